@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
-# Tests start odcd and odcctl thousands of times; without compiled files each start compiles anew.
+# Long tests mostly wait for clocks and for other programs.
+LONG_WORKERS ?= $(shell echo $$((2 * $$(nproc))))
+LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+  --no-emit-index-url
+# Tests start odcd and odcctl thousands of times; without compiled files each start would compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-long test-soak lint bench pictures docs lock clean
+.PHONY: setup demo test test-long test-soak lint bench pictures docs lock release clean
 
 setup: $(STAMP)
 
@@ -26,9 +30,9 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 # What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
-# Five tests of programs of others may fail once (tests/support/workers.py); how is printed.
+# Five tests of programs of others may fail once (tests/support/harness/workers.py); how is printed.
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long \
+	$(BIN)/python -m pytest -q -n $(LONG_WORKERS) --dist loadgroup -m long \
 	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
@@ -65,18 +69,20 @@ docs: $(STAMP)
 	$(BIN)/python -m odcd.reference docs/reference
 	$(BIN)/python -m odcd.slurm.reference docs/reference/submit-options.md
 	$(BIN)/python -m odcctl.reference docs/reference/odcctl.md
-	$(BIN)/python -m tests.support.inventory docs/reference/gpu-dev.md
+	$(BIN)/python -m tests.support.harness.inventory docs/reference/gpu-dev.md
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:
-	for group in build dev lint; do \
-	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --no-emit-index-url --group $$group pyproject.toml -o requirements/$$group.lock; \
-	done
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --extra k8s --extra aws pyproject.toml -o requirements/image.lock
-	uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url k8s/images/dev/python.in -o k8s/images/dev/python.lock
+	$(LOCK) --python-version 3.11 --group build -o requirements/build.lock
+	$(LOCK) --python-version 3.11 --group dev pyproject.toml -o requirements/dev.lock
+	$(LOCK) --python-version 3.11 --group lint pyproject.toml -o requirements/lint.lock
+	$(LOCK) --python-version 3.11 --extra k8s --extra aws pyproject.toml -o requirements/image.lock
+	$(LOCK) --python-version 3.12 k8s/images/dev/python.in -o k8s/images/dev/python.lock
+
+# Wheel, sdist, container image, SBOM and SHA256SUMS of the commit's tag, into dist/. For a commit
+# without a tag: VERSION=1.2.3. For any working tree: SNAPSHOT=1.
+release: $(STAMP)
+	$(BIN)/python .ci/release.py $(if $(VERSION),--version '$(VERSION)') $(if $(SNAPSHOT),--snapshot)
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis

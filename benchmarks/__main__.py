@@ -1,4 +1,4 @@
-"""Measure what the project promises: python -m benchmarks [--only NAME]... [--write]."""
+"""Measure the figures with targets: python -m benchmarks [--only NAME]... [--write]."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def report(figures: list[Figure], runs: int, date: str | None) -> str:
         "# Measured",
         "",
         'Written by `make bench`; do not edit. The median of the runs counts; "times better" is',
-        "how far it is on the good side of the target. One more run warms up and is not counted.",
+        "how far the figure is on the good side of the target. One more run warms up and is not "
+        "counted.",
         "Clients, daemon, PostgreSQL, runner and jobs share the machine.",
         "",
         f"- Command: `make bench`, which is `python -m benchmarks --write`; {runs} runs.",

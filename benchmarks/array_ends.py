@@ -1,6 +1,7 @@
 """How well one array keeps a cluster busy while its tasks end: python -m benchmarks.array_ends.
 
-Planner, reaper and SQL are the daemon's own, on the real clock; the executor is the simulated one.
+The planner, the reconciler and SQL are the daemon's own, on the real clock; the executor is
+simulated.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from benchmarks.results import ARRAY_ENDS
 from odcd.clock import Clock, SystemClock
 from odcd.database.pool import Database
 from odcd.executor.simulated import Run, SimulatedExecutor
-from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import prepare
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.loops.election import APPLICATION, Lead, Pass
-from odcd.loops.leader_term import take_over
+from odcd.loops.executor_watch import take_over
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch
@@ -38,7 +40,8 @@ ANN = Identity(user="ann", uid=1001, gid=1001, operator=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """tasks: of the array; gpus: of each; seconds: how long a task runs, plus or minus spread."""
+    """tasks: the array's number of tasks; gpus: GPUs of each task; seconds: the run time of a task,
+    plus or minus spread."""
 
     what: str
     tasks: int
@@ -48,8 +51,8 @@ class Load:
 
 
 RATES = [
-    Load(what="40 ends a second", tasks=2400, gpus=GPUS, seconds=25, spread=1.0),
-    Load(what="400 ends a second", tasks=16_000, gpus=GPUS, seconds=2.5, spread=1.0),
+    Load(what="40 ends per second", tasks=2400, gpus=GPUS, seconds=25, spread=1.0),
+    Load(what="400 ends per second", tasks=16_000, gpus=GPUS, seconds=2.5, spread=1.0),
 ]
 WAVES = [
     Load(what="8,000 tasks of 5 s and 8 GPUs", tasks=8000, gpus=8, seconds=5, spread=0),
@@ -60,7 +63,7 @@ WAVES = [
 
 @dataclass
 class Seen:
-    """What happened, on the executor's own clock."""
+    """The observed starts and ends, on the executor's own clock."""
 
     begins: dict[int, float] = field(default_factory=dict[int, float])
     ends: dict[int, float] = field(default_factory=dict[int, float])
@@ -69,7 +72,7 @@ class Seen:
 
 
 class Watched(SimulatedExecutor):
-    """Notes when each task began and will have ended."""
+    """Records when each task started and when it will have ended."""
 
     def __init__(self, clock: Clock, load: Load, seen: Seen, nodes: Sequence[NodeReport]) -> None:
         super().__init__(clock, self._run_of, nodes)
@@ -112,17 +115,19 @@ async def drive(dsn: str, load: Load) -> Seen:
             row["term"], row["beat"], clock.now(),
         )  # fmt: skip
         lead = Lead(term, session, clock)
-        planner = Planner(lead, store, executor, clock, timedelta(seconds=30), seen.passes.append)
+        planner = Planner(
+            lead, store.dispatches, executor, clock, timedelta(seconds=30), seen.passes.append
+        )
         reaper = Reaper(lead, store, executor, clock, grace=timedelta(seconds=30), node_grace=None,
                         every=timedelta(seconds=30), on_change=planner.wake)  # fmt: skip
         await executor.open(term)
-        await store.register_nodes(term, nodes(), clock.now(), whole=True)
-        await take_over(lead, store, executor, planner)
+        await store.nodes.register(term, nodes(), clock.now(), whole=True)
+        await take_over(lead, store.attempts, executor, planner)
         spec = JobSpec(
             script="#!/bin/sh\n", work_dir="/tmp", name="sweep", gpus=load.gpus, gpu_type="h100",
             cpus_per_task=load.gpus, array=f"0-{load.tasks - 1}", time_limit_s=3600,
         )  # fmt: skip
-        await SubmitBatcher(store, clock).submit(prepare(ANN, [spec], key=None, dry_run=False))
+        await SubmitBatcher(store.jobs, clock).submit(prepare(ANN, [spec], key=None, dry_run=False))
         async with asyncio.TaskGroup() as group:
             working = [group.create_task(planner.run()), group.create_task(reaper.run())]
             while await database.fetchval(
@@ -135,7 +140,8 @@ async def drive(dsn: str, load: Load) -> Seen:
 
 
 def idle_ms(seen: Seen) -> list[float]:
-    """How long the GPUs of a node were idle before each start but its first. Whole-node tasks."""
+    """How long the GPUs of a node were idle before each start except its first. For whole-node
+    tasks."""
     last: dict[str, float] = {}
     rested: list[float] = []
     for job_id in sorted(seen.begins, key=seen.begins.__getitem__):
@@ -147,8 +153,8 @@ def idle_ms(seen: Seen) -> list[float]:
 
 
 def used(seen: Seen, load: Load) -> float:
-    """Percent of the GPU time between the first start and the first moment without tasks left to
-    start in which the GPUs ran a task; of an array that starts whole: to its end."""
+    """The percentage of GPU time used by tasks, from the first start until no tasks are left to
+    start. If the whole array starts at once: until its end."""
     first, last_begin = min(seen.begins.values()), max(seen.begins.values())
     until = last_begin if load.tasks * load.gpus > NODES * GPUS else max(seen.ends.values())
     busy = sum(min(seen.ends[j], until) - min(seen.begins[j], until) for j in seen.begins)
@@ -184,10 +190,13 @@ def measured(options: argparse.Namespace) -> Iterator[Figure]:
             f"passes rolled back at {load.what} of one array", [rolled_back], "", note=note
         )
         yield Figure(
-            f"idle GPUs refilled, median, {load.what}", [statistics.median(gaps)], "ms", 100
+            f"time until idle GPUs are used again, median, {load.what}",
+            [statistics.median(gaps)],
+            "ms",
+            100,
         )
         yield Figure(
-            f"idle GPUs refilled, p99, {load.what}",
+            f"time until idle GPUs are used again, p99, {load.what}",
             [statistics.quantiles(gaps, n=100)[98]],
             "ms",
             100,
@@ -205,7 +214,8 @@ def measured(options: argparse.Namespace) -> Iterator[Figure]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.array_ends", description=__doc__)
     setting = (
-        "1,000 nodes of 8 GPUs; planner, reaper and SQL are the daemon's, on the real clock; the "
+        "1,000 nodes of 8 GPUs; planner, reconciler and SQL are the daemon's, on the real clock; "
+        "the "
         "executor is simulated and ends each task on time."
     )
     return report(parser, ARRAY_ENDS, setting, measured)

@@ -1,7 +1,7 @@
-"""Passes and beats beside 200 slow requests: python -m benchmarks.busy_api [--write].
+"""Passes and beats during 200 slow requests: python -m benchmarks.busy_api [--write].
 
-Ten users keep twenty slow requests each under way. In one measurement the requests wait in
-PostgreSQL, as for a lock or a disk; in another one they compute there.
+Ten users keep twenty slow requests each open. In one measurement the requests wait in PostgreSQL,
+as for a lock or a disk; in the other they compute there.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import BUSY_API, RESULTS, git, machine, with_section
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql, shared_server
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql, shared_server
 
 USERS, REQUESTS = 10, 20
 SECONDS = 30.0
@@ -41,7 +41,7 @@ SLOW = """
 
 @dataclass
 class Beside:
-    """What passes and beats did meanwhile."""
+    """The passes and beats during the load."""
 
     passes_ms: list[float]
     beat_gaps_s: list[float]
@@ -51,9 +51,10 @@ class Beside:
 
 @contextmanager
 def load(odc: Odc, users: int) -> Generator[Counter[str]]:
-    """Users that ask again as soon as they are answered, each in a process of its own."""
+    """Users who send the next request as soon as they have an answer, each in a separate
+    process."""
     statuses: Counter[str] = Counter()
-    # Not new programs: another user may not be able to read this one.
+    # Fork, because another user may not be able to read this program's files.
     forks = multiprocessing.get_context("fork")
     with ExitStack() as stack:
         for number in range(users):
@@ -72,7 +73,7 @@ def load(odc: Odc, users: int) -> Generator[Counter[str]]:
 
 
 def count(lines: Iterable[str], statuses: Counter[str]) -> None:
-    # At the end the file is closed under it.
+    # At the end the file is closed while this thread still reads it.
     with suppress(ValueError):
         for line in lines:
             statuses[line.strip()] += 1
@@ -114,7 +115,7 @@ def observe(odc: Odc, sql: Sql, users: int) -> Beside:
     gaps: list[float] = []
     with load(odc, users) as statuses:
         if users:
-            # Until they have all the connections that they can have.
+            # Wait until they have all the connections that they can have.
             time.sleep(5)
         beat, since = sql.value("select beat from odc.term"), time.monotonic()
         until = time.monotonic() + SECONDS
@@ -131,7 +132,7 @@ def observe(odc: Odc, sql: Sql, users: int) -> Beside:
 
 
 def fill(odc: Odc) -> None:
-    """One job that takes the node, and many that wait for it."""
+    """One job that takes the whole node, and many that wait for it."""
     script = "#!/bin/sh\nexec sleep 100000\n"
     job = {"script": script, "work_dir": str(odc.work), "gpus": 8, "time_limit_s": 86_400}
     status, answer = odc.request("POST", "/v1/jobs", job)
@@ -166,7 +167,7 @@ def _figures(what: str, quiet: Beside, busy: Beside) -> list[Figure]:
     return [
         Figure(f"pass, p99, {n} slow requests {what}", [p99], "ms",
                note=f"{len(busy.passes_ms)} passes; answers: {answers or 'none'}"),
-        Figure("the same, times that without requests", [p99 / before], "times",
+        Figure("the same, relative to no requests", [p99 / before], "times",
                1.5 if what == "that wait" else None),
         Figure(f"longest time between beats, {n} slow requests {what}", [max(busy.beat_gaps_s)],
                "s", 5),
@@ -197,7 +198,8 @@ def section(figures: list[Figure]) -> str:
         "Written by `python -m benchmarks.busy_api --write`, at commit "
         f"{git('log', '-1', '--format=%h')}.",
         f"{USERS} users with {REQUESTS} slow requests each at one endpoint, {PENDING:,} jobs",
-        f"that wait, a pass every {GAP_S * 1000:.0f} ms for {SECONDS:.0f} s. All on one machine",
+        f"that are pending, a pass every {GAP_S * 1000:.0f} ms for {SECONDS:.0f} s. All on one "
+        "machine",
         f"{machine()}; load average at the end: {os.getloadavg()[0]:.1f}.",
         "",
         *(line.rsplit("|", 2)[0] + "|" for line in HEAD.splitlines()),

@@ -1,4 +1,4 @@
-"""An HTTP client that costs next to nothing: what is measured is the daemon."""
+"""An HTTP client with almost no cost, so that the daemon is measured and not the client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def request(method: str, path: str, body: object = None) -> bytes:
-    """An HTTP/1.1 request as bytes, to be sent as often as wanted."""
+    """An HTTP/1.1 request as bytes, which can be sent many times."""
     data = b"" if body is None else json.dumps(body).encode()
     head = f"{method} {path} HTTP/1.1\r\nHost: odc\r\nContent-Length: {len(data)}\r\n"
     if data:
@@ -20,7 +20,8 @@ def request(method: str, path: str, body: object = None) -> bytes:
 
 
 class Client:
-    """One connection, kept open. Reads bodies of a known length only, which is all it asks for."""
+    """One connection, kept open. It only reads bodies of a known length; its requests need no
+    others."""
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -34,7 +35,7 @@ class Client:
         self.socket.close()
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """The answer's JSON. Raises RuntimeError for one that is not 2xx."""
+        """The answer's JSON. Raises RuntimeError unless the status is 2xx."""
         return json.loads(self.exchange(request(method, path, body)))
 
     def exchange(self, message: bytes) -> bytes:
@@ -44,7 +45,7 @@ class Client:
         return body
 
     def receive(self) -> bytes | None:
-        """Read once; the body when the answer is whole."""
+        """Read once; returns the body when the answer is complete."""
         data = self.socket.recv(1 << 20)
         if not data:
             raise ConnectionError("the daemon closed the connection")
@@ -67,9 +68,9 @@ class Client:
 
 
 def send_all(path: Path, messages: list[bytes], clients: int) -> tuple[float, float]:
-    """Send each message once, each client its next as soon as its last is answered.
+    """Send each message once; each client sends the next as soon as it has an answer.
 
-    When the first was sent and when the last was answered, by time.perf_counter().
+    Returns the time of the first request and of the last answer, by time.perf_counter().
     """
     queue = iter(messages)
     connections = [Client(path) for _ in range(clients)]

@@ -1,4 +1,4 @@
-"""What the benchmarks of Kubernetes look with: a watch of pods, plain creates, processes' time."""
+"""Tools of the Kubernetes benchmarks: a watch of pods, plain creates, CPU times of processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import take_inventory
 from odcd.executor.kubernetes.objects import Node, Pod
-from tests.support.controlplane.api import Api, Manifest
-from tests.support.controlplane.watch import Watch
+from tests.support.harness.controlplane.api import Api, Manifest
+from tests.support.harness.controlplane.watch import Watch
 
 TICKS_S = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "gpu-batch"
@@ -62,7 +62,7 @@ class Seen:
         return len(self._names)
 
     def created(self, number: int) -> float:
-        """When the pod of that number, from 1, was seen; waits for it."""
+        """When the pod with that number, from 1, was seen; waits for it."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self._names) >= number, WAIT_S), (
                 f"{len(self._names)} pods instead of {number}"
@@ -76,7 +76,7 @@ class Seen:
             return self._ended[name]
 
     def sample(self) -> Manifest:
-        """The manifest of the last pod, as it was asked for."""
+        """The manifest of the last pod, as it was sent."""
         pod = copy.deepcopy(self._last)
         spec = {
             key: value for key, value in pod["spec"].items() if key not in ("nodeName", "priority")
@@ -86,12 +86,13 @@ class Seen:
 
 
 def plain(number: int) -> str:
-    """As odcd would call an attempt."""
+    """The name that odcd would give an attempt."""
     return f"odc-{PLAIN + number}-1"
 
 
 async def burst(kubeconfig: Path, sample: Manifest, count: int, at_once: int) -> float:
-    """Create so many of the pod, on a node each in turn, with a ConfigMap; seconds it took."""
+    """Create this many copies of the pod, with a ConfigMap each, on one node after the other.
+    Returns the seconds it took."""
     cluster = await Cluster.connect(kubeconfig)
     numbers = iter(range(count))
     text = json.dumps(sample)
@@ -100,7 +101,7 @@ async def burst(kubeconfig: Path, sample: Manifest, count: int, at_once: int) ->
 
     async def client() -> None:
         for number in numbers:
-            # The same under another name, wherever it is named: nothing else is admitted.
+            # Replace the name everywhere: otherwise the pod would not be admitted.
             pod = json.loads(text.replace(own, plain(number)))
             pod["metadata"]["name"] = pod["spec"]["hostname"]
             pod["metadata"]["labels"] |= {"odc.dev/job-id": str(PLAIN + number), **FIRST}
@@ -120,7 +121,7 @@ async def burst(kubeconfig: Path, sample: Manifest, count: int, at_once: int) ->
             for _ in range(at_once):
                 group.create_task(client())
         took_s = time.perf_counter() - begin
-        # They are nobody's.
+        # They belong to no job.
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         await _each(
             count, at_once,
@@ -144,7 +145,7 @@ async def _each(count: int, at_once: int, act: Any) -> None:
 
 
 async def listing(kubeconfig: Path, runs: int) -> list[float]:
-    """Seconds of each time that nodes and pods are listed and made an inventory."""
+    """The seconds of each listing of nodes and pods, including the computed inventory."""
     cluster = await Cluster.connect(kubeconfig)
     took: list[float] = []
     try:
@@ -162,19 +163,19 @@ async def listing(kubeconfig: Path, runs: int) -> list[float]:
 
 
 def cpu_s(pid: int) -> float:
-    """Of one process, without its children."""
+    """The CPU time of one process, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_S
 
 
 def all_cpu_s() -> float:
-    """Of the whole machine, but for what it idled."""
+    """The CPU time of the whole machine, without idle time."""
     fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     return (sum(fields[:8]) - fields[3] - fields[4]) / TICKS_S
 
 
 def whole_cpu_s(pid: int) -> float:
-    """With all below it, those that have ended too."""
+    """The CPU time of a process with all its descendants, including those that have ended."""
     total = 0.0
     for one in (pid, *_children(pid)):
         try:

@@ -1,4 +1,4 @@
-"""A daemon of the benchmark's own, as users run it: odcd up, embedded PostgreSQL, fsync on."""
+"""A separate daemon, as users run it: odcd up, embedded PostgreSQL, fsync on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.client import Client
 COMMANDS = Path(sys.executable).parent
 WAIT_S = 120
 POLL_S = 0.025
-"""Often enough to tell, and seldom enough not to be what is measured."""
+"""Short enough for precise times, and long enough not to disturb the measurement."""
 
 
 class Daemon:
@@ -54,7 +54,8 @@ class Daemon:
         return client.call("GET", "/v1/cluster")["jobs"]
 
     def wait_for(self, client: Client, **counts: int) -> float:
-        """Wait until so many live jobs are in these states; when it was seen."""
+        """Wait until this many live jobs are in these states; returns the time when that was
+        seen."""
         until = time.monotonic() + WAIT_S
         while True:
             jobs = self.jobs(client)
@@ -76,7 +77,7 @@ class Daemon:
 
 @contextmanager
 def running(*nodes: str) -> Generator[Daemon]:
-    """odcd up with these --node options, in a temporary home; it is gone afterwards."""
+    """Run odcd up with these --node options in a temporary home, which is removed afterwards."""
     home = Path(tempfile.mkdtemp(prefix="odc-bench-", dir="/tmp"))
     home.chmod(0o755)
     work = home / "work"
@@ -96,7 +97,8 @@ def running(*nodes: str) -> Generator[Daemon]:
 
 @contextmanager
 def full(nodes: str = "big=h100:8") -> Generator[Daemon]:
-    """A daemon whose one node a job has taken whole: all others wait, and passes look at them."""
+    """A daemon whose single node is used completely by one job: all others wait, and passes
+    consider them."""
     with running(nodes) as daemon, daemon.client() as client:
         blocker = job(daemon, name="blocker", script="#!/bin/sh\nexec sleep 100000\n", gpus=8)
         client.call("POST", "/v1/jobs", blocker)
@@ -105,7 +107,7 @@ def full(nodes: str = "big=h100:8") -> Generator[Daemon]:
 
 
 def job(daemon: Daemon, **fields: object) -> dict[str, object]:
-    """The body of a submit as a real one looks: 2 KB of environment, a script of 300 bytes."""
+    """The body of a realistic submit: 2 KB of environment, a script of 300 bytes."""
     return {
         "script": "#!/bin/bash\n" + "# what the job does\n" * 14 + "srun true\n",
         "work_dir": str(daemon.work),

@@ -1,6 +1,6 @@
 """Jobs of one submit that wait for others: python -m benchmarks.dependencies [--write].
 
-A database of its own for each run, so the planner has no statistics: what a new site has.
+Each run has a new database, so the planner has no statistics, as at a new site.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.figures import HEAD, Figure, explained, timed_ms
 from benchmarks.planning import served
 from benchmarks.results import DEPENDENCIES, RESULTS, git, machine, with_section
 from odcd.records.job import JobSpec
-from tests.support.builders import a_cluster, a_job, submit
+from tests.support.builders.jobs import a_cluster, a_job, submit
 
 JOBS = 2_000
 RUNS = 3
@@ -50,7 +50,7 @@ def measure() -> list[Figure]:
         figures += [
             Figure(
                 f"{JOBS:,} {kind} in one submit", [took for took, _ in runs], "ms", 1000,
-                note="writing the rows dominates; judging what they wait for takes a fifth",
+                note="writing the rows dominates; checking the dependencies takes a fifth",
             ),
             Figure("the same, CPU time of PostgreSQL", [cpu for _, cpu in runs], "ms"),
         ]  # fmt: skip
@@ -64,7 +64,7 @@ def cpu_ms(pid: int) -> float:
 
 
 def first_submit(make: Callable[[int, int], JobSpec]) -> tuple[float, float]:
-    """How long a submit takes on a new database, and the CPU time of it."""
+    """How long a submit takes on a new database, and its CPU time."""
     with served() as sql:
         a_cluster(sql, h100=2)
         target = submit(sql, a_job())[0].job_id or 0

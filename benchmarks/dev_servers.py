@@ -1,8 +1,8 @@
 """How fast dev servers with disks become active: python -m benchmarks.dev_servers [--write].
 
 A real API server, scheduler and controllers, KWOK as the kubelet of 1,000 nodes, and moto as AWS,
-which answers at once: what is measured is all but the cloud's own latencies. odcd is a process of
-its own, PostgreSQL writes to the disk, and all of it shares the machine.
+which answers at once. So everything except the cloud's own latencies is measured. odcd is a
+separate process, PostgreSQL writes to the disk, and all of them share the machine.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import Any
 from benchmarks.figures import Figure, percentile
 from benchmarks.report import cluster_of, report
 from benchmarks.results import DEV_SERVERS
-from tests.support.aws import REGION, FakeAws, running_moto, serving_aws
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import many_nodes, until_ready
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.github import ED25519
-from tests.support.served import Served, Site, a_site
+from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import many_nodes, until_ready
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.served import Served, Site, a_site
 
 NODES = 1_000
 SAMPLES = 20
@@ -57,7 +57,7 @@ class Bench:
         return self.call("POST", "/v1/reservations", body)["id"]
 
     def active_s(self, disk: str | None) -> float:
-        """From the request to the answer that it is active."""
+        """The time from the request until the answer reports it as active."""
         begin = time.perf_counter()
         box = self.reserve(disk)
         while self.call("GET", f"/v1/reservations/{box}")["status"] != "active":
@@ -82,7 +82,7 @@ class Bench:
         )
 
     def refused(self) -> int:
-        """Requests that the API server turned away to protect itself."""
+        """The number of requests that the API server rejected to protect itself."""
         text = self.plane.kubectl("get", "--raw", "/metrics")
         found = re.findall(
             r"^apiserver_flowcontrol_rejected_requests_total\{.*\} (\S+)", text, re.M
@@ -104,7 +104,7 @@ def one_by_one(bench: Bench) -> Iterator[Figure]:
         bench.put_away()
     how = (
         f"{SAMPLES} of them, one after the other, on an idle cluster; the cloud answers at once, "
-        "and what moto takes to answer is in it"
+        "and moto's response time is included"
     )
     yield Figure("reserve to active, a new disk, median", [percentile(took, 0.5)], "s", 2, note=how)
     yield Figure("the same, 95th percentile", [percentile(took, 0.95)], "s", 2)
@@ -136,12 +136,12 @@ def together(bench: Bench) -> Iterator[Figure]:
         [took],
         "s",
         note=f"accepted within {accepted:.1f} s; {calls} calls to the cloud, "
-        f"{calls / took:.0f} a second. Kubernetes' own controller, which binds claims to volumes "
+        f"{calls / took:.0f} per second. Kubernetes' own controller, which binds claims to volumes "
         "one after the other with several writes each, dominates: pods run within 2 s of that",
     )
-    yield Figure("the same, dev servers a second", [TOGETHER / took], "/s", at_least=True)
+    yield Figure("the same, dev servers per second", [TOGETHER / took], "/s", at_least=True)
     yield Figure(
-        "requests that the API server turned away meanwhile", [bench.refused() - refused], "", 0
+        "requests that the API server rejected meanwhile", [bench.refused() - refused], "", 0
     )
     yield Figure(
         f"all {TOGETHER} cancelled: until no pod is left",
@@ -153,7 +153,7 @@ def together(bench: Bench) -> Iterator[Figure]:
 
 @contextmanager
 def keys() -> Iterator[str]:
-    """Where everybody has one SSH key."""
+    """Give every user one SSH key."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -207,7 +207,7 @@ def measured() -> Iterator[Figure]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dev_servers", description=__doc__)
-    setting = f"{cluster_of(NODES)}, moto's server plays AWS and answers at once."
+    setting = f"{cluster_of(NODES)}, moto's server simulates AWS and answers at once."
     return report(parser, DEV_SERVERS, setting, lambda _: measured())
 
 

@@ -1,8 +1,9 @@
 """How long the cluster has no leader: python -m benchmarks.fail_over [--runs N] [--write].
 
-Two daemons with the default lease on one PostgreSQL. A stopped leader is caught while one of its
-backends holds the term and waits for it to read the answer; then a relay between daemon and
-PostgreSQL stops to pass anything on, and resets nothing, as when a host loses its power.
+Two daemons with the default lease on one PostgreSQL. In one measurement the leader is stopped while
+one of its backends holds the term and waits for the leader to read the answer. In another one a
+relay between daemon and PostgreSQL stops forwarding without resetting connections, as when a host
+loses its power.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from pathlib import Path
 
 from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.results import FAIL_OVER, RESULTS, git, machine, with_section
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql, TestServer, shared_server
-from tests.support.pair import NODES, READ_MANY, pair, stop_in_the_worst_place
-from tests.support.relay import Relay
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql, TestServer, shared_server
+from tests.support.harness.pair import NODES, READ_MANY, pair, stop_in_the_worst_place
+from tests.support.harness.relay import Relay
 
 LEASE_S = 10
 MOST_S = 60.0
-"""Whatever takes longer is given up, and counts as that."""
+"""Measurements that take longer are aborted, and count as this long."""
 LOST = ("leader.database_down", "leader.lost")
 
 
 def stopped(dsn: str) -> float:
-    """From SIGSTOP in the worst place until the other daemon leads."""
+    """The time from SIGSTOP in the worst place until the other daemon leads."""
     with pair(dsn, lease_s=LEASE_S) as both:
         leader = both.wait_for_leader()
         both.sql.execute(READ_MANY)
@@ -44,7 +45,7 @@ def stopped(dsn: str) -> float:
 
 
 def killed(dsn: str) -> float:
-    """From SIGKILL until the other daemon leads."""
+    """The time from SIGKILL until the other daemon leads."""
     with pair(dsn, lease_s=LEASE_S) as both:
         leader = both.wait_for_leader()
         os.kill(leader, signal.SIGKILL)
@@ -54,8 +55,8 @@ def killed(dsn: str) -> float:
 
 
 def silent(dsn: str) -> tuple[float, float, float]:
-    """From the silence of PostgreSQL until the leader notices, until a request has its answer, and
-    from its end until there is a leader again."""
+    """The time from the silence of PostgreSQL until the leader notices, and until a request has its
+    answer; then from the end of the silence until there is a leader again."""
     with (
         Relay(dsn) as relay,
         new_odc() as odc,
@@ -106,19 +107,20 @@ def measure(server: TestServer, runs: int) -> list[Figure]:
     return [
         Figure(
             "leader replaced after SIGSTOP in the worst place", stops, "s", 15,
-            note="its backend holds the term and waits for it to read the answer; the lease of "
+            note="its backend holds the term and waits for the leader to read the answer; the "
+                 "lease of "
             "10 s dominates",
         ),
-        Figure("leader replaced after SIGKILL", kills, "s", note="nobody waits for the lease"),
+        Figure("leader replaced after SIGKILL", kills, "s", note="no daemon waits for the lease"),
         Figure(
             "silent loss of PostgreSQL noticed by the leader", noticed, "s", 10,
             note="a beat every 2.5 s, which waits 5 s for its answer",
         ),
         Figure(
-            "the same by a request: it answers 503", answered, "s", 10,
+            "the same for a request, which gets 503", answered, "s", 10,
             note="the listener asks every 2 s, and waits 5 s for its answer",
         ),
-        Figure("a leader again, once PostgreSQL answers", led, "s"),
+        Figure("a leader again after PostgreSQL answers", led, "s"),
     ]  # fmt: skip
 
 
@@ -146,7 +148,7 @@ def section(figures: list[Figure], runs: int) -> str:
         "Written by `python -m benchmarks.fail_over --write`, at commit "
         f"{git('log', '-1', '--format=%h')}, {runs} runs each.",
         f"Two daemons, a lease of {LEASE_S} s. Before connections had limits, the leader stopped",
-        "in the worst place was not replaced at all; the silence was noticed after 122 s, by a",
+        "in the worst place was not replaced at all; the silence was noticed after 122 s, for a",
         "request after 150 s.",
         f"Machine: {machine()}; load average at the end: {os.getloadavg()[0]:.1f}.",
         "",

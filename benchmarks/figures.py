@@ -1,4 +1,4 @@
-"""What a benchmark measured, beside what was asked for."""
+"""The results of a benchmark with their targets."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One row. values: of each run; the median counts."""
+    """One row. values: one per run; the median counts."""
 
     what: str
     values: Sequence[float]
     unit: str
     target: float | None = None
     at_least: bool = False
-    """True for a rate: more is better."""
+    """True for a rate: higher is better."""
     slurm: str = ""
-    """The same of Slurm 22.05, tuned, on the same kind of machine."""
+    """The figure of Slurm 22.05, tuned, on the same kind of machine."""
     note: str = ""
-    """What dominates, and how it was measured where that is not plain."""
+    """The dominant cost, and the method of measurement if it is not obvious."""
 
     @property
     def value(self) -> float:
@@ -74,7 +74,7 @@ def timed_ms(call: Callable[[], object]) -> float:
 
 
 def times_ms(call: Callable[[], object], times: int, warm: int = 3) -> list[float]:
-    """How long each of so many calls took, after some that do not count."""
+    """The milliseconds of each of this many calls, after some that do not count."""
     for _ in range(warm):
         call()
     return [timed_ms(call) for _ in range(times)]

@@ -1,7 +1,7 @@
-"""What history costs: the same work on an empty database and on one with millions of ended jobs.
+"""The cost of history: the same work on an empty database and on one with millions of ended jobs.
 
-python -m benchmarks.history [--jobs N] [--runs N] [--home DIR] [--write]. The jobs are written by
-SQL, a million a day. The locks of a pass are counted on the partitions of 365 such days.
+python -m benchmarks.history [--jobs N] [--runs N] [--home DIR] [--write]. SQL writes the jobs, a
+million per day. The locks of a pass are counted on the partitions of 365 such days.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from odcd.database import schema
 from odcd.history.partitions import finish_indexes
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.records.job import Identity
-from tests.support.builders import Queue
-from tests.support.database import Sql, admit_root, remove_home
+from tests.support.builders.jobs import Queue
+from tests.support.harness.database import Sql, admit_root, remove_home
 
 DAY = 1_000_000
 CHUNK = 100_000
@@ -47,8 +47,8 @@ ENDED = (
 
 @contextmanager
 def database(kept: Path | None = None) -> Generator[Sql]:
-    """A server of its own, on disk: the history may be larger than memory. kept: its home, which
-    stays for another run."""
+    """A separate server on disk: the history may be larger than memory. kept: its home, which is
+    kept for the next run."""
     home = kept or Path(tempfile.mkdtemp(prefix="odc-bench-", dir="/tmp"))
     home.mkdir(exist_ok=True)
     if os.geteuid() == 0:
@@ -75,7 +75,7 @@ def database(kept: Path | None = None) -> Generator[Sql]:
 
 
 def reserve_ids(sql: Sql, days: int) -> None:
-    """Use up the ids of so many days, partition by partition as time would."""
+    """Use up the ids of this many days, creating partitions as in normal operation."""
     for day in range(1, days + 1):
         sql.execute("select setval('odc.job_id_seq', $1)", day * DAY)
         sql.execute("select setval('odc.event_id_seq', $1)", day * DAY * EVENTS_PER_JOB)
@@ -83,7 +83,7 @@ def reserve_ids(sql: Sql, days: int) -> None:
 
 
 def fill(sql: Sql, jobs: int) -> float:
-    """Write so many ended jobs; the bytes that each takes."""
+    """Write this many ended jobs; returns the bytes that each takes."""
     sql.execute("set synchronous_commit = off")
     shape = sql.value("select bench.shape(1, 8)")
     begin = NOW - timedelta(days=jobs / DAY + 1)
@@ -108,7 +108,7 @@ def fill(sql: Sql, jobs: int) -> float:
 
 
 class Work:
-    """Submit, pass and end on one database; the nodes stay mostly free."""
+    """Submits, passes and ends on one database; most of the nodes stay free."""
 
     def __init__(self, sql: Sql) -> None:
         self.sql = sql
@@ -137,7 +137,8 @@ class Work:
 
 
 def side_by_side(one: Work, other: Work, runs: int) -> None:
-    """Batch by batch in turns, so that what else the machine does slows both alike."""
+    """Alternate between the two batch by batch, so that other load on the machine affects both
+    equally."""
     for work in (one, other):
         work.batch(BATCH)
         work.times.clear()
@@ -150,7 +151,7 @@ def lists(sql: Sql, runs: int) -> dict[str, list[float]]:
     now = NOW + timedelta(days=1)
     asked = {
         "`history -u USER`, the last 50 jobs": f'{{"user": ["user7"], {ENDED}}}',
-        "a user with no job at all": f'{{"user": ["nobody"], {ENDED}}}',
+        "a user without any job": f'{{"user": ["nobody"], {ENDED}}}',
         "page of ended jobs, 50 rows": f"{{{ENDED}}}",
         "page of failed jobs, 50 rows": '{"state": ["FAILED"]}',
     }
@@ -163,9 +164,9 @@ def lists(sql: Sql, runs: int) -> dict[str, list[float]]:
 
 
 def locks_of_a_pass(sql: Sql) -> int:
-    """The relation locks that a transaction of one pass holds at its end; it starts a job. Of
-    several passes the fewest: at first and after an analyze, statements are planned, which locks
-    every index of their tables."""
+    """The number of relation locks that the transaction of a pass that starts a job holds at its
+    end. The minimum of several passes: the first ones, and those after an analyze, plan statements,
+    which locks every index of their tables."""
     queue = Queue(sql)
     queue.now = NOW
     counts: list[int] = []
@@ -197,7 +198,7 @@ def measured(jobs: int, runs: int, home: Path | None) -> list[Figure]:
         took = lists(sql, runs * 4)
     figures = [
         Figure(
-            f"{name} with {jobs:,} ended jobs, of the same on an empty database",
+            f"{name} with {jobs:,} ended jobs, relative to an empty database",
             [full[name] / empty[name]], "x", 1.3,
             note=f"median {full[name]:.2f} ms against {empty[name]:.2f} ms",
         )

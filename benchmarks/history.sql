@@ -1,9 +1,9 @@
--- Years of history: jobs that ended, with all that odc keeps of each. Repeatable, in the schema bench, for benchmarks only.
+-- Years of history: ended jobs with all their rows in odc. Repeatable, in the schema bench, for benchmarks only.
 create schema if not exists bench;
 
--- p_count ended jobs from p_first on, a million a day, by 200 users; three events, three past rows of running, one each of
--- attempt, GPU use and the other past tables; a prediction of every second one. The caller makes the partitions and sets the
--- sequences.
+-- Write p_count ended jobs from p_first on, a million per day, by 200 users. Each has three events, three past rows of
+-- running, and one row each of attempt, GPU usage and the other past tables; every second one has a prediction. The caller
+-- creates the partitions and sets the sequences.
 create or replace function bench.make_history(p_first bigint, p_count bigint, p_begin timestamptz, p_shape integer)
 returns void language plpgsql as $$
 begin

@@ -1,7 +1,7 @@
 """How fast jobs become pods: python -m benchmarks.kubernetes [--write].
 
-A real API server, scheduler and controllers, and KWOK as the kubelet of 1,000 nodes; odcd is a
-process of its own, PostgreSQL writes to the disk, and all of it shares the machine.
+A real API server, scheduler and controllers, and KWOK as the kubelet of 1,000 nodes. odcd is a
+separate process, PostgreSQL writes to the disk, and all of them share the machine.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from benchmarks.cluster import Seen, all_cpu_s, burst, cpu_s, listing, rss_mib, 
 from benchmarks.figures import Figure, percentile
 from benchmarks.report import cluster_of, report
 from benchmarks.results import KUBERNETES
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import many_nodes, until_ready
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.served import Site, a_site
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import many_nodes, until_ready
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.served import Site, a_site
 
 NODES = 1_000
 STARTS = 2_000
@@ -32,9 +32,9 @@ SAMPLES = 40
 RUNNING = 2_500
 STEADY_S = 60.0
 WORKERS = 8
-"""Attempts that odcd makes at once; the plain creates have as many clients."""
+"""The number of attempts that odcd creates at once; the plain creates use as many clients."""
 PATIENCE_S = 300.0
-OTHERS = "this benchmark and all else on the machine"
+OTHERS = "this benchmark and other processes"
 
 
 class Bench:
@@ -48,7 +48,7 @@ class Bench:
         self.token = ""
 
     def start(self) -> tuple[float, float]:
-        """Seconds from exec, and from leading, until all nodes are registered."""
+        """The seconds from exec, and from leading, until all nodes are registered."""
         written = self.daemon.log.stat().st_size if self.daemon.log.exists() else 0
         begin = time.perf_counter()
         self.daemon.start()
@@ -58,7 +58,7 @@ class Bench:
         return ready - begin, ready - leads
 
     def _logged(self, event: str, written: int) -> float:
-        """When it was, by perf_counter(); to a millisecond, as log lines are."""
+        """The time of the event by perf_counter(), to a millisecond, as precise as log lines."""
 
         def line() -> str:
             text = self.daemon.log.read_bytes()[written:].decode()
@@ -69,7 +69,7 @@ class Bench:
         return at + float(line()[19:23]) - time.time() + time.perf_counter()
 
     def submit(self, count: int = 1, **fields: Any) -> float:
-        """So many jobs in one request; when it was answered."""
+        """Submit this many jobs in one request; returns the time of the answer."""
         body = a_job(**fields)
         if count == 1:
             self.daemon.call("POST", "/v1/jobs", self.token, body)
@@ -94,7 +94,7 @@ class Bench:
         }  # fmt: skip
 
     def shares(self, before: dict[str, float], took_s: float) -> str:
-        """Who had how much of a core meanwhile."""
+        """The share of a core that each process used meanwhile."""
         used = {
             name: (whole_cpu_s(pid) - before[name]) / took_s
             for name, pid in self.processes().items()
@@ -111,7 +111,8 @@ class Bench:
 
 
 def a_job(run_s: int | None = None, **fields: Any) -> dict[str, Any]:
-    """2 KB of environment and a script of 300 bytes, as real ones have; without run_s it stays."""
+    """A job with 2 KB of environment and a script of 300 bytes, like real ones; without run_s it
+    never ends."""
     environment = {
         f"SETTING_OF_THE_USER_{n:02}": f"/home/ann/project/{n:03}" * 2 for n in range(28)
     }
@@ -135,8 +136,9 @@ def resyncs(bench: Bench, runs: int, what: str) -> list[Figure]:
     return [
         Figure(
             f"daemon start to {NODES:,} nodes registered{what}", whole, "s", 3,
-            note=f"of it {percentile(leading, 0.5):.2f} s from leading: nodes and pods listed, the "
-            "inventory written, the jobs compared. Before that Python's imports, and the check of "
+            note=f"{percentile(leading, 0.5):.2f} s of it after taking the lead: nodes and pods "
+                 "listed, the "
+            "inventory written, the jobs compared. Before that: Python's imports, and the check of "
             "the schema",
         )
     ]  # fmt: skip
@@ -159,7 +161,8 @@ def starts(bench: Bench, seen: Seen) -> list[Figure]:
         freed.append((created - seen.ended(before + number)) * 1000)
     bench.idle()
     how = (
-        "by the watch of the benchmark, so the watch's delay is in it. The transactions of pass, "
+        "by the watch of the benchmark, so the watch's delay is included. The transactions of "
+        "pass, "
         "dispatch and texts, then the API server's create dominate"
     )
     after = (
@@ -170,14 +173,15 @@ def starts(bench: Bench, seen: Seen) -> list[Figure]:
         Figure("idle cluster: submit answered to pod created, median", [percentile(took[3:], 0.5)],
                "ms", 50, note=f"{SAMPLES} jobs, {how}"),
         Figure("the same, 95th percentile", [percentile(took[3:], 0.95)], "ms"),
-        Figure("a job's end to the pod of the one that waits for its node, median",
+        Figure("a job's end to the pod of the next job on its node, median",
                [percentile(freed, 0.5)], "ms", 50, note=f"{SAMPLES - 1} times; {after}"),
         Figure("from end to pod, 95th percentile", [percentile(freed, 0.95)], "ms"),
     ]  # fmt: skip
 
 
 def sustained(bench: Bench, seen: Seen) -> list[Figure]:
-    """Both by the API server's clock of creates: what odcd reaches, and what plain creates do."""
+    """Both measured by the API server's times of creation: the rate of odcd, and that of plain
+    creates."""
     before = seen.count()
     used, begin = bench.used(), time.perf_counter()
     bench.submit(STARTS)
@@ -194,13 +198,14 @@ def sustained(bench: Bench, seen: Seen) -> list[Figure]:
     plain = STARTS / plain_s
     plain_note = bench.shares(used, plain_s)
     bench.start()
-    who = "the API server and its etcd" if rate > 0.7 * plain else "odcd, with its PostgreSQL,"
+    who = "The API server and its etcd" if rate > 0.7 * plain else "odcd, with its PostgreSQL,"
     return [
-        Figure(f"{STARTS:,} one-GPU jobs: pods created a second", [rate], "/s", 60, at_least=True,
-               note=f"from the first to the last; {running:.0f} s until odcd had all as RUNNING. "
-               f"{who} bound it, with the others on the same cores: {note}"),
+        Figure(f"{STARTS:,} one-GPU jobs: pods created per second", [rate], "/s", 60, at_least=True,
+               note=f"from the first to the last; {running:.0f} s until odcd reported all as "
+                    "RUNNING. "
+               f"{who} limit it, with the other processes on the same cores: {note}"),
         Figure(f"{STARTS:,} plain creates of the same pod and ConfigMap", [plain], "/s",
-               note=f"by the same client and {WORKERS} at once, odcd stopped: {plain_note}"),
+               note=f"by the same client, {WORKERS} at once, with odcd stopped: {plain_note}"),
     ]  # fmt: skip
 
 
@@ -216,7 +221,7 @@ def steady(bench: Bench) -> list[Figure]:
     what = f"{NODES:,} nodes and {RUNNING:,} running pods"
     return [
         Figure(f"odcd's CPU with {what}, of one core", [share], "%", 10,
-               note=f"over {STEADY_S:.0f} s in which no job came or ended; all: "
+               note=f"over {STEADY_S:.0f} s in which no job started or ended; all processes: "
                f"{bench.shares(used, took_s)}"),
         Figure(f"odcd's resident memory with {what}", [rss_mib(bench.daemon.pid)], "MiB", 286),
     ]  # fmt: skip
@@ -225,8 +230,8 @@ def steady(bench: Bench) -> list[Figure]:
 def relists(bench: Bench, runs: int) -> list[Figure]:
     took = asyncio.run(listing(bench.site.kubeconfig(), runs))
     return [
-        Figure(f"all {NODES:,} nodes and {RUNNING:,} pods listed anew and counted", took, "s", 3,
-               note="by the executor's own code in a process of its own, as after a watch that "
+        Figure(f"all {NODES:,} nodes and {RUNNING:,} pods listed again and counted", took, "s", 3,
+               note="by the executor's own code in a separate process, as after a watch that "
                "the server cannot resume"),
     ]  # fmt: skip
 
@@ -265,8 +270,8 @@ def main() -> int:
         "--runs", type=int, default=3, help="of what is repeated; the median counts"
     )
     setting = (
-        f"{cluster_of(NODES)}. Of the load at the end 3 to 5 are theirs, and what was all else is "
-        "in the notes."
+        f"{cluster_of(NODES)}. Of the load at the end 3 to 5 are theirs; the notes name the other "
+        "processes."
     )
     return report(parser, KUBERNETES, setting, lambda options: measured(options.runs))
 

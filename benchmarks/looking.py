@@ -1,4 +1,4 @@
-"""What people do all day: look at the queue; and what a long queue costs the daemon in memory."""
+"""Frequent reads by users: the queue; and the memory that a long queue costs the daemon."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def commands(runs: int) -> list[Figure]:
         Figure(
             f"`odcctl queue` with {MANY:,} pending, whole process", queue, "ms", 350,
             slurm="squeue 165-226 ms",
-            note="PostgreSQL writes the JSON, and odcctl makes a table of it; the first dominates",
+            note="PostgreSQL writes the JSON, which dominates, and odcctl formats the table",
         ),
         Figure(
             "`odcctl show 1`, whole process", show, "ms", 120,
@@ -32,7 +32,7 @@ def memory(runs: int) -> list[Figure]:
     del runs
     with full() as daemon, daemon.client() as client:
         fill(daemon, client, PENDING)
-        # A client that lists everything, page by page, must not leave its pages behind.
+        # A client that lists everything, page by page, must not leave its pages in memory.
         daemon.command("odcctl", "queue")
         resident, proportional = daemon.resident_mib()
     return [

@@ -1,8 +1,9 @@
-"""What a scrape of /metrics costs, and the sample it tells: python -m benchmarks.metrics [--write].
+"""The cost of a scrape of /metrics, and of the sample behind it: python -m benchmarks.metrics
+[--write].
 
-100,000 pending jobs, 1,000 nodes, 8,000 live members, each a job of its own, of 50 users; the HTTP
-server of odcd on a unix socket, and PostgreSQL of its own. The process's own counters are those of
-a daemon whose every route was used, by a success and a failure, and all functions and backends.
+100,000 pending jobs, 1,000 nodes, and 8,000 live members, each a separate job, of 50 users; odcd's
+HTTP server on a Unix socket, and a separate PostgreSQL. The process's own counters are those of a
+daemon that has used every route, with success and failure, and all functions and backends.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.events import EventHub
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.sampler import APPLICATION, Sampler
 from odcd.stores.store import Store
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 PENDING = 100_000
 NODES = 1_000
@@ -60,7 +61,7 @@ RUNNING = """
     ), known as (
         insert into odc.usage (account_id, uid, qos_id, user_name, used_at)
         select distinct 1, uid, 1, 'user' || uid, $3 from place
-    ), told as (
+    ), recorded as (
         insert into odc.event (at, kind, actor, job_id, detail)
         select $3, 'started', 'odcd', id, jsonb_build_object('attempt', 1, 'nodes', array['x']) from place
     )
@@ -79,7 +80,7 @@ def fill(sql: Sql, now: datetime) -> None:
 
 
 def use(metrics: Metrics, api: Api) -> None:
-    """As if each of these had been used."""
+    """Use every metric, as if each route and backend had been used."""
     for operation in operations(api):
         for code in (200, 404):
             metrics.answered(operation.method, operation.path, code, 0.01)
@@ -95,11 +96,12 @@ async def measure(dsn: str, folder: Path) -> list[Figure]:
     clock, metrics = SystemClock(), Metrics()
     async with Database(dsn, size=2, watch=metrics) as database:
         store = Store(database)
-        # Each time all that is measured every time, and nothing else after the first.
+        # Each time, run everything that is measured every time; the rest runs only the first time.
         every = {name: 0.0 if every_s < 10 else every_s for name, every_s in MEASURES.items()}
         sampler = Sampler(database, clock, metrics, every)
         api = Api(
-            store=store, batcher=SubmitBatcher(store, clock), events=EventHub(store, clock),
+            store=store, batcher=SubmitBatcher(store.jobs, clock),
+            events=EventHub(store.events, clock),
             clock=clock, wake=lambda: None, executor_of=lambda: None, listening=lambda: True,
             led=lambda: True, metrics=metrics, scrape=sampler.scrape, own_uid=os.getuid(),
         )  # fmt: skip
@@ -125,11 +127,12 @@ async def measure(dsn: str, folder: Path) -> list[Figure]:
         Figure(
             "scrape with 100,000 pending, 1,000 nodes, 8,000 live members", scrapes, "ms", 30,
             note=f"over the socket, {size / 1e6:.1f} MB; the process's own counters, rendered at "
-            "each scrape, and the transfer dominate: the cluster's text is made once per sample",
+            "each scrape, and the transfer dominate: the cluster's text is rendered once per "
+            "sample",
         ),
         Figure(
             "sample of the cluster, every 5 s", wholes[1:], "ms", 250,
-            note="in PostgreSQL but for the rendering; followed by 20 times its length of rest",
+            note="in PostgreSQL, except the rendering; then sampling pauses for 20 times as long",
         ),
         *figures,
     ]  # fmt: skip
@@ -171,7 +174,7 @@ async def times(call: Callable[..., Awaitable[Any]], *arguments: object) -> list
 
 
 async def scraped(path: Path) -> tuple[list[float], int]:
-    """Each on a connection that is open, as Prometheus keeps it."""
+    """Scrape on an open connection, as Prometheus does."""
     reader, writer = await asyncio.open_unix_connection(str(path), limit=1 << 26)
     took: list[float] = []
     size = 0

@@ -1,4 +1,5 @@
-"""The page with a long queue on many nodes: until it is drawn, and until a change is on it.
+"""The page with a long queue on many nodes: the time until it is drawn, and until it shows a
+change.
 
 python -m benchmarks.page [--runs N] [--write]. A cluster of 1,000 nodes with 8,000 GPUs in use and
 10,000 pending jobs, without an executor; a real Chromium, and 200 viewers over real sockets.
@@ -24,9 +25,9 @@ import httpx
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import PAGE, RESULTS, git, machine, with_section
 from odcd.records.node import NodeReport
-from tests.support.browser import CHROMIUM, Tab, chromium
-from tests.support.database import shared_server
-from tests.support.scene import Scene, scene
+from tests.support.builders.scene import Scene, scene
+from tests.support.harness.browser import CHROMIUM, Tab, chromium
+from tests.support.harness.database import shared_server
 
 VIEWERS = 200
 BATCH = 500
@@ -34,9 +35,9 @@ VIEWS = {"overview": "/", "queue": "/page/queue", "nodes": "/page/nodes", "plan"
 
 
 async def furnish(it: Scene, nodes: int, pending: int) -> None:
-    """Every GPU is in use, by jobs of two of them; what waits, waits for them."""
+    """Every GPU is in use by jobs of two GPUs; the pending jobs wait for them."""
     it.clock.ago = timedelta(minutes=30)
-    await it.store.register_nodes(
+    await it.store.nodes.register(
         0,
         [NodeReport(name=f"gpu-{n:04}", gpu_type="h100", gpus=8, cpus=192, mem_mib=2_000_000,
                     declared=True) for n in range(nodes)],
@@ -73,7 +74,7 @@ def cluster(nodes: int, pending: int) -> Iterator[Scene]:
 
 
 def served(it: Scene, runs: int) -> list[Figure]:
-    """How long the daemon needs for a page, and how much it sends."""
+    """How long the daemon needs for a page, and how many bytes it sends."""
     figures: list[Figure] = []
     cookies = it.call(it.cookies(None))
     with httpx.Client(base_url=it.url, headers={"accept": "text/html"}, cookies=cookies) as client:
@@ -81,7 +82,7 @@ def served(it: Scene, runs: int) -> list[Figure]:
             took: list[float] = []
             answer = client.get(path)
             for _ in range(runs):
-                time.sleep(0.5)  # longer than what was rendered is kept
+                time.sleep(0.5)  # longer than rendered pages are cached
                 begin = time.perf_counter()
                 answer = client.get(path)
                 took.append((time.perf_counter() - begin) * 1000)
@@ -92,14 +93,15 @@ def served(it: Scene, runs: int) -> list[Figure]:
 
 
 def painted(it: Scene, runs: int) -> list[Figure]:
-    """First contentful paint, as Chromium tells it, from the start of the navigation."""
+    """First contentful paint as Chromium reports it, from the start of the navigation."""
     figures: list[Figure] = []
     with chromium() as browser, Tab(browser) as tab:
         tab.enter(it.call(it.ticket(None)))
         for name, path in VIEWS.items():
             took: list[float] = []
             for _ in range(runs):
-                # From another page of the same server, as by a click: no process is started for it.
+                # From another page of the same server, as by a click: no browser process is started
+                # for it.
                 tab.page.goto(it.url + "/health")
                 time.sleep(0.5)
                 tab.page.goto(it.url + path)
@@ -114,7 +116,8 @@ def painted(it: Scene, runs: int) -> list[Figure]:
 
 
 class Viewers:
-    """Streams of the overview, each on its own connection, and when each heard of a job."""
+    """Streams of the overview, each on a separate connection, and the time when each received a
+    job."""
 
     def __init__(self, it: Scene, cookies: dict[str, str]) -> None:
         self._it = it
@@ -145,7 +148,7 @@ class Viewers:
         opened = asyncio.create_task(self._all_open.wait())
         done, _ = await asyncio.wait({opened, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            task.result()  # one that was not let in says so here
+            task.result()  # raises here if the viewer was refused
         await asyncio.sleep(3)
 
     async def _stop(self) -> None:
@@ -172,7 +175,8 @@ class Viewers:
             writer.close()
 
     def change(self, number: int, waiting: int) -> list[float]:
-        """How long until each viewer has so many that wait, by one more submit, in ms."""
+        """The milliseconds until each viewer shows this many waiting jobs, after one more
+        submit."""
         self._word, self._heard = f"<b>{waiting:,}</b><span>waiting".encode(), []
         begin = time.perf_counter()
         self._it.call(self._it.ask(

@@ -14,7 +14,7 @@ from benchmarks.figures import Figure, timed_ms
 from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.database import Sql, admit_root, make_home, remove_home
+from tests.support.harness.database import Sql, admit_root, make_home, remove_home
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = 1000
@@ -22,7 +22,7 @@ NODES = 1000
 
 @contextmanager
 def served() -> Iterator[Sql]:
-    """A session on a server and database of its own."""
+    """A session on a separate server and database."""
     home = make_home()
     try:
         postgres = EmbeddedPostgres(home, int(os.environ.get("ODC_TEST_PG", "18")))
@@ -70,7 +70,7 @@ def passing(sql: Sql, runs: int) -> list[Figure]:
     return [
         Figure(
             "`plan_pass` including 1,000 starts written", took[1:], "ms", 25,
-            note=f"decide is {statistics.median(decided[1:]):.1f} ms of it; the rest is writing "
+            note=f"decide takes {statistics.median(decided[1:]):.1f} ms of it; the rest is writing "
             "the rows of running, allocation, node_free and event, and the flush",
         )
     ]  # fmt: skip

@@ -1,5 +1,5 @@
-"""How long decisions take: by policy, by length of the queue, many starts deep, on more nodes;
-and what users ask of them: why, and when."""
+"""The duration of decisions: by policy, by length of the queue, with many planned starts, on more
+nodes. Also the duration of `why` and of expected starts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, times_ms
 from benchmarks.planning import NOW, empty, served
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 TARGETS = {"fifo": (6, 8, 40), "multifactor": (6, 8, 40), "odc": (10, 20, 80)}
 QUEUES = ((10_000, 50), (100_000, 200), (1_000_000, 500))
-"""Pending jobs, and how many users they are of."""
+"""The number of pending jobs, and of their users."""
 DECIDE = "select looked, classes, cardinality(start_jobs) as starts from odc.decide($1)"
 
 
@@ -47,7 +47,7 @@ def deciding(sql: Sql, policy: str, pending: int, target: float, runs: int) -> F
     return Figure(
         f"`decide` by `{policy}`, {pending:,} pending",
         times_ms(lambda: sql.row(DECIDE, NOW), 5 * runs), "ms", target,
-        note=f"{row['classes']:,} classes, {row['looked']} jobs looked at, {row['starts']} starts",
+        note=f"{row['classes']:,} classes, {row['looked']} jobs considered, {row['starts']} starts",
     )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def deep(sql: Sql, runs: int) -> Figure:
     return Figure(
         "`decide` with 100 protected starts, 10,000 pending",
         times_ms(lambda: sql.row(query, NOW), 2 * runs), "ms", 60,
-        note=f"`fifo`, {heads} planned; laying out the time of the nodes for each dominates",
+        note=f"`fifo`, {heads} planned; the search for their earliest starts dominates",
     )  # fmt: skip
 
 
@@ -73,10 +73,10 @@ def asked(sql: Sql, runs: int) -> list[Figure]:
     whys = times_ms(lambda: sql.row(why, next(picks), NOW), 5 * runs)
     return [
         Figure("`why` of one pending job", whys, "ms", 20,
-               note="of 10,000 pending; two looks at the job alone, one at the whole queue"),
+               note="of 10,000 pending; two plans with the job alone, one with the whole queue"),
         Figure("expected starts of the first 1,000 pending",
                times_ms(lambda: sql.row(when, NOW), 2 * runs), "ms", 120,
-               note="on a connection of its own, off the pass's path"),
+               note="on a separate connection, so passes do not wait for it"),
     ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""What a benchmark on a cluster prints, and the section of RESULTS.md that --write makes of it."""
+"""The printed output of a benchmark on a cluster, and the section of RESULTS.md that --write makes
+from it."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ WIDTH = 100
 
 
 def cluster_of(nodes: int) -> str:
-    """The cluster, as the beginning of a sentence."""
+    """A description of the cluster, as the start of a sentence."""
     return (
         "kube-apiserver, kube-scheduler, kube-controller-manager 1.36 and etcd are real (etcd "
-        f"without fsync); KWOK plays the kubelets of {nodes:,} nodes with 8 GPUs"
+        f"without fsync); KWOK simulates the kubelets of {nodes:,} nodes with 8 GPUs"
     )
 
 
@@ -25,8 +26,8 @@ def report(
     parser: argparse.ArgumentParser, heading: str, setting: str,
     measured: Callable[[argparse.Namespace], Iterable[Figure]],
 ) -> int:  # fmt: skip
-    """The whole of a benchmark's main(). parser: with the options of its own. setting: on what it
-    is measured, in sentences that go between those about odcd's commit and about the machine."""
+    """The complete main() of a benchmark. parser: with the benchmark's own options. setting:
+    sentences about the setup, which go between those about odcd's commit and about the machine."""
     parser.add_argument("--write", action="store_true", help=f"write them into {RESULTS.name}")
     options = parser.parse_args()
     load = os.getloadavg()[0]
@@ -49,7 +50,7 @@ def report(
 
 
 def section(heading: str, facts: str, figures: Sequence[Figure]) -> str:
-    """As RESULTS.md has it. Slurm's column, which is the last, is empty here."""
+    """A section in the form of RESULTS.md. The last column, for Slurm, is empty here."""
     rows = [*HEAD.splitlines(), *(figure.row() for figure in figures)]
     lines = [
         heading,

@@ -1,4 +1,5 @@
-"""RESULTS.md: its sections, each written by a command of its own; on what they were measured."""
+"""RESULTS.md: its sections, each written by a separate command, and the description of the
+machine."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ KEPT = (
     TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, DEPENDENCIES, FAIL_OVER, BUSY_API,
     ARRAY_ENDS, HISTORY, STORM,
 )  # fmt: skip
-"""Not written by `make bench`, which takes over what is there."""
+"""Sections that `make bench` does not write, but copies from the existing file."""
 
 
 def section_of(text: str, heading: str) -> str:
-    """From its heading to the next of its kind; empty when there is none."""
+    """The text from its heading to the next heading of the same level; empty if there is none."""
     begin = text.find(f"\n{heading}\n") + 1
     if not begin:
         return ""
@@ -41,7 +42,7 @@ def section_of(text: str, heading: str) -> str:
 
 
 def with_section(text: str, heading: str, new: str) -> str:
-    """The text with that section replaced, or with one at its end."""
+    """The text with that section replaced, or with the section added at the end."""
     old = section_of(text, heading)
     return text.replace(old, new) if old else f"{text.rstrip()}\n\n{new}"
 

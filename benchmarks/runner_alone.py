@@ -1,4 +1,4 @@
-"""The runner without daemon and database: jobs started and seen to their end in a second."""
+"""The runner without daemon and database: jobs started and watched to their end per second."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trues(runs: int) -> list[Figure]:
     return [
         Figure(
             f"{JOBS} `true` jobs through the runner alone", rates, "jobs/s", at_least=True,
-            note="start requests of 50 to the last exit that is told; forks dominate",
+            note="from start requests of 50 jobs to the last reported exit; forks dominate",
         )
     ]  # fmt: skip
 
@@ -57,7 +57,7 @@ class Speaker:
             pass
 
     def read(self) -> dict[str, Any]:
-        """The next message, its facts kept. Raises RuntimeError when it is an error."""
+        """The next message; its facts are kept. Raises RuntimeError for an error."""
         message: dict[str, Any] = json.loads(self._lines.readline())
         if "error" in message:
             raise RuntimeError(message["error"])

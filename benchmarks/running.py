@@ -1,4 +1,4 @@
-"""Jobs that really run on this machine: how soon one begins, and how many end a second."""
+"""Jobs that really run on this machine: how soon one starts, and how many end per second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLIENTS = 8
 REST_S = 0.05
 HOW = (
     "the job's first command writes a byte into a FIFO that the benchmark holds open and reads, "
-    "so one clock is at both ends"
+    "so both times are from one clock"
 )
 
 
@@ -38,7 +38,7 @@ def first_lines(runs: int) -> list[Figure]:
             tails.append(percentile(took[5:], 0.95))
     slurm = "411 / 1,001 ms (whole sbatch)"
     note = (
-        f"{SAMPLES} jobs a run on an idle cluster; {HOW}. The transactions of submit, pass and "
+        f"{SAMPLES} jobs per run on an idle cluster; {HOW}. The transactions of submit, pass and "
         "dispatch, one after the other, and the forks of the runner dominate"
     )
     return [
@@ -65,7 +65,8 @@ def first_lines_by_command(runs: int) -> list[Figure]:
             medians.append(percentile(took[3:], 0.5))
     return [
         Figure("the same by `odcctl submit`, whole process", medians, "ms", 200,
-               note="to the first line and the end of odcctl, whichever is later; Python's start "
+               note="until the first line and the end of odcctl, whichever is later; Python's "
+                    "start "
                "and imports dominate")
     ]  # fmt: skip
 
@@ -89,13 +90,13 @@ def trues(runs: int) -> list[Figure]:
             f"{JOBS:,} `true` jobs, first submit to last completed, local executor", rates,
             "jobs/s", 250, at_least=True, slurm="38 jobs/s",
             note="a real process each, on this machine and a declared node with 2,000 CPUs, so "
-            "that CPUs do not bound how many run at once. The runner and its forks dominate",
+            "that CPUs do not limit how many run at once. The runner and its forks dominate",
         )
     ]  # fmt: skip
 
 
 class Fifo:
-    """Where a job's first line arrives."""
+    """The FIFO that receives a job's first line."""
 
     def __init__(self, daemon: Daemon) -> None:
         path: Path = daemon.work / "first"
@@ -104,6 +105,6 @@ class Fifo:
         self.script = f"#!/bin/sh\necho >{path}\n"
 
     def wait(self) -> float:
-        """When it came, by time.perf_counter()."""
+        """The time when it arrived, by time.perf_counter()."""
         os.read(self._fd, 1)
         return time.perf_counter()

@@ -1,7 +1,7 @@
-"""Submits beside a storm of connections and slow requests: python -m benchmarks.storm [--write].
+"""Submits during a storm of connections and slow requests: python -m benchmarks.storm [--write].
 
-Honest users submit jobs one by one. Then they do the same while strangers and other users open
-connections as fast as they are allowed to, and send heads and bodies that never end.
+Normal users submit jobs one by one. Then they do the same while strangers and other users open
+connections as fast as they are allowed to, and send headers and bodies that never end.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from pathlib import Path
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import RESULTS, STORM, git, machine, with_section
 from tests.attack.front import FORKS, Place, connected, metric, tcp
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql, shared_server
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql, shared_server
 
 SECONDS = 30.0
 THREADS = 4
 PAUSE_S = 0.02
 HONEST = 64_100
 FLOODS, A_SECOND, KEPT = 4, 250, 600
-"""Processes that open connections, how many each opens in a second, and how many it keeps."""
+"""The number of processes that open connections, how many each opens per second, and how many it
+keeps open."""
 SLOW = 200
-"""Requests that each of the slow clients has under way."""
+"""The number of open requests of each slow client."""
 NODE = ("--node", "big=h100:8x64")
 LIMIT = 3.0
 
 
 @contextmanager
 def forked(uid: int, work: Callable[[], None]) -> Generator[None]:
-    """A process of that user, ended at the end."""
+    """A process with that uid, which is ended on exit."""
 
     def become() -> None:
         if os.geteuid() == 0:
@@ -71,7 +72,7 @@ def flood(place: Place, source: str) -> None:
 
 
 def drip(place: Place, source: str, begin: bytes, piece: bytes) -> None:
-    """Has requests under way that get on by one piece a second."""
+    """Keeps requests open that progress by one piece per second."""
     open_: list[socket.socket] = []
     while True:
         while len(open_) < SLOW:
@@ -106,7 +107,7 @@ def storm(path: str, place: Place) -> Generator[None]:
     with ExitStack() as stack:
         for number, attack in enumerate(attacks):
             stack.enter_context(forked(64_001 + number, attack))
-        # Until each has as many as it can have.
+        # Wait until each has as many as it can have.
         time.sleep(KEPT / A_SECOND + 2)
         yield
 
@@ -135,7 +136,7 @@ def submit(path: str, job: bytes, output: int) -> None:
 
 
 def observe(odc: Odc, sql: Sql) -> tuple[list[float], int]:
-    """How long submits took, ms, and how many failed."""
+    """The duration of submits in ms, and the number of failed ones."""
     job = {"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", "gpus": 8, "time_limit_s": 600}
     data, path = json.dumps(job).encode(), str(odc.home / "odcd.sock")
     reads, writes = os.pipe()
@@ -175,10 +176,10 @@ def measure(dsn: str) -> list[Figure]:
         Figure("submit, p99, in the storm", [p99], "ms",
                note=f"{len(busy)} submits, {failed} failed; {counts[0]:,.0f} connections were "
                f"refused and {counts[1]:,.0f} requests rejected"),
-        Figure("the same, times that without a storm", [p99 / before], "times", LIMIT),
+        Figure("the same, relative to the quiet time", [p99 / before], "times", LIMIT),
         Figure("submit, median, quiet", [percentile(quiet, 0.5)], "ms"),
         Figure("submit, median, in the storm", [percentile(busy, 0.5)], "ms"),
-        Figure("honest submits that failed in the storm", [failed], "", 0),
+        Figure("normal submits that failed in the storm", [failed], "", 0),
     ]  # fmt: skip
 
 
@@ -204,9 +205,11 @@ def section(figures: list[Figure]) -> str:
         "",
         "Written by `python -m benchmarks.storm --write`, at commit "
         f"{git('log', '-1', '--format=%h')}.",
-        f"{THREADS} honest clients submit jobs over the unix socket. The storm: {FLOODS} processes",
-        f"that open {A_SECOND} connections a second each and keep up to {KEPT}, half of them over",
-        f"TCP; {3 * SLOW} requests whose head or body gets on by a few bytes a second. All on one",
+        f"{THREADS} normal clients submit jobs over the Unix socket. The storm: {FLOODS} processes",
+        f"that open {A_SECOND} connections per second each and keep up to {KEPT}, half of them "
+        "over",
+        f"TCP; {3 * SLOW} requests whose headers or body progress by a few bytes per second. All "
+        "on one",
         f"machine with {machine()}; load average at the end: {os.getloadavg()[0]:.1f}.",
         "",
         *(line.rsplit("|", 2)[0] + "|" for line in HEAD.splitlines()),

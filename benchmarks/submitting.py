@@ -1,4 +1,4 @@
-"""Getting jobs into the queue and out of it: one job a request, an array, a batch, cancels."""
+"""Adding jobs to the queue and removing them: one job per request, an array, a batch, cancels."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ def submits(runs: int) -> list[Figure]:
             cancel_waiting(daemon, client)
     return [
         Figure(
-            f"submit through the API, {CLIENTS} clients, one job a request", rates[1:], "/s",
+            f"submit through the API, {CLIENTS} clients, one job per request", rates[1:], "/s",
             1500, at_least=True, slurm="168-217 /s",
-            note=f"{JOBS:,} jobs onto a full cluster, {len(message):,} bytes each. The daemon's "
-            "one thread (HTTP, checks) dominates: submits that arrive together are one transaction",
+            note=f"{JOBS:,} jobs submitted to a full cluster, {len(message):,} bytes each. The "
+                 "daemon's "
+            "one thread (HTTP, checks) dominates: submits that arrive together share one "
+            "transaction",
         )
     ]  # fmt: skip
 
@@ -45,11 +47,12 @@ def requests_of_many(runs: int) -> list[Figure]:
     return [
         Figure(
             f"an array of {MANY:,} in one request", arrays[1:], "ms", 100, slurm="8 ms",
-            note="one row until tasks start; the commit's flush dominates",
+            note="one row until tasks start; the flush of the commit dominates",
         ),
         Figure(
             f"a batch of {MANY:,} jobs in one request", batches[1:], "ms", 1000,
-            note="PostgreSQL dominates: reading the JSON, then a row each in job, pending, event",
+            note="PostgreSQL dominates: it parses the JSON and writes one row each in job, "
+                 "pending, event",
         ),
     ]  # fmt: skip
 
@@ -78,7 +81,8 @@ def cancels(runs: int) -> list[Figure]:
 
 
 def thin(daemon: Daemon, number: int) -> dict[str, object]:
-    """One of a sweep: they differ in an argument, and a request of 10,000 has room for no more."""
+    """One job of a sweep: the jobs differ in one argument, and a request of 10,000 has no space for
+    larger ones."""
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "DATA": "/home/ann/data"}
     return job(daemon, gpus=1, args=["--seed", str(number)], environment=environment)
 

@@ -1,7 +1,7 @@
-"""Replay real workloads, beside known figures: python -m benchmarks.traces FOLDER.
+"""Replay real workloads and compare with known figures: python -m benchmarks.traces FOLDER.
 
-FOLDER has the traces (docs/concepts/policies.md says where they are from); each run is one
-`odcd simulate`. What was measured is kept as JSON in --keep, one file a run, and not run again.
+FOLDER has the traces (docs/concepts/policies.md names their sources); each run is one `odcd
+simulate`. Results are kept as JSON in --keep, one file per run, and such runs are not repeated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EASY = ("--policy", "fifo", "--plan-depth", "1")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a figure shall be, and the known one that says so."""
+    """The target of a figure, and the known value that it is based on."""
 
     most: float
     least: float = 0.0
@@ -52,7 +52,7 @@ class Bounds:
 class Run:
     what: str
     options: tuple[str, ...]
-    """Of odcd simulate; the first is the trace."""
+    """Options of odcd simulate; the first is the trace."""
     slowdown: Bounds | None = None
     mean_wait: Bounds | None = None
     max_wait: Bounds | None = None
@@ -177,12 +177,14 @@ def section(rows: list[str]) -> list[str]:
         TRACES,
         "",
         "Written by `python -m benchmarks.traces FOLDER --write`; each row is one `odcd simulate`,",
-        "whose options are in `benchmarks/traces.py`. In brackets what other simulators give,",
-        "or asked for; bold where it is not met.",
-        f"Times, on {os.cpu_count()} cores, of those that had the machine to themselves; of passes",
+        "whose options are in `benchmarks/traces.py`. In brackets: the results of other "
+        "simulators,",
+        "or the target; bold if it is not met.",
+        f"Times, on {os.cpu_count()} cores, of runs that had the machine to themselves; times of "
+        "passes",
         "in ms.",
         "",
-        "| replay | jobs | mean bounded slowdown | mean wait, s | longest wait, s | used "
+        "| replay | jobs | mean bounded slowdown | mean wait, s | maximum wait, s | used "
         "| ETA: mean error, s | ETA: in p10..p90 | passes | p50 / p99 | took |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *rows,

@@ -1,1 +1,1 @@
-"""Dashboards, rules and alerts of odc. `python -m grafana` writes what is generated of it."""
+"""Dashboards, rules and alerts of odc. `python -m grafana` writes the generated files."""

@@ -1,5 +1,5 @@
-"""Write what is generated: the dashboards, the rules as Kubernetes takes them, and in alerts the
-address of docs.url."""
+"""Write the generated files: the dashboards, the rules for Kubernetes, and the address of docs.url
+in the alerts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The small part of Grafana's JSON model that the dashboards here are made of.
+"""The part of Grafana's JSON model that our dashboards use.
 
-Sizes are on Grafana's grid of 24 columns; a panel gets its place when its dashboard is made.
+Sizes are on Grafana's grid of 24 columns; a panel gets its position when its dashboard is built.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 Json = dict[str, Any]
 
 SCHEMA_VERSION = 39
-"""Grafana 10.4 reads it, newer ones upgrade it in memory."""
+"""Grafana 10.4 reads it; newer versions upgrade it in memory."""
 COPY = (Path(__file__).parent / "docs.url").read_text(encoding="utf-8").strip()
-"""The address of the copy of odc whose docs/ people read: what operators change."""
+"""The address of the copy of odc with the docs/ for links; operators may change it."""
 DOCS = f"{COPY}/docs/operating"
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 POSTGRES = {"type": "grafana-postgresql-datasource", "uid": "${database}"}
 COLUMNS = 24
 
 Query = tuple[str, str]
-"""An expression, and what its series are called in the legend."""
+"""An expression, and the name of its series in the legend."""
 
 
 def runbook(alert: str) -> Json:
-    """A link of a panel, to the page of the alert that watches what it shows."""
+    """A panel's link to the runbook of the alert on the same metrics."""
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in alert).lstrip("-")
     return {
         "title": f"Runbook of {alert}",
@@ -40,12 +40,12 @@ def page(title: str, path: str = "/") -> Json:
 
 
 def to_job(column: str, title: str = "Open the job") -> dict[str, Json]:
-    """The links of a table's column of job ids."""
+    """The links for a table's column of job ids."""
     return {column: page(title, "/page/jobs/${__value.raw}")}
 
 
 def timeseries(
-    title: str, *queries: Query, unit: str = "short", told: str = "", stack: bool = False,
+    title: str, *queries: Query, unit: str = "short", description: str = "", stack: bool = False,
     links: Sequence[Json] = (), top: float | None = None, bars: bool = False, signed: bool = False,
 ) -> Json:  # fmt: skip
     custom: Json = {
@@ -59,7 +59,7 @@ def timeseries(
     fields = _fields(unit, custom=custom, top=top)
     if signed:
         del fields["defaults"]["min"]
-    return _panel("timeseries", title, told, links, queries) | {
+    return _panel("timeseries", title, description, links, queries) | {
         "fieldConfig": fields,
         "options": {
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
@@ -69,12 +69,13 @@ def timeseries(
 
 
 def stat(
-    title: str, *queries: Query, unit: str = "short", told: str = "", links: Sequence[Json] = (),
+    title: str, *queries: Query, unit: str = "short", description: str = "",
+    links: Sequence[Json] = (),
     red_above: float | None = None, red_below: float | None = None,
 ) -> Json:  # fmt: skip
     fields = _fields(unit)
     fields["defaults"]["thresholds"] = _thresholds(red_above, red_below)
-    return _panel("stat", title, told, links, queries, instant=True) | {
+    return _panel("stat", title, description, links, queries, instant=True) | {
         "fieldConfig": fields,
         "options": {
             "colorMode": "value" if red_above is None and red_below is None else "background",
@@ -86,10 +87,11 @@ def stat(
 
 
 def bars(
-    title: str, *queries: Query, unit: str = "short", told: str = "", links: Sequence[Json] = (),
+    title: str, *queries: Query, unit: str = "short", description: str = "",
+    links: Sequence[Json] = (),
     top: float | None = None,
 ) -> Json:  # fmt: skip
-    return _panel("bargauge", title, told, links, queries, instant=True) | {
+    return _panel("bargauge", title, description, links, queries, instant=True) | {
         "fieldConfig": _fields(unit, top=top),
         "options": {
             "displayMode": "basic",
@@ -100,10 +102,10 @@ def bars(
 
 
 def heatmap(
-    title: str, query: str, *, unit: str = "s", told: str = "", links: Sequence[Json] = ()
+    title: str, query: str, *, unit: str = "s", description: str = "", links: Sequence[Json] = ()
 ) -> Json:
-    """Of a histogram's buckets: `sum by (le) (increase(..._bucket[$__rate_interval]))`."""
-    made = _panel("heatmap", title, told, links, [(query, "{{le}}")])
+    """query: a histogram's buckets, `sum by (le) (increase(..._bucket[$__rate_interval]))`."""
+    made = _panel("heatmap", title, description, links, [(query, "{{le}}")])
     made["targets"][0]["format"] = "heatmap"
     return made | {
         "fieldConfig": {"defaults": {}, "overrides": []},
@@ -117,12 +119,13 @@ def heatmap(
 
 
 def table(
-    title: str, *queries: Query, unit: str = "short", told: str = "", links: Sequence[Json] = (),
+    title: str, *queries: Query, unit: str = "short", description: str = "",
+    links: Sequence[Json] = (),
     hide: Sequence[str] = (), names: dict[str, str] | None = None,
     column_links: dict[str, Json] | None = None,
 ) -> Json:  # fmt: skip
-    """What the queries say now, a row a series; hide and names are of columns."""
-    made = _panel("table", title, told, links, queries, instant=True)
+    """The current results of the queries, one row per series. hide and names refer to columns."""
+    made = _panel("table", title, description, links, queries, instant=True)
     for target in made["targets"]:
         target["format"] = "table"
     hidden = {name: True for name in ("Time", "__name__", "instance", "job", *hide)}
@@ -140,11 +143,11 @@ def table(
 
 
 def rows_of(
-    title: str, sql: str, *, told: str = "", links: Sequence[Json] = (),
+    title: str, sql: str, *, description: str = "", links: Sequence[Json] = (),
     units: dict[str, str] | None = None, column_links: dict[str, Json] | None = None,
 ) -> Json:  # fmt: skip
-    """A table of what PostgreSQL answers, of the views of odc_report."""
-    made = _panel("table", title, told, links, [])
+    """A table of rows from PostgreSQL, read from the views of odc_report."""
+    made = _panel("table", title, description, links, [])
     made["datasource"] = POSTGRES
     made["targets"] = [
         {
@@ -163,16 +166,16 @@ def rows_of(
     }
 
 
-def sql_series(title: str, sql: str, *, unit: str = "short", told: str = "") -> Json:
-    """Bars over time of what PostgreSQL answers: columns time, metric, value."""
-    made = rows_of(title, sql, told=told)
+def sql_series(title: str, sql: str, *, unit: str = "short", description: str = "") -> Json:
+    """Bars over time from PostgreSQL rows with the columns time, metric and value."""
+    made = rows_of(title, sql, description=description)
     made["targets"][0]["format"] = "time_series"
     drawn = timeseries(title, unit=unit, stack=True, bars=True)
-    return drawn | {"datasource": POSTGRES, "targets": made["targets"], "description": told}
+    return drawn | {"datasource": POSTGRES, "targets": made["targets"], "description": description}
 
 
 def choice(name: str, series: str, *, label: str, multi: bool = True) -> Json:
-    """A variable whose values are those of this label of the series, matched with =~."""
+    """A variable with the values of one label of a series; panels match it with =~."""
     query = f"label_values({series}, {name})"
     return {
         "type": "query",
@@ -194,7 +197,7 @@ GPU_TYPES = choice("gpu_type", "odcd_gpus", label="GPU type")
 
 
 def given(name: str, value: str, *, label: str) -> Json:
-    """A variable that is typed in."""
+    """A variable that the user types in."""
     return {
         "type": "textbox",
         "name": name,
@@ -206,10 +209,10 @@ def given(name: str, value: str, *, label: str) -> Json:
 
 
 def dashboard(
-    uid: str, title: str, told: str, rows: Sequence[tuple[str, int, Sequence[Json]]],
+    uid: str, title: str, description: str, rows: Sequence[tuple[str, int, Sequence[Json]]],
     variables: Sequence[Json] = (), *, since: str = "now-6h", refresh: str = "30s",
 ) -> Json:  # fmt: skip
-    """rows: heading, height and panels, which share the width (`w` of a panel is what it wants)."""
+    """rows: heading, height and panels. The panels share the width in proportion to their `w`."""
     panels = _placed(rows)
     sources = [_source("datasource", "prometheus", "Prometheus")]
     if any(panel.get("datasource") == POSTGRES for panel in panels):
@@ -218,7 +221,7 @@ def dashboard(
         "id": None,
         "uid": uid,
         "title": title,
-        "description": told,
+        "description": description,
         "tags": ["odc"],
         "schemaVersion": SCHEMA_VERSION,
         "version": 1,
@@ -277,13 +280,13 @@ def _placed(rows: Sequence[tuple[str, int, Sequence[Json]]]) -> list[Json]:
 
 
 def _panel(
-    kind: str, title: str, told: str, links: Sequence[Json], queries: Sequence[Query], *,
+    kind: str, title: str, description: str, links: Sequence[Json], queries: Sequence[Query], *,
     instant: bool = False,
 ) -> Json:  # fmt: skip
     return {
         "type": kind,
         "title": title,
-        "description": told,
+        "description": description,
         "links": list(links),
         "datasource": PROMETHEUS,
         "targets": [

@@ -1,4 +1,4 @@
-"""The files that are generated, each with its text."""
+"""The generated files and their texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from grafana.model import DOCS, Json
 FOLDER = Path(__file__).parent
 RULES = FOLDER / "prometheus"
 MONITORING = FOLDER.parent / "k8s" / "components" / "monitoring"
-HEAD = "# Made by `python -m grafana` of grafana/prometheus; do not edit.\n"
+HEAD = "# Made by `python -m grafana` from grafana/prometheus; do not edit.\n"
 _RUNBOOK = re.compile(r"(runbook_url: )\S+/runbooks/")
 LOADED = ("rules/join-odcd.yaml", "rules/gpu.yaml", "alerts/odc.yaml", "alerts/gpu.yaml")
-"""What a Prometheus that scrapes odcd and DCGM loads."""
+"""The rule files for a Prometheus that scrapes odcd and DCGM."""
 
 
 def written() -> dict[Path, str]:
@@ -30,12 +30,12 @@ def written() -> dict[Path, str]:
 
 
 def _addressed(path: Path) -> str:
-    """A file of rules, written by hand but for where its runbooks are."""
+    """The text of a handwritten rules file, with the address of the runbooks filled in."""
     return _RUNBOOK.sub(rf"\g<1>{DOCS}/runbooks/", path.read_text(encoding="utf-8"))
 
 
 def prometheus_rule() -> Json:
-    """The rules as an object of the Prometheus operator."""
+    """The rules as a resource of the Prometheus operator."""
     groups = [
         group for name in LOADED for group in yaml.safe_load(_addressed(RULES / name))["groups"]
     ]
@@ -52,7 +52,7 @@ def _json(board: Json) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Expressions of several lines as they were written."""
+    """Dumps expressions of several lines without changing their line breaks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> Any:

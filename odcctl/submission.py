@@ -11,6 +11,7 @@ from odcctl.exits import Failure, Refused
 from odcctl.http.client import Client
 from odcctl.text.render import note
 
+STDIN = "-"
 READ_AT_MOST = 8 * 1024 * 1024
 """Twice what the daemon takes as a script: enough to be refused, too little to fill memory."""
 
@@ -33,7 +34,13 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
     except Refused as refused:
         if refused.title != "ScriptNeeded":
             raise
-        path = str(refused.problem["script_path"])
+        path = str(refused.problem.get("script_path"))
+    if path != STDIN and path not in argv:
+        # The server may be another user's: it chooses no file of this one.
+        raise Failure(
+            f'the server asks for the file "{path}", which the command line does not name',
+            "Nothing of it was sent. Is this the server you mean?",
+        )
     body["script"] = read_script(path)
     body["script_path"] = path
     return client.post_once("/v1/submit-argv", body).json()
@@ -41,7 +48,7 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
 
 def read_script(path: str) -> str:
     """The text of a script: "-" is standard input; a bare name is also looked for on PATH."""
-    if path == "-":
+    if path == STDIN:
         data, name = sys.stdin.buffer.read(READ_AT_MOST), "the script on standard input"
     else:
         found = _find(path)

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tell(
             OdcError(
                 f"{error.filename or 'a file'}: {error.strerror or error}",
-                "Check the disk's free space, and who owns the folder.",
+                "Check the disk's free space and the owner of the folder.",
             )
         )
         return REFUSED

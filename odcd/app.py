@@ -23,7 +23,7 @@ from odcd.clock import Clock, SystemClock
 from odcd.database.connections import API, LEADER
 from odcd.database.pool import Database
 from odcd.database.slots import AT_ONCE, Slots
-from odcd.engine import make_engine
+from odcd.engines.choose import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
@@ -31,16 +31,17 @@ from odcd.fairness.disk_reserve import DiskReserve
 from odcd.fairness.limits import Fairness
 from odcd.front.hosts import Hosts
 from odcd.front.tls import warn_of_clear_text
-from odcd.home.postgres import WatchedPostgres
+from odcd.home.postgres_watch import WatchedPostgres
 from odcd.jobs.github_keys import GithubKeys
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import Logins
 from odcd.loops.election import Lead, Leader, Pass
-from odcd.loops.leader_term import Leading
+from odcd.loops.leader_term import Leading, Services
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
 from odcd.settings import Settings
+from odcd.stores.logins import LoginStore
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ class Daemon:
         self._database = database
         self._clock = clock
         self._store = Store(database)
-        self._events = EventHub(self._store, clock)
+        self._events = EventHub(self._store.events, clock)
         self._metrics = metrics
         metrics.watch_events(lambda: self._events.clients)
         metrics.watch_listener(lambda: database.listening(CHANNEL))
@@ -117,13 +118,14 @@ class Daemon:
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
+        self._logins = _logins(settings, self._store.logins, clock, serves_uid)
         self._credentials = Credentials()
         place = settings.audit_log
         self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
             batcher=SubmitBatcher(
-                self._store,
+                self._store.jobs,
                 clock,
                 pending=fairness.pending,
                 stored_bytes=fairness.stored_bytes,
@@ -148,7 +150,7 @@ class Daemon:
             box_terminals=not self._engine.ssh,
             keys=self._keys,
             operators=settings.operators,
-            logins=_logins(settings, self._store, clock, serves_uid),
+            logins=self._logins,
             disk_gib=settings.disks.disk_gib if settings.disks.aws_region else None,
             shared_storage=settings.disks.efs_id is not None,
             build_target=settings.builds.target if self._engine.ssh else no_target,
@@ -187,6 +189,8 @@ class Daemon:
         finally:
             if self._keys is not None:
                 await self._keys.close()
+            if self._logins is not None:
+                await self._logins.close()
             await self._engine.close()
 
     async def _serve(self, postgres: WatchedPostgres | None, stopping: asyncio.Event) -> None:
@@ -196,7 +200,7 @@ class Daemon:
                 group.create_task(self._events.run(), name="events"),
                 group.create_task(self._page.run(), name="page"),
                 group.create_task(
-                    self._credentials.run(self._store, self._clock), name="credentials"
+                    self._credentials.run(self._store.keys, self._clock), name="credentials"
                 ),
                 group.create_task(self._leader.run(), name="leader"),
             ]
@@ -239,9 +243,18 @@ class Daemon:
     async def _lead(self, lead: Lead) -> None:
         executor = await self._engine.make(lead)
         self._leading = Leading(
-            lead, self._leader, executor, self._engine, self._settings, self._for_leader,
-            self._metrics, self._sampler, self._note_pass,
-        )  # fmt: skip
+            lead,
+            executor,
+            Services(
+                leader=self._leader,
+                engine=self._engine,
+                settings=self._settings,
+                database=self._for_leader,
+                metrics=self._metrics,
+                sampler=self._sampler,
+                on_pass=self._note_pass,
+            ),
+        )
         try:
             await self._leading.run()
         finally:
@@ -270,14 +283,14 @@ def _hosts(settings: Settings) -> Hosts:
 
 
 def _logins(
-    settings: Settings, store: Store, clock: Clock, serves_uid: int | None
+    settings: Settings, store: LoginStore, clock: Clock, serves_uid: int | None
 ) -> Logins | None:
     if not settings.login.rules():
         return None
     if serves_uid is not None:
         raise BadRequest(
-            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, and this daemon serves its "
-            "own user only",
+            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, but this daemon serves "
+            "only its own user",
             "Run it as root, or with --executor kubernetes.",
         )
     return Logins(settings.login, store, clock, own_uid=os.getuid(), operators=settings.operators)

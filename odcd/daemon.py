@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 
 import uvloop
 
-from odcd import app
+from odcd import app, outbound
 from odcd.api.http.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.database import schema, schema_guard
@@ -23,7 +23,8 @@ from odcd.home import root_helper as keeper
 from odcd.home.folder import own_folder, prepare_home
 from odcd.home.lock import HomeLock
 from odcd.home.ping import answers
-from odcd.home.postgres import EmbeddedPostgres, WatchedPostgres
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_watch import WatchedPostgres
 from odcd.home.processes import harden
 from odcd.home.shutdown import count_running, end_runner
 from odcd.page import app as page
@@ -66,6 +67,12 @@ def run(settings: Settings, announce: Announce) -> None:
             _import_client()
         if settings.disks.aws_region is not None:
             _import_aws()
+        if (
+            settings.executor == "kubernetes"
+            or settings.login.rules()
+            or settings.gpu_use.prometheus_url
+        ):
+            outbound.load()
         if settings.executor == "local":
             _write_rules(settings)
         if os.geteuid() == 0:
@@ -106,8 +113,8 @@ def _write_rules(settings: Settings) -> None:
         rules.write(settings.runner_folder, settings.jobs.rules())
     except OSError as error:
         raise OdcError(
-            f"the rules of jobs cannot be written to {settings.runner_folder}: {error.strerror}",
-            "Make space there, and let the folder belong to whoever starts odcd.",
+            f"the rules for jobs cannot be written to {settings.runner_folder}: {error.strerror}",
+            "Free space there, and make the user that starts odcd the owner of the folder.",
         ) from error
 
 
@@ -118,7 +125,7 @@ def _import_client() -> None:
             importlib.import_module(name)
     except ImportError as error:
         raise OdcError(
-            f"the Kubernetes executor lacks a library: {error}",
+            f"the Kubernetes executor needs a library: {error}",
             'Install it: pip install "odc[k8s]"',
         ) from error
 
@@ -129,7 +136,7 @@ def _import_aws() -> None:
         importlib.import_module("odcd.aws.disks")
     except ImportError as error:
         raise OdcError(
-            f"disks at AWS lack a library: {error}", 'Install it: pip install "odc[aws]"'
+            f"disks at AWS need a library: {error}", 'Install it: pip install "odc[aws]"'
         ) from error
 
 
@@ -143,7 +150,7 @@ def _loop(daemon: Coroutine[object, object, bool]) -> bool:
         log.exception("daemon.failed")
         raise OdcError(
             f"the daemon failed: {type(error).__name__}: {error}",
-            "That is a bug of odc; its log has the details. Jobs run on: start it again.",
+            "This is a bug of odc; its log has the details. Jobs continue: start odcd again.",
         ) from error
 
 
@@ -200,4 +207,6 @@ def _prepare_socket_folder(settings: Settings, account: accounts.Account) -> Non
         folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         own_folder(folder, account.uid, account.gid, 0o755)
     except OSError as error:
-        raise OdcError(f"{folder} cannot be made: {error.strerror}", "Name a --home.") from error
+        raise OdcError(
+            f"{folder} cannot be made: {error.strerror}", "Choose another folder with --home."
+        ) from error

@@ -1,7 +1,7 @@
-"""Events to many, read once: server-sent events and long polls.
+"""Read events once and send them to many clients: server-sent events and long polls.
 
-One task reads what is new, when the database says that there is something, and at times without
-being told; clients that fall behind read the past from the database themselves.
+One task reads new events when the database notifies it, and also at intervals in case a
+notification was lost. Clients that need the past read it from the database themselves.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ log = logging.getLogger(__name__)
 
 PAGE = 1_000
 KEPT = 4_096
-"""Events in memory, for all clients together: who falls this far behind must come again."""
+"""Events in memory, shared by all clients. A client that falls this far behind must reconnect."""
 SWEEP_S = 2.0
-"""Longest wait for a notification that was lost, while anybody listens."""
+"""The maximum delay after a lost notification, while any client listens."""
 AGAIN_S = 0.1
-"""After a notification, look twice: a transaction still open may have held an event back."""
+"""Read again this long after a notification: an open transaction may have held an event back."""
 PAUSE_S = 0.02
-"""Shortest time between two looks, so that a storm of notifications costs little."""
+"""The minimum time between two reads, so that a storm of notifications costs little."""
 HEARTBEAT_S = 15.0
 
 
 class Event(NamedTuple):
-    """body is the JSON text that the API sends."""
+    """body: the JSON text that the API sends."""
 
     id: int
     kind: str
@@ -45,11 +45,11 @@ class Event(NamedTuple):
 
 
 class Heartbeat:
-    """Nothing happened for a while, or nobody can tell whether something did."""
+    """Nothing happened for a while, or the database could not be read."""
 
 
 class Lagged(NamedTuple):
-    """The client was too slow: it must come again, after this event."""
+    """The client was too slow: it must reconnect and continue after this event."""
 
     last_id: int
 
@@ -58,12 +58,12 @@ Wanted = Callable[[Event], bool]
 
 
 class EventStore(Protocol):
-    async def events(
+    async def list(
         self, after: int, limit: int, job_id: int | None = None
     ) -> list[tuple[int, str]]: ...
-    async def last_event(self) -> int: ...
-    async def settled(self, job_ids: list[int]) -> list[int]: ...
-    async def ended(self, selector: Selector) -> str | None: ...
+    async def get_last(self) -> int: ...
+    async def list_settled(self, job_ids: list[int]) -> list[int]: ...
+    async def get_results(self, selector: Selector) -> str | None: ...
 
 
 class _Told(msgspec.Struct):
@@ -91,20 +91,20 @@ class EventHub:
         self._waits: dict[int, set[asyncio.Event]] = {}
         self._task_waits: set[asyncio.Event] = set()
         self._turns = SharedTurns()
-        """Of all streams: each event becomes ready for all of them at once."""
+        """Shared by all streams: each event becomes ready for all of them at once."""
 
     @property
     def closing(self) -> asyncio.Event:
-        """Set when every stream and long poll must come to its end."""
+        """Set when every stream and long poll must end."""
         return self._closing
 
     @property
     def clients(self) -> int:
-        """How many follow."""
+        """The number of clients that follow."""
         return self._clients
 
     def wake(self) -> None:
-        """Something may have happened. Cheap, and harmless when nothing did."""
+        """Something may have happened. Cheap, and harmless if nothing did."""
         self._woken.set()
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class EventHub:
             waiting.set()
 
     async def run(self) -> None:
-        """Read and hand on until cancelled."""
+        """Read new events and pass them on, until cancelled."""
         again = False
         while True:
             listened = bool(self._clients or self._waits or self._task_waits)
@@ -138,7 +138,7 @@ class EventHub:
         else:
             self._position = None
         if self._waits:
-            for job_id in await self._store.settled(list(self._waits)):
+            for job_id in await self._store.list_settled(list(self._waits)):
                 for waiting in self._waits.get(job_id, ()):
                     waiting.set()
         for waiting in self._task_waits:
@@ -146,7 +146,7 @@ class EventHub:
 
     async def _read(self) -> None:
         while self._position is not None:
-            page = await self._store.events(self._position, PAGE)
+            page = await self._store.list(self._position, PAGE)
             for event_id, body in page:
                 self._kept.append(_event(event_id, body))
                 self._position = event_id
@@ -169,14 +169,15 @@ class EventHub:
         follow: bool = True,
         heartbeat_s: float = HEARTBEAT_S,
     ) -> AsyncGenerator[Event | Heartbeat | Lagged]:
-        """Events above `after` (None: only new ones), then with follow the new ones as they come.
+        """Events after the id `after` (None: only new ones); with follow, also new ones as they
+        come.
 
-        job_id: of this job or array only; wanted narrows further. Ends when the hub closes.
+        job_id: only events of this job or array; wanted filters further. Ends when the hub closes.
         """
         with self._client():
             async with self._starting:
                 if self._position is None:
-                    self._position = await self._store.last_event()
+                    self._position = await self._store.get_last()
             cursor = self._position if after is None else after
             if after is not None:
                 async for event in self._past(cursor, job_id):
@@ -185,8 +186,8 @@ class EventHub:
                         yield event
             if not follow:
                 return
-            # What is published from here on is taken from memory. The database may be ahead of
-            # that again at once: what it tells twice is dropped.
+            # From here on, published events come from memory. The database may already be ahead of
+            # that, so events that it returned are skipped in memory.
             async with self._starting:
                 await self._read()
             at = self._published
@@ -224,7 +225,7 @@ class EventHub:
 
     async def _past(self, cursor: int, job_id: int | None) -> AsyncGenerator[Event]:
         while not self._closing.is_set():
-            page = await self._store.events(cursor, PAGE, job_id)
+            page = await self._store.list(cursor, PAGE, job_id)
             for event_id, body in page:
                 if self._turns.are_due():
                     await self._turns.take()
@@ -234,7 +235,7 @@ class EventHub:
                 return
 
     def _since(self, at: int) -> list[Event] | None:
-        """What was published after the first `at` events; None when memory does not reach back."""
+        """Events published after the first `at`; None if memory does not reach back that far."""
         missing = self._published - at
         if missing > len(self._kept):
             return None
@@ -250,15 +251,15 @@ class EventHub:
             self._clients -= 1
 
     async def ended(self, selector: Selector, timeout_s: float) -> str | None:
-        """How the jobs of a selection ended, as Store.ended has it, once all of them have.
+        """How the jobs of a selection ended, as Store.ended returns it, once all of them have.
 
-        None when the time is over before, or the hub closes. Raises UnknownJob.
+        None when the time is over first, or the hub closes. Raises UnknownJob.
         """
         ended = asyncio.Event()
         until = self._clock.monotonic() + timeout_s
         with self._waiting(selector, ended):
             while True:
-                answer = await self._store.ended(selector)
+                answer = await self._store.get_results(selector)
                 left_s = until - self._clock.monotonic()
                 if answer is not None or left_s <= 0 or self._closing.is_set():
                     return answer
@@ -270,7 +271,7 @@ class EventHub:
     @contextmanager
     def _waiting(self, selector: Selector, ended: asyncio.Event) -> Generator[None]:
         if selector.tasks is not None:
-            # Tasks get ids of their own as they start, so there is no id to wait for.
+            # Tasks get their own ids when they start, so there is no id to wait for yet.
             self._task_waits.add(ended)
         else:
             self._waits.setdefault(selector.job_id, set()).add(ended)

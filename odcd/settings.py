@@ -15,6 +15,7 @@ from typing import Literal
 from odcd.builds.settings import BuildSettings, read_builds
 from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
+from odcd.executor.declared_nodes import parse_nodes
 from odcd.executor.job_rules import JobSettings, read_jobs
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
 from odcd.fairness.disk_reserve import read_reserve
@@ -24,7 +25,6 @@ from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
 from odcd.records.node import DeclaredNode
-from odcd.slurm.hostlists import expand_hosts
 from odcd.variables import read_seconds, read_words
 
 ROOT_HOME = Path("/var/lib/odc")
@@ -32,7 +32,6 @@ ROOT_SOCKET = Path("/run/odc/odcd.sock")
 # sockaddr_un allows 107 bytes and a NUL; the longest socket path below home is the runner's.
 MAX_SOCKET_PATH = 107
 LONGEST_SOCKET = "runner/runner.sock"
-SELF = "self"
 LEASE = timedelta(seconds=10)
 CLOCK_LIMIT = timedelta(seconds=30)
 GRACE = timedelta(seconds=30)
@@ -47,11 +46,6 @@ ROOT_PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(720, 728))
 """On ports below 1024, no other user can take the daemon's port while it is down. IANA assigned
 none of these."""
 
-NODE = re.compile(
-    r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?"
-    r"(?:@(?P<place>[A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]*){0,9}))?$"
-)
-NODE_FORM = "NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]"
 URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
 ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
 
@@ -127,7 +121,8 @@ class Settings:
     """ODC_RESERVATION_WAIT_S. A dev server that has waited this long is cancelled. Default 48 h."""
     github_url: str = GITHUB_URL
     """ODC_GITHUB_URL. The server whose <user>.keys lists the SSH keys that can enter a user's dev
-    servers on Kubernetes. Default https://github.com."""
+    servers on Kubernetes. The proxy of HTTPS_PROXY is used, if set. Default
+    https://github.com."""
     operators: frozenset[str] = frozenset()
     """--operator, ODC_OPERATORS. Users who may act for others, in addition to root and the daemon's
     own user. Default none."""
@@ -166,8 +161,8 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
     if on_kubernetes:
         if args.node:
             raise BadRequest(
-                "--node declares nodes of the local executor",
-                "On Kubernetes the nodes are the cluster's: leave it out.",
+                "--node is only for the local executor",
+                "On Kubernetes the nodes come from the cluster: leave --node out.",
             )
         kubernetes = read_kubernetes(args.kubeconfig, args.context, environment)
         disks = read_disks(environment)
@@ -225,7 +220,8 @@ def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
             found.add(int(word) if word.isdecimal() else pwd.getpwnam(word).pw_uid)
         except KeyError:
             raise BadRequest(
-                f'{name}: this machine has no account "{word}"', "See: getent passwd."
+                f'{name}: this machine has no account "{word}"',
+                "`getent passwd` lists the accounts.",
             ) from None
     return frozenset(found)
 
@@ -236,7 +232,7 @@ def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
     place = environment.get("ODC_AUDIT_LOG") or None
     if place == "-" and detached:
         raise BadRequest(
-            "ODC_AUDIT_LOG=- needs standard output, which --detach gives to the daemon's log",
+            "ODC_AUDIT_LOG=- needs standard output, which --detach redirects to the daemon's log",
             "Name a file, or leave out --detach.",
         )
     if place not in (None, "-") and not Path(place).is_absolute():
@@ -280,46 +276,6 @@ def socket_of(home: Path) -> Path:
     if os.geteuid() == 0 and home == ROOT_HOME:
         return ROOT_SOCKET
     return home / "odcd.sock"
-
-
-def parse_nodes(texts: list[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
-    """The declared nodes, and whether the machine itself is one."""
-    nodes: dict[str, DeclaredNode] = {}
-    for text in texts:
-        if text == SELF:
-            continue
-        found = NODE.match(text)
-        if found is None:
-            raise BadRequest(
-                f'--node "{text}" is not {NODE_FORM}',
-                'For example --node n1=h100:8 or --node "cpu[1-4]=cpu-x86:0x16" or '
-                '--node "n[1-4]=h100:8@zone1/group1/spine1/block1"; --node self is this machine.',
-            )
-        if int(found["gpus"]) > 62 or not 0 < int(found["cpus"] or 1) <= 100_000:
-            raise BadRequest(
-                f'--node "{text}": a node has at most 62 GPUs and 1 to 100000 CPUs',
-                "Declare several nodes.",
-            )
-        place = (found["place"] or "").split("/")
-        zone, group, layers = place[0], "".join(place[1:2]), place[2:]
-        if "" in layers:
-            raise BadRequest(
-                f'--node "{text}": a layer of the network has no name',
-                "Name every layer, as in @zone1/group1/spine1/block1, or leave them out.",
-            )
-        for name in expand_hosts(found["name"]):
-            if name in nodes:
-                raise BadRequest(f'--node "{name}" is declared twice', "Give each node one name.")
-            nodes[name] = DeclaredNode(
-                name=name,
-                gpu_type=found["type"],
-                gpus=int(found["gpus"]),
-                cpus=int(found["cpus"]) if found["cpus"] else None,
-                zone=zone or None,
-                efa_domain=group or None,
-                topology=tuple(layers),
-            )
-    return tuple(nodes.values()), not nodes or SELF in texts
 
 
 def parse_address(text: str) -> tuple[str, int]:

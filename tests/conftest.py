@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.daemon import Odc, an_odc
-from tests.support.database import (
+from tests.support.harness.daemon import Odc, an_odc
+from tests.support.harness.database import (
     Sql,
     TestServer,
     make_home,
@@ -21,7 +21,7 @@ from tests.support.database import (
     shared_server,
     sow,
 )
-from tests.support.workers import TRIED_AGAIN, ByFolder
+from tests.support.harness.workers import TRIED_AGAIN, ByFolder
 
 # A run in the background of a shell without job control ignores SIGINT, one of nohup SIGHUP, and so
 # would every child.

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import odcctl.reference
-import odcd.reference
+import odcd.reference.events
+import odcd.reference.pages
 import odcd.slurm.reference
 from odcctl.cli.verbs import VERBS
 from odcd import commands
@@ -20,7 +21,7 @@ from odcd import commands
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 GENERATED = {
-    **odcd.reference.PAGES,
+    **odcd.reference.pages.PAGES,
     "odcctl.md": odcctl.reference.page,
     "submit-options.md": odcd.slurm.reference.reference_page,
 }
@@ -33,7 +34,7 @@ def documents() -> list[Path]:
     tops = [path for path in ROOT.glob("*.md")]
     below = [
         path
-        for name in ("docs", "k8s", "tofu", "grafana", "sql")
+        for name in ("docs", "k8s", "tofu", "grafana", "sql", "tests/support")
         for path in (ROOT / name).rglob("*.md")
     ]
     return sorted([*tops, *below])
@@ -65,6 +66,33 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []
 
 
+def test_every_decision_is_in_the_index_once() -> None:
+    index = ROOT / "docs" / "decisions" / "README.md"
+    pages = {path.name for path in index.parent.glob("*.md")} - {index.name}
+    assert sorted(_links(index)) == sorted(pages)
+
+
+def test_architecture_describes_every_folder() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = [
+        f"`{path.parent.name}/`"
+        for package in ("odcd", "odcctl")
+        for path in (ROOT / package).glob("*/__init__.py")
+    ]
+    assert [name for name in names if name not in text] == []
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tops = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    named = {
+        name for name in re.findall(r"`([\w./-]+)`", text)
+        if name.partition("/")[0] in tops and not re.search("NAME|NNNN", name)
+    }  # fmt: skip
+    assert len(named) > 30
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
 def test_every_command_is_in_the_reference() -> None:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md"))
     names = [f"odcctl {verb}" for verb in VERBS] + [
@@ -80,7 +108,7 @@ def test_every_kind_of_event_is_described_and_written_by_some_function() -> None
     for path in (ROOT / "sql" / "functions").rglob("*.sql"):
         for statement in EVENT.findall(path.read_text(encoding="utf-8")):
             written |= _kinds(statement)
-    assert written == set(odcd.reference.EVENTS)
+    assert written == set(odcd.reference.events.EVENTS)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.inventory import TESTS, held, page, read_tests, rows
+from tests.support.harness.inventory import TESTS, held, page, read_tests, rows
 
 
 def test_every_item_is_held_or_left_for_a_reason() -> None:

@@ -1,4 +1,4 @@
-"""One module a dashboard; `all_boards` is what is written to grafana/dashboards/."""
+"""One module per dashboard; `all_boards` returns the dashboards for grafana/dashboards/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is free, where it lies, and what will be free."""
+"""Free GPUs, their distribution over nodes, and the forecast of free GPUs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def board() -> Json:
     return dashboard(
         "odc-capacity",
         "odc: capacity",
-        "Free GPUs by type and by the size of job that fits, and what the plan says of the next 24 hours.",
+        "Free GPUs by type and by the size of job that fits, and the GPUs expected to be free in the next 24 hours.",
         [
             ("", 4, _now()),
-            ("What could start", 8, _fits()),
+            ("Jobs that could start now", 8, _fits()),
             ("The next 24 hours", 8, _forecast()),
-            ("How it came", 8, _history()),
+            ("History", 8, _history()),
             ("Nodes", 9, _nodes()),
         ],
         [GPU_TYPES],
@@ -45,13 +45,13 @@ def _now() -> list[Json]:
             red_above=1,
         ),
         stat(
-            "In use", (
+            "Share allocated", (
                 f'sum(odcd_gpus{{state="allocated",{TYPES}}})'
                 f' / sum(odcd_gpus{{state!="down",{TYPES}}})', "",
-            ), unit="percentunit", told="Of the GPUs of nodes that are not down.",
+            ), unit="percentunit", description="Share of the GPUs on nodes that are not down.",
         ),
         stat(
-            "Nodes in quarantine", ("sum(odcd_nodes_quarantined)", ""), red_above=1,
+            "Quarantined nodes", ("sum(odcd_nodes_quarantined)", ""), red_above=1,
             links=[runbook("OdcNodeQuarantined")],
         ),
     ]  # fmt: skip
@@ -63,19 +63,19 @@ def _fits() -> list[Json]:
             "Idle GPUs by type", (f'sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}})', "{{gpu_type}}"),
         ),
         table(
-            "Jobs of so many GPUs on one node that could start",
+            "Jobs that could start on one node, by GPUs per job",
             (f"sum by (gpu_type, gpus) (odcd_gpu_fits{{{TYPES}}})", ""),
-            told="Of each size by itself, not of all together.",
+            description="Each number assumes that only jobs of this size start.",
             names={"gpu_type": "GPU type", "gpus": "GPUs", "Value": "jobs"},
         ),
         bars(
-            "Largest gang, in whole nodes", (f"max by (gpu_type) (odcd_gang_nodes_max{{{TYPES}}})", "{{gpu_type}}"),
-            told="Whole nodes that one gang could take now.",
+            "Largest possible gang, in whole nodes", (f"max by (gpu_type) (odcd_gang_nodes_max{{{TYPES}}})", "{{gpu_type}}"),
+            description="The number of whole nodes that one gang could get now.",
         ),
         bars(
-            "Idle GPUs on nodes that are partly taken",
+            "Idle GPUs on partly allocated nodes",
             (f"sum by (gpu_type) (odcd_gpus_fragmented{{{TYPES}}})", "{{gpu_type}}"),
-            told="A job that takes whole nodes cannot have them.",
+            description="Jobs that need whole nodes cannot use these GPUs.",
         ),
     ]  # fmt: skip
 
@@ -84,17 +84,17 @@ def _forecast() -> list[Json]:
     hours = f"sum by (gpu_type, hours) (odcd_gpus_forecast{{{TYPES}}})"
     return [
         table(
-            "GPUs expected to be free, in hours from now", (hours, ""),
-            told="Running jobs end as predicted, planned ones start, bookings begin and end.",
+            "GPUs expected to be free, by hours from now", (hours, ""),
+            description="Running jobs end when predicted, planned jobs start, bookings start and end.",
             names={"gpu_type": "GPU type", "Value": "GPUs"},
         ),
         timeseries(
-            "Expected in 1, 8 and 24 hours, as it was said",
+            "Forecasts of free GPUs for 1, 8 and 24 hours ahead",
             (f'sum by (hours) (odcd_gpus_forecast{{hours=~"1|8|24",{TYPES}}})', "in {{hours}} h"),
             (f'sum(odcd_gpus{{state="idle",{TYPES}}})', "idle"),
         ) | {"w": 2},
         rows_of(
-            "The next planned starts",
+            "Next planned starts",
             'select planned_start_at as "start", job_id as "job", "user", partition, '
             "node_count || 'x' || gpus_per_node as gpus, gpu_type as \"GPU type\" "
             "from odc_report.plan order by planned_start_at nulls last, job_id limit 100",
@@ -110,10 +110,10 @@ def _history() -> list[Json]:
             "GPUs by state", (f"sum by (state) (odcd_gpus{{{TYPES}}})", "{{state}}"), stack=True,
         ),
         timeseries(
-            "Idle GPUs of each type", (f'sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}})', "{{gpu_type}}"),
+            "Idle GPUs by type over time", (f'sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}})', "{{gpu_type}}"),
         ),
         timeseries(
-            "Share of the idle GPUs on partly taken nodes",
+            "Share of the idle GPUs on partly allocated nodes",
             (
                 f"sum by (gpu_type) (odcd_gpus_fragmented{{{TYPES}}})"
                 f' / (sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}}) > 0)', "{{gpu_type}}",
@@ -129,7 +129,7 @@ def _nodes() -> list[Json]:
             "Nodes by state", (f"sum by (state) (odcd_nodes{{{TYPES}}})", "{{state}}"), stack=True,
         ),
         rows_of(
-            "Nodes that start nothing",
+            "Nodes that start no jobs",
             'select name, gpu_type as "GPU type", state, gpus_used || \'/\' || gpus as "GPUs used", '
             "reason, state_at as since, quarantined_at as \"quarantined\" "
             "from odc_report.node where state <> 'UP' or quarantined_at is not null order by name limit 200",

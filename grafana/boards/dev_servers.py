@@ -1,4 +1,4 @@
-"""Dev servers, from the wait to the end, and their disks."""
+"""Dev servers, from the wait until the end, and their disks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ def board() -> Json:
     return dashboard(
         "odc-dev-servers",
         "odc: dev servers and disks",
-        "How long dev servers take to come, whether they end in time, and how safe their disks are.",
+        "How long dev servers take to become active, whether they end on time, and whether their disks are saved.",
         [
             ("", 4, _now()),
-            ("On the way", 9, _phases()),
+            ("Preparation", 9, _phases()),
             ("Disks", 9, _disks()),
             ("Now", 10, _tables()),
         ],
@@ -27,12 +27,12 @@ def _now() -> list[Json]:
         stat("Being prepared", ('sum(odcd_reservations{status="preparing"})', "")),
         stat("Waiting", ('sum(odcd_reservations{status=~"pending|queued"})', "")),
         stat(
-            "Longest in one phase", ("max(odcd_reservation_phase_oldest_seconds{phase!~'queued|active'})", ""), unit="s", red_above=1800,
+            "Longest time in one phase", ("max(odcd_reservation_phase_oldest_seconds{phase!~'queued|active'})", ""), unit="s", red_above=1800,
             links=[runbook("OdcPhaseStuck")],
         ),
-        stat("Ends late by", ("max(odcd_expiry_lag_seconds)", ""), unit="s", red_above=300, links=[runbook("OdcExpiryLate")]),
+        stat("Longest overrun of a job's end", ("max(odcd_expiry_lag_seconds)", ""), unit="s", red_above=300, links=[runbook("OdcExpiryLate")]),
         stat(
-            "Work without a snapshot for", ("max(odcd_disk_unsaved_seconds)", ""), unit="s", red_above=7200,
+            "Longest time without a snapshot", ("max(odcd_disk_unsaved_seconds)", ""), unit="s", red_above=7200,
             links=[runbook("OdcDiskUnsaved")],
         ),
         stat("Orphans", ("sum(odcd_orphans)", ""), red_above=1, links=[runbook("OdcOrphans")]),
@@ -42,12 +42,12 @@ def _now() -> list[Json]:
 def _phases() -> list[Json]:
     return [
         timeseries("Dev servers by status", ("sum by (status) (odcd_reservations)", "{{status}}"), stack=True),
-        timeseries("In each phase now", ("sum by (phase) (odcd_reservation_phase)", "{{phase}}"), stack=True),
+        timeseries("Dev servers by phase", ("sum by (phase) (odcd_reservation_phase)", "{{phase}}"), stack=True),
         timeseries(
-            "Nine of ten have done with it in",
+            "90th percentile of the time in each phase",
             (f"histogram_quantile(0.9, sum by (phase, le) (rate({PHASES}[6h])))", "{{phase}}"), unit="s",
         ),
-        heatmap("Time of all phases", f"sum by (le) (increase({PHASES}[$__rate_interval]))"),
+        heatmap("Duration of all phases", f"sum by (le) (increase({PHASES}[$__rate_interval]))"),
     ]  # fmt: skip
 
 
@@ -56,14 +56,14 @@ def _disks() -> list[Json]:
         timeseries("Disks by state", ("sum by (state) (odcd_disks)", "{{state}}"), stack=True),
         timeseries("Snapshots by state", ("sum by (state) (odcd_snapshots)", "{{state}}"), stack=True),
         timeseries(
-            "The oldest of each trouble",
+            "Oldest problem of each kind",
             ("max(odcd_snapshot_pending_seconds)", "snapshot not completed"),
-            ("max(odcd_disk_unsaved_seconds)", "work without a snapshot"),
-            ("max(odcd_disk_lock_stale_seconds)", "held for one that is over"),
+            ("max(odcd_disk_unsaved_seconds)", "data without a snapshot"),
+            ("max(odcd_disk_lock_stale_seconds)", "locked by an ended dev server"),
             unit="s", links=[runbook("OdcSnapshotOld"), runbook("OdcDiskLockStale")],
         ),
         timeseries("Orphans by kind", ("sum by (kind) (odcd_orphans)", "{{kind}}"), links=[runbook("OdcOrphans")]),
-        bars("Orphans found in this time", ("sum by (kind) (increase(odcd_orphans_found_total[$__range]))", "{{kind}}")),
+        bars("Orphans found in this time range", ("sum by (kind) (increase(odcd_orphans_found_total[$__range]))", "{{kind}}")),
     ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def _tables() -> list[Json]:
             'launched_at as "active since", expires_at as "until", extensions, disk_id as "disk" '
             "from odc_report.dev_server order by job_id limit 300",
             units=dict.fromkeys(("in it since", "active since", "until"), "dateTimeAsLocal"),
-            column_links=to_job("job", "Open it"),
+            column_links=to_job("job", "Open the job"),
         ),
         rows_of(
             "Disks",
@@ -83,6 +83,6 @@ def _tables() -> list[Json]:
             'last_snapshot_at as "last snapshot", pending_since as "saving since" '
             "from odc_report.disk where deleted_at is null order by state = 'trouble' desc, pending_since nulls last, disk_id limit 300",
             units={"last snapshot": "dateTimeAsLocal", "saving since": "dateTimeAsLocal"},
-            column_links=to_job("held by", "Open it"),
+            column_links=to_job("held by", "Open the job"),
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""GPUs as DCGM sees them, whose ever they are."""
+"""All GPUs that DCGM reports, with or without a job."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def board() -> Json:
     return dashboard(
         "odc-gpus",
         "odc: GPU overview",
-        "Use, memory, temperature, power and faults of the cluster, a node, a GPU, from DCGM.",
+        "GPU usage, memory, temperature, power and faults of the cluster, of nodes and of GPUs, from DCGM.",
         [
             ("", 4, _now()),
-            ("Use", 9, _use()),
+            ("Usage", 9, _use()),
             ("Memory and power", 9, _memory()),
             ("Faults", 8, _faults()),
-            ("Whose they are", 9, _whose()),
+            ("Jobs on the GPUs", 9, _whose()),
         ],
         [
             choice("node", "odcd:gpu:labels", label="Node"),
@@ -30,7 +30,7 @@ def board() -> Json:
 
 
 def _cards(name: str) -> str:
-    """A value of each card that is chosen, once: a GPU that is shared has a series for each pod."""
+    """One value for each selected GPU: a shared GPU has one series for each pod."""
     return f"{CARDS} * on (UUID, GPU_I_ID) group_left () max by (UUID, GPU_I_ID) ({name})"
 
 
@@ -42,20 +42,20 @@ FREE = _cards("DCGM_FI_DEV_FB_FREE")
 def _now() -> list[Json]:
     return [
         stat("GPUs", (f"count(count by (UUID) ({CHOSEN}))", "")),
-        stat("Use", (f"avg({UTIL})", ""), unit="percentunit"),
-        stat("Memory filled", (f"sum({USED}) / (sum({USED}) + sum({FREE}))", ""), unit="percentunit"),
+        stat("Usage", (f"avg({UTIL})", ""), unit="percentunit"),
+        stat("Memory used", (f"sum({USED}) / (sum({USED}) + sum({FREE}))", ""), unit="percentunit"),
         stat("Power", (f"sum({_cards('DCGM_FI_DEV_POWER_USAGE')})", ""), unit="watt"),
         stat("Hottest", (f"max({_cards('DCGM_FI_DEV_GPU_TEMP')})", ""), unit="celsius", red_above=88),
         stat(
             "GPUs with an XID", (f"count(({_cards('DCGM_FI_DEV_XID_ERRORS')}) > 0) or vector(0)", ""), red_above=1,
-            told="The last error that the driver told; some are a program's own.", links=[runbook("OdcGpuXid")],
+            description="The last error that the driver reported. Some are caused by programs.", links=[runbook("OdcGpuXid")],
         ),
     ]  # fmt: skip
 
 
 def _use() -> list[Json]:
     return [
-        timeseries("Cluster", (f"avg({UTIL})", "use"), unit="percentunit", top=1),
+        timeseries("Cluster", (f"avg({UTIL})", "usage"), unit="percentunit", top=1),
         timeseries("By node", (f"avg by (node) ({UTIL})", "{{node}}"), unit="percentunit", top=1),
         timeseries("By GPU", (UTIL, EACH), unit="percentunit", top=1),
     ]
@@ -82,12 +82,12 @@ def _faults() -> list[Json]:
             (f"sum by (node) ({_cards('DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS')})", "{{node}} correctable"),
         ),
         timeseries(
-            "PCIe replays, an hour",
+            "PCIe replays per hour",
             (f"sum by (node) ({_cards('rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[$__rate_interval])')}) * 3600", "{{node}}"),
         ),
         bars(
-            "Joins that are missing", ("sum by (node, missing) (odcd:gpu_join_missing)", "{{node}} {{missing}}"),
-            told="GPUs whose job is not known, jobs whose GPUs are not.", links=[runbook("OdcGpuJoinMissing"), runbook("OdcGpuJoinEmpty")],
+            "GPUs and jobs that could not be matched", ("sum by (node, missing) (odcd:gpu_join_missing)", "{{node}} {{missing}}"),
+            description="GPUs whose job is unknown, and job members whose GPUs are unknown.", links=[runbook("OdcGpuJoinMissing"), runbook("OdcGpuJoinEmpty")],
         ),
     ]  # fmt: skip
 
@@ -96,8 +96,8 @@ def _whose() -> list[Json]:
     ours = 'odcd:gpu:job{node=~"$node",gpu=~"$gpu"}'
     return [
         table(
-            "Each GPU with its job", ('odcd:dcgm_gpu_utilization:ratio{node=~"$node",gpu=~"$gpu"}', ""), unit="percentunit",
-            hide=["GPU_I_ID"], names={"job_id": "job", "Value": "use"},
+            "GPUs and their jobs", ('odcd:dcgm_gpu_utilization:ratio{node=~"$node",gpu=~"$gpu"}', ""), unit="percentunit",
+            hide=["GPU_I_ID"], names={"job_id": "job", "Value": "usage"},
             column_links=to_job("job"),
         ) | {"w": 2},
         timeseries("GPUs of jobs, by partition", (f"count by (partition) ({ours})", "{{partition}}"), stack=True),

@@ -1,4 +1,4 @@
-"""One job: what its GPUs do."""
+"""One job: the usage of its GPUs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ JOB = 'job_id=~"$job_id"'
 
 def board() -> Json:
     job = choice("job_id", "odcd_job_info", label="Job", multi=False)
-    # A regular expression that all match would be a picture of nothing.
+    # The value "all" would mix all jobs in one picture.
     job |= {"includeAll": False, "sort": 4, "current": {}}
     job.pop("allValue")
     return dashboard(
         "odc-job",
         "odc: one job",
-        "GPUs, memory and power of a job that runs. When it has ended: odcctl show, odcctl history --efficiency.",
+        "GPUs, memory and power of a running job. For ended jobs use odcctl show or odcctl history --efficiency.",
         [
             ("", 4, _now()),
-            ("Its GPUs", 9, _gpus()),
+            ("GPUs of the job", 9, _gpus()),
             ("Memory and power", 9, _memory()),
-            ("What it is", 8, _what()),
+            ("Members and attempts", 8, _what()),
         ],
         [job],
         since="now-1h",
@@ -29,14 +29,14 @@ def board() -> Json:
 
 
 def _now() -> list[Json]:
-    own = page("Its page, with the log", "/page/jobs/${job_id}")
+    own = page("The job's page, with its log", "/page/jobs/${job_id}")
     return [
-        stat("GPUs that are watched", (f"count(odcd:gpu:job{{{JOB}}})", ""), links=[own]),
-        stat("Use now", (f"avg(odcd:gpu_utilization:avg_by_job{{{JOB}}})", ""), unit="percentunit"),
-        stat("Memory filled", (f"avg(odcd:gpu_memory_used_ratio:by_job{{{JOB}}})", ""), unit="percentunit"),
+        stat("Monitored GPUs", (f"count(odcd:gpu:job{{{JOB}}})", ""), links=[own]),
+        stat("Current usage", (f"avg(odcd:gpu_utilization:avg_by_job{{{JOB}}})", ""), unit="percentunit"),
+        stat("Memory used", (f"avg(odcd:gpu_memory_used_ratio:by_job{{{JOB}}})", ""), unit="percentunit"),
         stat("Power", (f"sum(odcd:gpu_power:watts_by_job{{{JOB}}})", ""), unit="watt"),
-        stat("Energy in this time", (f"sum(increase(odcd:dcgm_gpu_energy:joules_total{{{JOB}}}[$__range]))", ""), unit="joule"),
-        stat("Idle GPUs", (f"sum(odcd:gpus_idle:by_job{{{JOB}}}) or vector(0)", ""), red_above=1, told="Not used for 15 minutes."),
+        stat("Energy in this time range", (f"sum(increase(odcd:dcgm_gpu_energy:joules_total{{{JOB}}}[$__range]))", ""), unit="joule"),
+        stat("Idle GPUs", (f"sum(odcd:gpus_idle:by_job{{{JOB}}}) or vector(0)", ""), red_above=1, description="Not used for 15 minutes."),
     ]  # fmt: skip
 
 
@@ -44,12 +44,12 @@ def _gpus() -> list[Json]:
     each = "{{node}} {{gpu}}"
     ours = f"on (UUID) group_left (node) max by (UUID, node) (odcd:gpu:job{{{JOB}}})"
     return [
-        timeseries("Use of each GPU", (f"odcd:dcgm_gpu_utilization:ratio{{{JOB}}}", each), unit="percentunit", top=1),
+        timeseries("Usage by GPU", (f"odcd:dcgm_gpu_utilization:ratio{{{JOB}}}", each), unit="percentunit", top=1),
         timeseries(
             "Tensor cores, and memory traffic",
             (f"max by (UUID, gpu) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE) * {ours}", f"tensor {each}"),
             (f"max by (UUID, gpu) (DCGM_FI_PROF_DRAM_ACTIVE) * {ours}", f"memory {each}"),
-            unit="percentunit", top=1, told="Shares of the cycles. Only where the exporter has profiling fields.",
+            unit="percentunit", top=1, description="Shares of the cycles. Requires an exporter with profiling fields.",
         ),
     ]  # fmt: skip
 
@@ -59,7 +59,7 @@ def _memory() -> list[Json]:
     ours = f"on (UUID) group_left (node) max by (UUID, node) (odcd:gpu:job{{{JOB}}})"
     return [
         timeseries("Memory", (f"odcd:dcgm_gpu_memory_used:bytes{{{JOB}}}", each), unit="bytes"),
-        timeseries("Power of each", (f"odcd:dcgm_gpu_power:watts{{{JOB}}}", each), unit="watt"),
+        timeseries("Power by GPU", (f"odcd:dcgm_gpu_power:watts{{{JOB}}}", each), unit="watt"),
         timeseries("Temperature", (f"max by (UUID, gpu) (DCGM_FI_DEV_GPU_TEMP) * {ours}", each), unit="celsius"),
     ]  # fmt: skip
 
@@ -67,11 +67,11 @@ def _memory() -> list[Json]:
 def _what() -> list[Json]:
     return [
         table(
-            "Its members", (f"max by (job_id, user, account, partition, kind, rank, node, namespace, pod) (odcd_job_info{{{JOB}}})", ""),
+            "Members", (f"max by (job_id, user, account, partition, kind, rank, node, namespace, pod) (odcd_job_info{{{JOB}}})", ""),
             hide=["Value"], names={"job_id": "job"},
         ),
         rows_of(
-            "When it held nodes",
+            "Attempts and their times",
             'select attempt, state, partition, gpus, gpu_type as "GPU type", started_at as "started", ended_at as "ended" '
             "from odc_report.attempt where job_id = any (string_to_array('${job_id:csv}', ',')::bigint[]) order by attempt",
             units={"started": "dateTimeAsLocal", "ended": "dateTimeAsLocal"},

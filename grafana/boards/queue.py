@@ -1,4 +1,4 @@
-"""Who waits, how long, and for what."""
+"""The queue: waiting jobs, their waits, and the reasons."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def board() -> Json:
     return dashboard(
         "odc-queue",
         "odc: queue and waits",
-        "The queue by state and reason, how long jobs waited, and how well they were told.",
+        "The queue by state and reason, waits, and the accuracy of expected starts.",
         [
             ("", 4, _now()),
-            ("The queue", 9, _queue()),
+            ("Queue", 9, _queue()),
             ("Waits", 9, _waits()),
-            ("What came and went", 8, _flow()),
+            ("Submits, starts and ends", 8, _flow()),
             ("Expected starts", 8, _eta()),
             ("Now", 12, _table()),
         ],
@@ -42,20 +42,20 @@ def _now() -> list[Json]:
         stat("Waiting", (f'sum(odcd_jobs{{state="PENDING",{PARTS}}})', "")),
         stat("Running", (f'sum(odcd_jobs{{state="RUNNING",{PARTS}}})', "")),
         stat(
-            "Waits longest", (f"max(odcd_job_oldest_wait_seconds{{{PARTS}}})", ""), unit="s",
+            "Maximum current wait", (f"max(odcd_job_oldest_wait_seconds{{{PARTS}}})", ""), unit="s",
             red_above=86400, links=[runbook("OdcQueueOld")],
         ),
         stat(
-            "Median wait of the jobs that started in this time",
+            "Median wait of jobs started in this time range",
             (f"histogram_quantile(0.5, sum by (le) (increase({WAITS}[$__range])))", ""), unit="s",
         ),
         stat(
-            "One of ten waited longer than",
+            "90th percentile of the wait",
             (f"histogram_quantile(0.9, sum by (le) (increase({WAITS}[$__range])))", ""), unit="s",
         ),
         stat(
-            "Told truly, of 7 days", ("max(odcd_eta_coverage_ratio)", ""), unit="percentunit",
-            red_below=0.6, told="Jobs that started in the interval they were told; 80 % is right.",
+            "Coverage of expected starts, last 7 days", ("max(odcd_eta_coverage_ratio)", ""), unit="percentunit",
+            red_below=0.6, description="Share of jobs that started within their expected interval. The target is 80 %.",
             links=[runbook("OdcEtaCoverageOff")],
         ),
     ]  # fmt: skip
@@ -68,12 +68,12 @@ def _queue() -> list[Json]:
         ),
         timeseries(
             "Waiting jobs by reason", ("sum by (reason) (odcd_jobs_pending)", "{{reason}}"),
-            stack=True, told="In Slurm's words, of all partitions.",
+            stack=True, description="Slurm's names of the reasons, for all partitions.",
         ),
         bars(
-            "What is in the way of the next ones",
+            "Causes that block the first planned jobs",
             ("sort_desc(sum by (cause) (odcd_why_causes) > 0)", "{{cause}}"),
-            told="Causes of `odcctl why`, of the jobs whose starts are kept.",
+            description="The causes that `odcctl why` shows, of the jobs planned first.",
         ),
     ]  # fmt: skip
 
@@ -81,17 +81,17 @@ def _queue() -> list[Json]:
 def _waits() -> list[Json]:
     return [
         heatmap(
-            "Waits of the jobs that started", f"sum by (le) (increase({WAITS}[$__rate_interval]))",
-            told="From when it might start until it did.",
+            "Waits of started jobs", f"sum by (le) (increase({WAITS}[$__rate_interval]))",
+            description="From the time the job was eligible until it started.",
         ),
         timeseries(
-            "Half waited less, nine of ten waited less",
+            "Median and 90th percentile of the wait",
             (f"histogram_quantile(0.5, sum by (partition, le) (rate({WAITS}[1h])))", "{{partition}} median"),
-            (f"histogram_quantile(0.9, sum by (partition, le) (rate({WAITS}[1h])))", "{{partition}} 9 of 10"),
+            (f"histogram_quantile(0.9, sum by (partition, le) (rate({WAITS}[1h])))", "{{partition}} p90"),
             unit="s",
         ),
         timeseries(
-            "Waits longest, by partition", (f"max by (partition) (odcd_job_oldest_wait_seconds{{{PARTS}}})", "{{partition}}"),
+            "Maximum current wait by partition", (f"max by (partition) (odcd_job_oldest_wait_seconds{{{PARTS}}})", "{{partition}}"),
             unit="s", links=[runbook("OdcQueueOld")],
         ),
     ]  # fmt: skip
@@ -100,23 +100,23 @@ def _waits() -> list[Json]:
 def _flow() -> list[Json]:
     return [
         timeseries(
-            "Submitted and started, an hour",
+            "Submitted and started per hour",
             (f"sum(rate(odcd_jobs_submitted_total{{{PARTS}}}[$__rate_interval])) * 3600", "submitted"),
             (f"sum(rate(odcd_jobs_started_total{{{PARTS}}}[$__rate_interval])) * 3600", "started"),
         ),
         timeseries(
-            "Ended, an hour, by state",
+            "Ended per hour, by state",
             (f"sum by (state) (rate(odcd_jobs_finished_total{{{PARTS}}}[$__rate_interval])) * 3600", "{{state}}"),
             stack=True,
         ),
         timeseries(
-            "Put back and preempted, an hour",
+            "Requeued and preempted per hour",
             (f"sum by (reason) (rate(odcd_job_requeues_total{{{PARTS}}}[$__rate_interval])) * 3600", "requeued {{reason}}"),
             (f"sum by (reason) (rate(odcd_job_preemptions_total{{{PARTS}}}[$__rate_interval])) * 3600", "preempted {{reason}}"),
         ),
         timeseries(
-            "At a limit", ("sum by (reason) (odcd_jobs_at_limit)", "{{reason}}"),
-            told="Jobs that wait because an account, a user or a QOS has what it may have.",
+            "Jobs at a limit", ("sum by (reason) (odcd_jobs_at_limit)", "{{reason}}"),
+            description="Jobs that wait because their account, user or QOS has reached a limit.",
         ),
     ]  # fmt: skip
 
@@ -124,18 +124,18 @@ def _flow() -> list[Json]:
 def _eta() -> list[Json]:
     return [
         timeseries(
-            "In the interval they were told", ("max(odcd_eta_coverage_ratio)", "coverage"),
+            "Share of jobs started within their expected interval", ("max(odcd_eta_coverage_ratio)", "coverage"),
             unit="percentunit", top=1, links=[runbook("OdcEtaCoverageOff")],
         ),
         timeseries(
-            "How far off, how wide",
+            "Error and width of expected starts",
             ("max(odcd_eta_error_seconds)", "mean distance from p50"),
-            ("max(odcd_eta_bias_seconds)", "earlier than told"),
+            ("max(odcd_eta_bias_seconds)", "earlier than expected"),
             ("max(odcd_eta_width_seconds)", "p10 to p90"),
             unit="s", signed=True,
         ),
         rows_of(
-            "By day and by when it was told",
+            "Accuracy by day and by cause of the prediction",
             'select day, cause, scored, coverage, early, late, mean_abs_error_s as "error", '
             'mean_width_s as "width" from odc_report.eta_score '
             "where $__timeFilter(day) order by day desc, cause limit 100",
@@ -147,7 +147,7 @@ def _eta() -> list[Json]:
 def _table() -> list[Json]:
     return [
         rows_of(
-            "The queue",
+            "Queue",
             'select job_id as "job", "user", account, name, partition, qos, state, reason, gpus, '
             'gpu_type as "GPU type", submitted_at as "submitted", started_at as "started", '
             'ends_at as "ends at the latest", coalesce(planned_start_at, eta_p50) as "expected" '
@@ -157,7 +157,7 @@ def _table() -> list[Json]:
             column_links=to_job("job"),
         ) | {"w": 3},
         table(
-            "Limits that are used up", ("sort_desc(odcd_limit_used_ratio >= 0.9)", ""), unit="percentunit",
+            "Limits with at least 90 % used", ("sort_desc(odcd_limit_used_ratio >= 0.9)", ""), unit="percentunit",
             names={"Value": "used"},
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whether odc itself is well."""
+"""The health of odc itself."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ def board() -> Json:
     return dashboard(
         "odc-scheduler",
         "odc: scheduler",
-        "Passes, promises, leadership, PostgreSQL, what odcd asks of others, and the API.",
+        "Passes, planned starts, leadership, PostgreSQL, requests to other services, and the API.",
         [
             ("", 4, _now()),
             ("Passes", 8, _passes()),
-            ("Promises", 8, _promises()),
+            ("Planned starts", 8, _promises()),
             ("Leadership and PostgreSQL", 8, _database()),
-            ("Asked of others", 8, _backends()),
+            ("Requests to other services", 8, _backends()),
             ("API", 8, _api()),
-            ("The daemons", 8, _process()),
+            ("Daemons", 8, _process()),
         ],
         since="now-3h",
     )
@@ -31,13 +31,13 @@ def _now() -> list[Json]:
             red_above=180, links=[runbook("OdcPlannerSilent")],
         ),
         stat(
-            "Age of these figures", ("time() - max(odcd_sample_timestamp_seconds)", ""), unit="s", red_above=120,
+            "Age of these metrics", ("time() - max(odcd_sample_timestamp_seconds)", ""), unit="s", red_above=120,
             links=[runbook("OdcSampleOld")],
         ),
-        stat("Daemons with a database", ("sum(odcd_database_up)", ""), red_below=1, links=[runbook("OdcDatabaseDown")]),
-        stat("Daemons that listen", ("sum(odcd_listener_up)", ""), red_below=1, told="For what changes in the database."),
+        stat("Daemons connected to PostgreSQL", ("sum(odcd_database_up)", ""), red_below=1, links=[runbook("OdcDatabaseDown")]),
+        stat("Daemons that listen for notifications", ("sum(odcd_listener_up)", ""), red_below=1, description="Notifications of PostgreSQL about changes."),
         table(
-            "Firing", ('sum by (alertname, severity) (ALERTS{alertname=~"Odc.*",alertstate="firing"})', ""), hide=["Value"],
+            "Firing alerts", ('sum by (alertname, severity) (ALERTS{alertname=~"Odc.*",alertstate="firing"})', ""), hide=["Value"],
         ) | {"w": 2},
     ]  # fmt: skip
 
@@ -45,88 +45,88 @@ def _now() -> list[Json]:
 def _passes() -> list[Json]:
     return [
         heatmap(
-            "Time of passes", "sum by (le) (increase(odcd_scheduler_cycle_seconds_bucket[$__rate_interval]))",
+            "Duration of passes", "sum by (le) (increase(odcd_scheduler_cycle_seconds_bucket[$__rate_interval]))",
             links=[runbook("OdcPlannerSilent")],
         ),
         timeseries(
-            "Nine of ten passes, and refreshes of expected starts, take less",
+            "90th percentile of passes and of refreshes of expected starts",
             ("histogram_quantile(0.9, sum by (le) (rate(odcd_scheduler_cycle_seconds_bucket[$__rate_interval])))", "pass"),
             ("histogram_quantile(0.9, sum by (le) (rate(odcd_forecast_seconds_bucket[$__rate_interval])))", "expected starts"),
             unit="s",
         ),
-        timeseries("Passes a minute", ("sum(rate(odcd_scheduler_cycle_seconds_count[$__rate_interval])) * 60", "passes")),
-        timeseries("Jobs that the last pass looked at", ("max(odcd_scheduler_jobs_considered)", "jobs")),
+        timeseries("Passes per minute", ("sum(rate(odcd_scheduler_cycle_seconds_count[$__rate_interval])) * 60", "passes")),
+        timeseries("Jobs that the last pass considered", ("max(odcd_scheduler_jobs_considered)", "jobs")),
     ]  # fmt: skip
 
 
 def _promises() -> list[Json]:
     return [
-        timeseries("Starts that are promised", ("sum(odcd_planned_starts)", "promised")),
+        timeseries("Jobs with a planned start", ("sum(odcd_planned_starts)", "planned")),
         timeseries(
-            "Kept and moved, an hour",
+            "Planned starts kept and moved per hour",
             ("sum(rate(odcd_planned_starts_kept_total[$__rate_interval])) * 3600", "kept"),
             ("sum by (because) (rate(odcd_planned_starts_moved_total[$__rate_interval])) * 3600", "moved: {{because}}"),
         ),
-        bars("Moved in this time, because", ("sum by (because) (increase(odcd_planned_starts_moved_total[$__range]))", "{{because}}")),
+        bars("Planned starts moved in this time range, by reason", ("sum by (because) (increase(odcd_planned_starts_moved_total[$__range]))", "{{because}}")),
     ]  # fmt: skip
 
 
 def _database() -> list[Json]:
     return [
-        timeseries("Who leads", ("odcd_leader", "{{instance}}"), links=[runbook("OdcNoLeader")]),
+        timeseries("Leader", ("odcd_leader", "{{instance}}"), links=[runbook("OdcNoLeader")]),
         timeseries(
-            "Leads since, and its term", ("time() - max(odcd_leader_since_timestamp_seconds)", "leads for"), unit="s",
+            "Time since the leader took over", ("time() - max(odcd_leader_since_timestamp_seconds)", "leader for"), unit="s",
         ),
-        timeseries("Term", ("max(odcd_leader_term)", "term"), told="Each new leader has a higher one.", links=[runbook("OdcLeaderChanges")]),
+        timeseries("Term", ("max(odcd_leader_term)", "term"), description="Each new leader has a higher term.", links=[runbook("OdcLeaderChanges")]),
         timeseries(
-            "Nine of ten calls take less",
+            "90th percentile of database calls",
             ("topk(8, histogram_quantile(0.9, sum by (operation, le) (rate(odcd_database_request_seconds_bucket[$__rate_interval]))))", "{{operation}}"),
             unit="s", links=[runbook("OdcDatabaseDown")],
         ),
         timeseries("Connections", ("sum by (state) (odcd_database_connections)", "{{state}}"), stack=True),
-        timeseries("Standby behind by", ("max by (replica) (odcd_database_replication_lag_seconds)", "{{replica}}"), unit="s", links=[runbook("OdcReplicationLag")]),
+        timeseries("Standby lag", ("max by (replica) (odcd_database_replication_lag_seconds)", "{{replica}}"), unit="s", links=[runbook("OdcReplicationLag")]),
         timeseries("Oldest transaction", ("max(odcd_database_oldest_snapshot_seconds)", "open for"), unit="s", links=[runbook("OdcOldTransaction")]),
-        timeseries("Size", ("max(odcd_database_bytes)", "database"), unit="bytes"),
+        timeseries("Size of the database", ("max(odcd_database_bytes)", "database"), unit="bytes"),
     ]  # fmt: skip
 
 
 def _backends() -> list[Json]:
     return [
         timeseries(
-            "Errors a second", ("sum by (backend, operation) (rate(odcd_backend_errors_total[$__rate_interval]))", "{{backend}} {{operation}}"),
+            "Errors per second", ("sum by (backend, operation) (rate(odcd_backend_errors_total[$__rate_interval]))", "{{backend}} {{operation}}"),
             links=[runbook("OdcBackendErrors")],
         ),
         timeseries(
-            "Nine of ten answers come in",
+            "90th percentile of response times",
             ("histogram_quantile(0.9, sum by (backend, operation, le) (rate(odcd_backend_request_seconds_bucket[$__rate_interval])))", "{{backend}} {{operation}}"),
             unit="s",
         ),
         timeseries(
-            "GPU use that is not stored yet", ("sum(odcd_gpu_use_pending)", "attempts"),
-            told="Ended attempts whose use Prometheus has not told yet.", links=[runbook("OdcGpuUsePending")],
+            "GPU usage not stored yet", ("sum(odcd_gpu_use_pending)", "attempts"),
+            description="Ended attempts whose usage has not been read from Prometheus yet.", links=[runbook("OdcGpuUsePending")],
         ),
-        timeseries("Prometheus, errors a second", ("sum by (operation) (rate(odcd_backend_errors_total{backend='prometheus'}[$__rate_interval]))", "{{operation}}")),
+        timeseries("Prometheus errors per second", ("sum by (operation) (rate(odcd_backend_errors_total{backend='prometheus'}[$__rate_interval]))", "{{operation}}")),
     ]  # fmt: skip
 
 
 def _api() -> list[Json]:
     return [
-        timeseries("Requests a second", ("sum by (code) (rate(odcd_http_requests_total[$__rate_interval]))", "{{code}}"), stack=True, links=[runbook("OdcApiErrors")]),
+        timeseries("Requests per second", ("sum by (code) (rate(odcd_http_requests_total[$__rate_interval]))", "{{code}}"), stack=True, links=[runbook("OdcApiErrors")]),
         timeseries(
-            "Nine of ten answers of the API come in",
+            "90th percentile of the API's response times",
             ("topk(8, histogram_quantile(0.9, sum by (route, le) (rate(odcd_http_request_duration_seconds_bucket[$__rate_interval]))))", "{{route}}"),
             unit="s",
         ),
         timeseries(
-            "Who looks on", ("sum(odcd_event_clients)", "event streams"), ("sum(odcd_page_viewers)", "viewers of the page"),
+            "Event streams and page viewers", ("sum(odcd_event_clients)", "event streams"), ("sum(odcd_page_viewers)", "viewers of the page"),
         ),
         timeseries(
-            "WebSockets that are open", ("sum by (route) (odcd_websockets_open)", "{{route}}"), stack=True,
-            told="Terminals, and ways into dev servers by SSH and Jupyter.",
+            "Open WebSockets", ("sum by (route) (odcd_websockets_open)", "{{route}}"), stack=True,
+            description="Terminals, and connections to dev servers by SSH and Jupyter.",
         ),
         timeseries(
-            "WebSockets that ended, an hour", ("sum by (code) (rate(odcd_websockets_total[$__rate_interval])) * 3600", "{{code}}"),
-            told="left: the client went. 1000: done. 1012: the daemon stopped. 4xxx: refused.",
+            "WebSockets closed per hour", ("sum by (code) (rate(odcd_websockets_total[$__rate_interval])) * 3600", "{{code}}"),
+            description="left: the client disconnected. 1000: done. 1012: the daemon stopped. 4xxx: refused.",
         ),
     ]  # fmt: skip
 
@@ -136,6 +136,6 @@ def _process() -> list[Json]:
     return [
         timeseries("CPUs", (f"rate(process_cpu_seconds_total[$__rate_interval]) {ours}", "{{instance}}")),
         timeseries("Memory", (f"process_resident_memory_bytes {ours}", "{{instance}}"), unit="bytes"),
-        timeseries("Measuring takes", ("max(odcd_sample_seconds)", "sample"), unit="s", links=[runbook("OdcSampleOld")]),
+        timeseries("Duration of a measurement", ("max(odcd_sample_seconds)", "sample"), unit="s", links=[runbook("OdcSampleOld")]),
         table("Versions", ("max by (instance, version, revision, python) (odcd_build_info)", ""), hide=["Value"]) | {"w": 1},
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who had which GPUs, and what came of it."""
+"""GPU hours and GPU usage by user and account."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def board() -> Json:
     return dashboard(
         "odc-users",
         "odc: users and accounts",
-        "GPU hours by user and account, what the GPUs did, and what is held and idle.",
+        "GPU hours by user and account, GPU usage, and allocated but idle GPUs.",
         [
             ("", 4, _now()),
             ("GPU hours", 10, _hours()),
-            ("What the GPUs did", 9, _use()),
-            ("Held and idle", 8, _idle()),
+            ("GPU usage", 9, _use()),
+            ("Allocated but idle", 8, _idle()),
             ("By day", 9, _days()),
-            ("Jobs that have ended", 9, _ended()),
+            ("Ended jobs", 9, _ended()),
         ],
         [
             choice("user", "odcd_gpu_seconds_total", label="User"),
@@ -46,14 +46,14 @@ def board() -> Json:
 
 def _now() -> list[Json]:
     return [
-        stat("GPU hours in this time", (f"sum(increase({HELD}[$__range])) / 3600", "")),
-        stat("Users who held GPUs", (f"count(sum by (user) (increase({HELD}[$__range])) > 0)", "")),
+        stat("GPU hours in this time range", (f"sum(increase({HELD}[$__range])) / 3600", "")),
+        stat("Users with allocated GPUs", (f"count(sum by (user) (increase({HELD}[$__range])) > 0)", "")),
         stat(
-            "GPUs in use now, of those that are watched",
+            "Current usage of monitored GPUs",
             (f"avg(odcd:dcgm_gpu_utilization:ratio{{{WHO}}})", ""), unit="percentunit",
         ),
         stat(
-            "GPUs held and idle", ('sum(odcd_gpus_held_idle{gpu_type=~"$gpu_type"})', ""), red_above=1,
+            "GPUs allocated but idle", ('sum(odcd_gpus_held_idle{gpu_type=~"$gpu_type"})', ""), red_above=1,
             links=[runbook("OdcHeldIdle")],
         ),
     ]  # fmt: skip
@@ -64,7 +64,7 @@ def _hours() -> list[Json]:
         bars("By user", (f"topk(15, sum by (user) (increase({HELD}[$__range]))) / 3600", "{{user}}")),
         bars("By account", (f"topk(15, sum by (account) (increase({HELD}[$__range]))) / 3600", "{{account}}")),
         timeseries(
-            "GPUs held, by account", (f"sum by (account) (rate({HELD}[$__rate_interval]))", "{{account}}"), stack=True,
+            "Allocated GPUs by account", (f"sum by (account) (rate({HELD}[$__rate_interval]))", "{{account}}"), stack=True,
         ),
     ]  # fmt: skip
 
@@ -72,15 +72,15 @@ def _hours() -> list[Json]:
 def _use() -> list[Json]:
     return [
         timeseries(
-            "Use of the GPUs, by user",
+            "GPU usage by user",
             (f"avg by (user) (odcd:gpu_utilization:avg_by_job{{{WHO}}})", "{{user}}"),
             unit="percentunit", top=1,
         ),
         timeseries(
-            "Power, by user", (f"sum by (user) (odcd:gpu_power:watts_by_job{{{WHO}}})", "{{user}}"), unit="watt", stack=True,
+            "Power by user", (f"sum by (user) (odcd:gpu_power:watts_by_job{{{WHO}}})", "{{user}}"), unit="watt", stack=True,
         ),
         bars(
-            "Jobs with the least use now", (f"bottomk(15, odcd:gpu_utilization:avg_by_job{{{WHO}}})", "{{job_id}} {{user}}"),
+            "Jobs with the lowest current usage", (f"bottomk(15, odcd:gpu_utilization:avg_by_job{{{WHO}}})", "{{job_id}} {{user}}"),
             unit="percentunit", top=1,
         ),
     ]  # fmt: skip
@@ -88,13 +88,13 @@ def _use() -> list[Json]:
 
 def _idle() -> list[Json]:
     return [
-        timeseries("GPUs held and idle, by type", ('sum by (gpu_type) (odcd_gpus_held_idle{gpu_type=~"$gpu_type"})', "{{gpu_type}}")),
-        timeseries("Jobs that hold and do nothing", ("sum by (kind) (odcd_jobs_held_idle)", "{{kind}}")),
+        timeseries("GPUs allocated but idle, by type", ('sum by (gpu_type) (odcd_gpus_held_idle{gpu_type=~"$gpu_type"})', "{{gpu_type}}")),
+        timeseries("Jobs with allocated but idle GPUs", ("sum by (kind) (odcd_jobs_held_idle)", "{{kind}}")),
         bars(
-            "Dev servers, idle for", ('topk(15, odcd_reservation_idle_seconds{user=~"$user"})', "{{user}}"), unit="s",
+            "Idle time of dev servers", ('topk(15, odcd_reservation_idle_seconds{user=~"$user"})', "{{user}}"), unit="s",
         ),
         table(
-            "GPUs not used for 15 minutes, as DCGM sees it", (f"odcd:gpus_idle:by_job{{{WHO}}}", ""),
+            "GPUs unused for 15 minutes, according to DCGM", (f"odcd:gpus_idle:by_job{{{WHO}}}", ""),
             names={"job_id": "job", "Value": "GPUs"},
             column_links=to_job("job"),
         ),
@@ -125,7 +125,7 @@ def _ended() -> list[Json]:
     )
     return [
         rows_of(
-            "What their GPUs did",
+            "GPU usage of ended jobs",
             'select job_id as "job", "user", account, name, gpus, gpu_hours as "GPU hours", busy_ratio as "busy", '
             'mem_peak_mib as "memory peak", energy_j as "energy", ended_at as "ended" '
             f"from odc_report.efficiency {where} order by ended_at desc limit 300",
@@ -133,7 +133,7 @@ def _ended() -> list[Json]:
             column_links=to_job("job"),
         ) | {"w": 2},
         rows_of(
-            "GPU hours that did nothing, by user",
+            "Unused GPU hours by user",
             'select "user", account, sum(gpu_hours) as "GPU hours", sum(gpu_hours * (1 - busy_ratio)) as "idle", '
             'sum(gpu_hours * busy_ratio) / nullif(sum(gpu_hours), 0) as "busy" '
             f'from odc_report.efficiency {where} group by "user", account order by 4 desc limit 100',

@@ -1,8 +1,8 @@
 #!/bin/sh
-# On a node, before containerd starts (user data, or its image): have it ask registries within the cluster, which speak HTTP.
+# Run on a node before containerd starts (user data, or node image): makes it use registries within the cluster, which speak HTTP.
 #   sh registries.sh ghcr.io=10.100.0.51 docker.io=10.100.0.52 nvcr.io=10.100.0.53 registry-builds.gpu-controlplane.svc.cluster.local:5000=10.100.0.54
-# Each is REGISTRY=ADDRESS: what images call it, and the address of its Service, where port 5000 answers. A cache that is away is passed
-# over. ODC_ROOT: of the node's files, where they are not at /.
+# Each argument is REGISTRY=ADDRESS: the registry's name in image references, and the address of its Service, which listens on port
+# 5000. If a cache does not answer, containerd uses the registry itself. ODC_ROOT: the root of the node's files, if it is not /.
 set -eu
 root=${ODC_ROOT:-}
 
@@ -18,7 +18,7 @@ for pair in "$@"; do
   {
     case "$registry" in
       docker.io) echo 'server = "https://registry-1.docker.io"' ;;
-      # One of the cluster's own has no other address.
+      # A registry of the cluster itself has no other address.
       *.svc.*) echo "server = \"http://$address:5000\"" ;;
       *) echo "server = \"https://$registry\"" ;;
     esac
@@ -27,7 +27,7 @@ for pair in "$@"; do
   } >"$folder/hosts.toml"
 done
 
-# Where a node has docker, too: as a list it merges with nothing, so it is written only where there is none.
+# For nodes that also have docker. Its list cannot be merged, so the file is only written if there is none.
 if [ -d "$root/etc/docker" ] && [ ! -e "$root/etc/docker/daemon.json" ]; then
   list=''
   for pair in "$@"; do list="$list${list:+, }\"${pair#*=}:5000\""; done

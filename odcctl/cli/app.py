@@ -10,6 +10,7 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
+from odcctl import __version__
 from odcctl.cli.call import Call
 from odcctl.cli.commands import CONTEXT, FORMS, common_options, summary_of
 from odcctl.cli.verbs import ALIASES, ELSEWHERE, GROUPS, VERBS
@@ -103,9 +104,7 @@ def _odcctl(
     if ctx.invoked_subcommand is not None:
         return None
     if version:
-        from importlib.metadata import version as version_of
-
-        click.echo(f"odcctl {version_of('odc')}")
+        click.echo(f"odcctl {__version__}")
         return DONE
     click.echo(ctx.get_help(), err=not show_help)
     return DONE if show_help else USAGE

@@ -1,4 +1,4 @@
-"""/v1/accounts and /v1/qos: who may use how much."""
+"""/v1/accounts and /v1/qos: who may use how many resources."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EditAccount(_Form, frozen=True, kw_only=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     parent: Name | Unset | None = UNSET
-    """The account above; null: none."""
+    """The parent account; null: none."""
     description: Text | Unset | None = UNSET
     organisation: Text | Unset | None = UNSET
     shares: Shares | Unset = UNSET
-    """Of what the account above has, against its siblings."""
+    """This account's part of its parent's share, relative to its siblings."""
     default_qos: Name | Unset | None = UNSET
     qos: Names | Unset | None = UNSET
-    """What its users may use; null: as the account above, at the top all that is not restricted."""
+    """The QOS its users may use. null: same as the parent; without a parent, every QOS that is not
+    restricted."""
     limits: Limits | Unset = UNSET
 
 
@@ -49,32 +50,32 @@ class MakeAccount(EditAccount, frozen=True, kw_only=True):
 
 
 class EditQos(_Form, frozen=True, kw_only=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     description: Text | Unset | None = UNSET
     priority: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | Unset = UNSET
     restricted: bool | Unset = UNSET
-    """Only for accounts and users that name it."""
+    """Only accounts and users that list it may use it."""
     deny_on_limit: bool | Unset = UNSET
-    """A job that is above a limit by itself is refused; else it waits for the limit to change."""
+    """Reject a job that alone exceeds a limit; otherwise it waits until the limit changes."""
     usage_factor: Annotated[float, msgspec.Meta(ge=0, le=1000)] | Unset = UNSET
-    """Used time counts so many times."""
+    """Usage is multiplied by this factor."""
     preempts: Names | Unset = UNSET
-    """QOS whose jobs its own may end."""
+    """The QOS whose jobs this QOS may preempt."""
     preempt_mode: Literal["requeue", "cancel"] | Unset = UNSET
-    """What becomes of its jobs that are preempted."""
+    """Whether its preempted jobs are requeued or cancelled."""
     exempt_s: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] | Unset = UNSET
-    """Its jobs run at least so long before they are preempted."""
+    """Its jobs run at least this long before they are preempted."""
     exempt: Duration | Unset = UNSET
-    """Instead of exempt_s, as sbatch writes a time."""
+    """Instead of exempt_s, in sbatch's time format."""
     grace_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] | Unset = UNSET
-    """From the signal to the kill of a preempted job."""
+    """The time between the signal and the kill of a preempted job."""
     grace: Duration | Unset = UNSET
     idle_warn_s: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] | Unset = UNSET
-    """After how long a reservation that nobody uses is told so; 0: it is not looked at."""
+    """Notify the user when a reservation has been idle this long; 0: never check."""
     idle_warn: Duration | Unset = UNSET
     idle_release_s: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] | Unset = UNSET
-    """After how long it ends; 0: it does not."""
+    """End a reservation that has been idle this long; 0: never."""
     idle_release: Duration | Unset = UNSET
     limits: Limits | Unset = UNSET
 
@@ -97,7 +98,7 @@ class AccountRoutes:
                 tag="accounts",
                 serve=self.list,
                 answers={200: (AccountList,)},
-                summary="List accounts, each after the one above it",
+                summary="List accounts, each after its parent",
             ),
             Operation(
                 method="POST",
@@ -107,7 +108,7 @@ class AccountRoutes:
                 body=MakeAccount,
                 makes=True,
                 answers={201: (Account,)},
-                summary="Make an account (operators)",
+                summary="Create an account (operators)",
             ),
             Operation(
                 method="GET",
@@ -132,21 +133,21 @@ class AccountRoutes:
                 tag="accounts",
                 serve=self.delete,
                 answers={200: (Account,)},
-                summary="Delete an account without jobs and accounts below it (operators)",
+                summary="Delete an account that has no jobs and no child accounts (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        accounts = await self._api.store.accounts()
+        accounts = await self._api.store.accounts.list()
         return Response(f'{{"accounts":{accounts}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return first(await self._api.store.accounts(call.part("account")))
+        return first(await self._api.store.accounts.list(call.part("account")))
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         now = self._api.clock.now()
-        answer = await self._api.store.make_account(
+        answer = await self._api.store.accounts.create(
             call.who, form.name, said(form, "name"), key_of(call), digest_of("account", form), now
         )
         return Response(answer, 201, media_type=JSON)
@@ -155,13 +156,13 @@ class AccountRoutes:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         name = call.part("account")
-        answer = await self._api.store.edit_account(call.who, name, said(form), now)
+        answer = await self._api.store.accounts.update(call.who, name, said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_account(call.who, call.part("account"), now)
+        answer = await self._api.store.accounts.delete(call.who, call.part("account"), now)
         return Response(answer, media_type=JSON)
 
 
@@ -189,7 +190,7 @@ class QosRoutes:
                 body=MakeQos,
                 makes=True,
                 answers={201: (Qos,)},
-                summary="Make a QOS (operators)",
+                summary="Create a QOS (operators)",
             ),
             Operation(
                 method="GET",
@@ -214,21 +215,21 @@ class QosRoutes:
                 tag="accounts",
                 serve=self.delete,
                 answers={200: (Qos,)},
-                summary="Delete a QOS without jobs (operators)",
+                summary="Delete a QOS that has no jobs (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"qos":{await self._api.store.qos()}}}', media_type=JSON)
+        return Response(f'{{"qos":{await self._api.store.qos.list()}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return first(await self._api.store.qos(call.part("qos")))
+        return first(await self._api.store.qos.list(call.part("qos")))
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         self._check_idle(form)
         now = self._api.clock.now()
-        answer = await self._api.store.make_qos(
+        answer = await self._api.store.qos.create(
             call.who, form.name, said(form, "name"), key_of(call), digest_of("qos", form), now
         )
         return Response(answer, 201, media_type=JSON)
@@ -237,7 +238,7 @@ class QosRoutes:
         form = await call.body(self._edit)
         self._check_idle(form)
         now = self._api.clock.now()
-        answer = await self._api.store.edit_qos(call.who, call.part("qos"), said(form), now)
+        answer = await self._api.store.qos.update(call.who, call.part("qos"), said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
@@ -245,30 +246,31 @@ class QosRoutes:
         terms = said(form)
         if self._api.box_terminals and (terms.get("idle_warn_s") or terms.get("idle_release_s")):
             raise NotImplementedYet(
-                "dev servers are shells on the daemon's machine here: whether one is idle is not "
-                "looked at",
+                "dev servers are shells on the daemon's machine here, so odc cannot check whether "
+                "one is idle",
                 "Leave --idle-warn and --idle-release out; `odcctl list` shows what runs.",
             )
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_qos(call.who, call.part("qos"), now)
+        answer = await self._api.store.qos.delete(call.who, call.part("qos"), now)
         return Response(answer, media_type=JSON)
 
 
 def first(listed: str) -> Response:
-    """The only one of a JSON array."""
+    """An answer with the only element of a JSON array."""
     return Response(msgspec.json.encode(msgspec.json.decode(listed)[0]), media_type=JSON)
 
 
 def key_of(call: Call) -> str | None:
     if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
         raise BadRequest(
-            f"the idempotency key has {len(call.key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
+            f"the idempotency key has {len(call.key)} characters",
+            f"A key has 1 to {MAX_KEY_CHARS} characters.",
         )
     return call.key
 
 
 def digest_of(what: str, form: msgspec.Struct) -> str:
-    """What tells a request from another under the same key."""
+    """A digest that differs for different requests under the same idempotency key."""
     return hashlib.sha256(what.encode() + b":" + msgspec.json.encode(form)).hexdigest()

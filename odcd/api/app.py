@@ -1,4 +1,4 @@
-"""Put the API together: every resource's operations, one endpoint each."""
+"""Assemble the API: the operations of every resource, one endpoint per operation."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def create_app(deps: Api) -> Starlette:
 
 def identifier_of(deps: Api) -> Identifier:
     return Identifier(
-        deps.store,
+        deps.store.keys,
+        deps.store.users,
         deps.clock,
         own_uid=deps.own_uid,
         operators=deps.operators,
@@ -77,8 +78,8 @@ def identifier_of(deps: Api) -> Identifier:
 
 
 class _App(Starlette):
-    """Where method and path name an endpoint as they stand, it is asked without the router and the
-    middlewares around it: those cost a submit a third of its time in the daemon."""
+    """Starlette, with a shortcut: a request whose method and path match an endpoint literally
+    skips the router and its middlewares. Those cost a third of a submit's time in the daemon."""
 
     def __init__(
         self, endpoints: Mapping[tuple[str, str], ASGIApp], routes: Sequence[BaseRoute]
@@ -95,7 +96,7 @@ class _App(Starlette):
 
 
 def operations(deps: Api) -> list[Operation]:
-    """Every operation; the busiest first, because routes are tried in order."""
+    """Every operation, the most frequently used first, because routes are tried in order."""
     found: list[Operation] = []
     for resource in (
         SubmitRoutes,
@@ -115,7 +116,7 @@ def operations(deps: Api) -> list[Operation]:
         PolicyRoutes,
         AccountRoutes,
         QosRoutes,
-        # Before users: /v1/users/me is no user.
+        # Before users: /v1/users/me is not a user.
         LoginRoutes,
         UserRoutes,
         MeRoutes,

@@ -1,7 +1,8 @@
 """/v1/jobs/{id}/attach: the terminal of a job, over a WebSocket.
 
-Binary frames are what is typed and what is shown. The client's text frame {"resize": [rows, cols]}
-tells the size of its window; the server's last frame is a text, {"exit_code": …, "signal": …}.
+Binary frames carry the terminal's input and output. The client sends the text frame
+{"resize": [rows, cols]} with the size of its window; the server's last frame is the text
+{"exit_code": …, "signal": …}.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from odcd.slurm.lists import parse_selector
 log = logging.getLogger(__name__)
 
 END_WAIT_S = 60.0
-"""How long after the terminal closed the job's end is waited for, to tell its exit code."""
+"""Maximum wait for the job's end after the terminal closed, to report its exit code."""
 TRY_AGAIN_LATER = 1013
 WENT_AWAY = 1012
 
 Side = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
-"""0 is what a terminal without a window says of itself."""
+"""A terminal without a window reports its size as 0."""
 
 
 class Resize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,7 +46,7 @@ class Resize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Terminal(Protocol):
     async def read(self) -> bytes:
-        """What the job wrote; b"" at its end."""
+        """The job's output; b"" at its end."""
         ...
 
     async def write(self, data: bytes) -> None: ...
@@ -54,7 +55,7 @@ class Terminal(Protocol):
 
 
 class Attaching(Protocol):
-    """An executor whose jobs can have a terminal."""
+    """An executor that can open a job's terminal."""
 
     def attach(self, dispatch: Dispatch, rank: int) -> Awaitable[Terminal]: ...
 
@@ -92,13 +93,13 @@ class AttachEndpoint:
 
     async def _open(self, socket: WebSocket, who: Identity) -> tuple[int, Terminal]:
         job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
-        dispatch = await self._api.store.dispatch_of(job_id)
+        dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None:
-            raise WrongState(f"job {job_id} has not started", "Wait until it runs.")
+            raise WrongState(f"job {job_id} has not started", "Wait until the job runs.")
         if not dispatch.options.get("pty"):
             raise WrongState(
                 f"job {job_id} has no terminal",
-                "A reservation has one, and a job of `odcctl run --pty`.",
+                "Only reservations and jobs of `odcctl run --pty` have a terminal.",
             )
         executor = self._api.executor()
         return job_id, await cast(Attaching, executor).attach(dispatch, 0)
@@ -106,8 +107,8 @@ class AttachEndpoint:
     async def _bridge(
         self, socket: WebSocket, job_id: int, terminal: Terminal, out: asyncio.Event
     ) -> None:
-        """Both ways at once, until the job's side ends, the client goes, the daemon stops or out is
-        set: the client's key has ended."""
+        """Copy in both directions until the job's side ends, the client disconnects, the daemon
+        stops, or out is set because the client's key has ended."""
         ended = False
 
         async def show() -> None:
@@ -152,7 +153,7 @@ class AttachEndpoint:
                 try:
                     size = self._resize.decode(message["text"]).resize
                 except msgspec.DecodeError as error:
-                    raise BadRequest(f"a text frame is no resize: {error}") from None
+                    raise BadRequest(f"a text frame is not a resize: {error}") from None
                 if all(size):
                     await terminal.resize(*size)
 
@@ -163,7 +164,7 @@ class AttachEndpoint:
 
 
 async def _quietly(work: Awaitable[None]) -> None:
-    """A side that fails ends the session; the job runs on."""
+    """If one side fails, the session ends; the job continues."""
     try:
         await work
     except (OdcError, OSError, RuntimeError, WebSocketDisconnect) as error:

@@ -1,4 +1,4 @@
-"""/v1/availability, /v1/cluster/use: what there is to reserve, and how much of it is used."""
+"""/v1/availability, /v1/cluster/use: GPUs that can be reserved, and how many are in use."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from odcd.api.answers.reservations import AvailabilityList, ClusterCount, Wait
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.previews import iso
-from odcd.jobs.reservations import Reserve, read_types, seconds_of, sizes_of, spec_of
+from odcd.jobs.gpu_types import read_types, sizes_of
+from odcd.jobs.reservations import Reserve, seconds_of, spec_of
 from odcd.jobs.submission import prepare
 from odcd.records.job import Identity
 
 WAITS_KEPT_S = 5.0
-"""The waits of `avail` are decided anew no sooner: each size of each type is a plan of its own."""
+"""How long the waits of `avail` are cached: each size of each type needs a plan of its own."""
 
 
 class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 8.0
-    """For how long one would reserve."""
+    """The length of the reservation, in hours."""
 
 
 class AvailabilityRoutes:
@@ -40,7 +41,7 @@ class AvailabilityRoutes:
                 serve=self.availability,
                 query=AvailabilityQuery,
                 answers={200: (AvailabilityList,)},
-                summary="What is free of each GPU type, and the wait for what is not",
+                summary="Show the free GPUs of each type, and the wait for more",
             ),
             Operation(
                 method="GET",
@@ -48,7 +49,7 @@ class AvailabilityRoutes:
                 tag="reservations",
                 serve=self.cluster,
                 answers={200: (ClusterCount,)},
-                summary="How much of the cluster is in use",
+                summary="Show how much of the cluster is in use",
             ),
         )
 
@@ -56,7 +57,7 @@ class AvailabilityRoutes:
         query = call.query(AvailabilityQuery)
         seconds_of(query.hours)
         now = self._api.clock.now()
-        text = await self._api.store.availability(now)
+        text = await self._api.store.gpu_types.list_availability(now)
         waits = await self._waits_of(call.who, text, query.hours, now)
         types: list[dict[str, Any]] = json.loads(text)
         for one in types:
@@ -66,7 +67,7 @@ class AvailabilityRoutes:
     async def _waits_of(
         self, who: Identity, text: str, hours: float, now: datetime
     ) -> dict[str, list[Wait]]:
-        """By type, when each size would start if it alone were reserved now."""
+        """By GPU type, when a reservation of each size would start if it alone were made now."""
         at_s = self._api.clock.monotonic()
         kept_at_s, kept = self._waits.get((who.uid, hours), (-WAITS_KEPT_S, {}))
         if at_s - kept_at_s < WAITS_KEPT_S:
@@ -84,7 +85,9 @@ class AvailabilityRoutes:
         ]  # fmt: skip
         asks = prepare(who, specs, key=None, dry_run=True).request["jobs"] if specs else []
         named = [{**ask, "uid": who.uid, "user": who.user} for ask in asks]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(named).decode(), now))
+        told = json.loads(
+            await self._api.store.plans.preview(msgspec.json.encode(named).decode(), now)
+        )
         waits: dict[str, list[Wait]] = {}
         for (kind, size), one in zip(sized, told, strict=True):
             start = one.get("start_at")
@@ -108,5 +111,5 @@ class AvailabilityRoutes:
 
     async def cluster(self, call: Call) -> Response:
         now = self._api.clock.now()
-        told = json.loads(await self._api.store.cluster(now))
+        told = json.loads(await self._api.store.cluster.count(now))
         return Response(json.dumps({"at": iso(now), **told}), media_type=JSON)

@@ -1,4 +1,4 @@
-"""/v1/bookings: nodes set aside for windows to come."""
+"""/v1/bookings: nodes set aside for future windows."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BookingTerms(_Form, frozen=True, kw_only=True):
-    """Moments are ISO 8601, or as --begin of a submit says them: now+2h, 18:00, tomorrow 9am."""
+    """Moments are ISO 8601, or in the format of sbatch --begin: now+2h, 18:00, tomorrow 9am."""
 
     ends_at: Moment | Unset = UNSET
     duration_s: Annotated[int, msgspec.Meta(ge=1)] | Unset = UNSET
     """Instead of ends_at."""
     duration: str | Unset = UNSET
-    """Instead of duration_s, as sbatch writes it: 30, 2:00:00, 1-12."""
+    """Instead of duration_s, in sbatch's format: 30, 2:00:00, 1-12."""
     repeats: Repeats | Unset = UNSET
     """At the same time of day in UTC."""
     until: Moment | Unset | None = UNSET
-    """No repetition begins after it; null: it repeats for ever."""
+    """No repetition begins after it; null: it repeats forever."""
     time_zone: str | None = None
-    """Where a moment without a zone is meant: a name, or "" for the daemon's; null: UTC."""
+    """The zone of moments that have none: a name, or "" for the daemon's; null: UTC."""
     node_list: Names | Unset = UNSET
     gpu_type: Name | Unset | None = UNSET
     partition: Name | Unset | None = UNSET
     node_count: Count | Unset | None = UNSET
-    """How many of the type, the partition, or of all; null: every one."""
+    """The number of nodes, of the type, of the partition, or of all nodes; null: every one."""
     all_nodes: bool | Unset = UNSET
     users: Names | Unset = UNSET
     accounts: Names | Unset = UNSET
-    """Their users, and those of the accounts below."""
+    """Users of these accounts and of the accounts below them."""
     comment: Comment | Unset | None = UNSET
     ignore_running: bool | Unset = UNSET
-    """For maintenance: although running jobs reach into it. They run on."""
+    """For maintenance: book even if running jobs extend into the window. The jobs continue."""
 
 
 class MakeBooking(BookingTerms, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class MakeBooking(BookingTerms, frozen=True, kw_only=True):
 
 
 class EditBooking(BookingTerms, frozen=True, kw_only=True):
-    """Only what is there changes. node_list and all_nodes say anew which nodes are asked for."""
+    """Only the given fields change. node_list and all_nodes replace the selection of nodes."""
 
     name: Name | Unset = UNSET
     starts_at: Moment | Unset = UNSET
@@ -74,7 +74,7 @@ class EditBooking(BookingTerms, frozen=True, kw_only=True):
 
 class BookingQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all: bool = False
-    """Those that are over, too."""
+    """Include bookings that have ended."""
 
 
 class BookingRoutes:
@@ -92,7 +92,7 @@ class BookingRoutes:
                 serve=self.list,
                 query=BookingQuery,
                 answers={200: (BookingList,)},
-                summary="List bookings: operators all, others their own",
+                summary="List bookings: all for operators, their own for other users",
             ),
             Operation(
                 method="POST",
@@ -134,12 +134,12 @@ class BookingRoutes:
     async def list(self, call: Call) -> Response:
         query = call.query(BookingQuery)
         now = self._api.clock.now()
-        bookings = await self._api.store.bookings(call.who, now, ended=query.all)
+        bookings = await self._api.store.bookings.list(call.who, now, ended=query.all)
         return Response(f'{{"bookings":{bookings}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
         now = self._api.clock.now()
-        booking = await self._api.store.booking(call.who, call.part("booking"), now)
+        booking = await self._api.store.bookings.get(call.who, call.part("booking"), now)
         return Response(booking, media_type=JSON)
 
     async def make(self, call: Call) -> Response:
@@ -147,13 +147,13 @@ class BookingRoutes:
         if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
             raise BadRequest(
                 f"the idempotency key has {len(call.key)} characters",
-                f"It has 1 to {MAX_KEY_CHARS}.",
+                f"A key has 1 to {MAX_KEY_CHARS} characters.",
             )
         now = self._api.clock.now()
         ask = await _asked(form, now)
-        # A moment as it was written: now+2h is another one when the request comes again.
+        # The digest has moments as written: now+2h means another time when the request is repeated.
         digest = hashlib.sha256(b"booking:" + msgspec.json.encode(form)).hexdigest()
-        booking = await self._api.store.make_booking(call.who, ask, call.key, digest, now)
+        booking = await self._api.store.bookings.create(call.who, ask, call.key, digest, now)
         self._api.wake()
         return Response(booking, 201, media_type=JSON)
 
@@ -161,19 +161,19 @@ class BookingRoutes:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         ask = await _asked(form, now)
-        booking = await self._api.store.edit_booking(call.who, call.part("booking"), ask, now)
+        booking = await self._api.store.bookings.update(call.who, call.part("booking"), ask, now)
         self._api.wake()
         return Response(booking, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        booking = await self._api.store.delete_booking(call.who, call.part("booking"), now)
+        booking = await self._api.store.bookings.delete(call.who, call.part("booking"), now)
         self._api.wake()
         return Response(booking, media_type=JSON)
 
 
 async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, Any]:
-    """The request as odc.create_booking takes it. Raises BadRequest."""
+    """The request in the form that odc.create_booking takes. Raises BadRequest."""
     ask: dict[str, Any] = {
         name: value
         for name in form.__struct_fields__
@@ -186,16 +186,16 @@ async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, An
     duration = ask.pop("duration", None)
     if duration is not None:
         if "duration_s" in ask:
-            raise BadRequest("duration and duration_s say the same twice", "Give one of them.")
+            raise BadRequest("duration and duration_s mean the same", "Use only one of them.")
         ask["duration_s"] = parse_span(duration, "duration")
     if "users" in ask:
-        # The user database may be far away (LDAP).
+        # The user database may be slow (LDAP).
         ask["users"] = await asyncio.to_thread(_known, ask["users"])
     return ask
 
 
 def _known(names: list[str]) -> list[dict[str, Any]]:
-    """The users with what this machine knows of them."""
+    """The users, with their uid if this machine knows them."""
     return [{"name": name, "uid": _uid(name)} for name in names]
 
 

@@ -1,4 +1,4 @@
-"""/v1/builds: images that are built of a user's Dockerfile, for reservations that name them."""
+"""/v1/builds: images that are built from users' Dockerfiles, for reservations that name them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 
 class BuildQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dockerfile: Annotated[str, msgspec.Meta(pattern=f"^{DOCKERFILE.pattern}$")] = "Dockerfile"
-    """Its name in the folder."""
+    """Its path within the folder."""
     anew: bool = False
-    """Build it again, also if it was built: as when its registry has lost it."""
+    """Build again even if the image exists, for example after the registry lost it."""
 
 
 class ImageBuild(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An image of a context. digest: what a reservation names it by. state: queued until a
-    reservation waits for it. image: by digest, once it is completed. step: what it is at. error: of
-    one that failed, the last lines of its log. attempts: how often it was begun."""
+    """The build of an image. digest: of the context; reservations refer to it. state: queued until
+    a reservation waits for it. image: with its digest, once completed. step: the current step.
+    error: if it failed, the last lines of its log. attempts: how often it was started."""
 
     id: int
     digest: str
@@ -59,7 +59,7 @@ class BuildRoutes:
                 query=BuildQuery,
                 raw=MEDIA_TYPE,
                 answers={200: (ImageBuild,)},
-                summary="Send a Dockerfile's folder (tar, gzip) that reservations may name",
+                summary="Upload a Dockerfile's folder (tar, gzip) for reservations",
             ),
             Operation(
                 method="GET",
@@ -67,7 +67,7 @@ class BuildRoutes:
                 tag="reservations",
                 serve=self.show,
                 answers={200: (ImageBuild,)},
-                summary="Show how far an image is",
+                summary="Show the progress of an image build",
             ),
             Operation(
                 method="GET",
@@ -75,7 +75,7 @@ class BuildRoutes:
                 tag="reservations",
                 serve=self.log,
                 media_type="text/plain",
-                summary="The end of what the build of an image wrote",
+                summary="Show the end of the log of an image build",
             ),
         )
 
@@ -83,11 +83,11 @@ class BuildRoutes:
         self._api.check_disk()
         query = call.query(BuildQuery)
         target = self._api.build_target()
-        # All of it first: who sends slowly keeps nobody waiting.
+        # Read the whole body first, so that a slow sender blocks no one.
         sent = await call.raw(MAX_SENT_BYTES)
         context = await self._reader.read(sent, query.dockerfile)
         digest = own_digest(call.who.uid, context.digest)
-        told = await self._api.store.put_build(
+        told = await self._api.store.builds.put(
             call.who, digest, target, query.dockerfile, context.packed, self._api.clock.now(),
             anew=query.anew,
         )  # fmt: skip
@@ -96,11 +96,11 @@ class BuildRoutes:
 
     async def show(self, call: Call) -> Response:
         digest, target = self._digest(call), self._api.build_target()
-        return Response(await self._api.store.build(call.who, digest, target), media_type=JSON)
+        return Response(await self._api.store.builds.get(call.who, digest, target), media_type=JSON)
 
     async def log(self, call: Call) -> Response:
         digest, target = self._digest(call), self._api.build_target()
-        told = await self._api.store.build_log(call.who, digest, target)
+        told = await self._api.store.builds.get_log(call.who, digest, target)
         return Response(told, media_type="text/plain; charset=utf-8")
 
     def _digest(self, call: Call) -> str:
@@ -108,6 +108,6 @@ class BuildRoutes:
         if not DIGEST.fullmatch(digest):
             raise BadRequest(
                 f'"{digest[:80]}" is not the digest of a context',
-                "It has 64 hexadecimal digits; POST /v1/builds answers with it.",
+                "It has 64 hexadecimal digits; POST /v1/builds returns it.",
             )
         return digest

@@ -1,11 +1,10 @@
-"""Changes of jobs: cancel, hold, release, requeue, update; of a selector, or of all that match."""
+"""Change jobs: cancel, hold, release, requeue, update; one selector or all jobs that match."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -13,45 +12,31 @@ from starlette.responses import Response
 from odcd.api.answers.jobs import Outcomes
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Method, Operation
+from odcd.api.job_updates import Form, UpdateJob, changes_of
 from odcd.api.jobs import filters_of, parse_states
 from odcd.api.selectors import read_selectors
 from odcd.clock import Turns
-from odcd.errors import BadRequest, NotOwner
-from odcd.jobs.submission import dependency_request
-from odcd.records.fields import UNLIMITED_S, Comment, Name, Seconds
+from odcd.errors import BadRequest
 from odcd.slurm.signals import signal_number
-from odcd.slurm.times import parse_duration, parse_moment, zone_of
 
 MAX_IDS = 100_000
 MAX_IDS_CHARS = 2 * 1024 * 1024
-Throttle = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-Nice = Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)]
 
 
-Partitions = Annotated[list[Name], msgspec.Meta(min_length=1)]
-Dependency = Annotated[str, msgspec.Meta(max_length=200_000)]
-Unset = msgspec.UnsetType
-UNSET = msgspec.UNSET
-
-
-class _Form(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class CancelOne(_Form):
+class CancelOne(Form):
     signal: str | int | None = None
     """Only send this signal to running jobs: TERM, SIGUSR1, 12."""
 
 
-class RequeueOne(_Form):
+class RequeueOne(Form):
     hold: bool = False
 
 
-class Nothing(_Form):
+class Nothing(Form):
     pass
 
 
-class Many(_Form):
+class Many(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ids: list[str] = []
     """Selectors: 7, 7_3, 7_[1-4]."""
 
@@ -61,7 +46,7 @@ class RequeueMany(Many):
 
 
 class CancelMany(Many):
-    """ids, filters, or all; filters take several values by commas and narrow ids down."""
+    """ids, filters or all. A filter takes several values, separated by commas, and narrows ids."""
 
     user: str | None = None
     name: str | None = None
@@ -70,33 +55,8 @@ class CancelMany(Many):
     qos: str | None = None
     state: str | None = None
     all: bool = False
-    """Every job that the caller may cancel."""
+    """Every job that the caller is allowed to cancel."""
     signal: str | int | None = None
-
-
-class UpdateJob(_Form):
-    """Only what is there is changed. null: no limit, no comment, none any more."""
-
-    time_limit_s: Seconds | Unset | None = UNSET
-    time_limit: str | Unset = UNSET
-    """Instead of time_limit_s, as sbatch writes it: 30, 1-12:00:00, UNLIMITED."""
-    nice: Nice | Unset = UNSET
-    partitions: Partitions | Unset = UNSET
-    name: Name | Unset = UNSET
-    comment: Comment | Unset | None = UNSET
-    dependency: Dependency | Unset | None = UNSET
-    array_throttle: Throttle | Unset | None = UNSET
-    booking: Name | Unset | None = UNSET
-    """Run inside this booking; null: inside none."""
-    account: Name | Unset = UNSET
-    qos: Name | Unset = UNSET
-    begin_at: datetime | Unset | None = UNSET
-    deadline_at: datetime | Unset | None = UNSET
-    begin: str | Unset = UNSET
-    deadline: str | Unset = UNSET
-    """Instead of begin_at and deadline_at, as sbatch writes them: now+1hour, tomorrow 16:00."""
-    time_zone: str | None = None
-    """The caller's TZ, for begin and deadline."""
 
 
 Filters = dict[str, object]
@@ -127,7 +87,7 @@ class ChangeRoutes:
                 "/v1/jobs/{id}/checkpoint",
                 self.checkpoint_one,
                 Nothing,
-                "Say that a running job has written a checkpoint",
+                "Report that a running job has written a checkpoint",
             ),
             _change("/v1/jobs/{id}", self.update, UpdateJob, "Change a job", method="PATCH"),
         )
@@ -145,9 +105,9 @@ class ChangeRoutes:
         if form.ids:
             filters |= await _many(form, call.turns())
         if not filters and not form.all:
-            raise BadRequest("nothing says which jobs", "Give ids, a filter, or all: true.")
+            raise BadRequest("the request selects no jobs", "Give ids, a filter, or all: true.")
         if filters and form.all:
-            raise BadRequest('"all" stands alone', "Leave it out, or the ids and filters.")
+            raise BadRequest('"all" excludes ids and filters', "Leave out one or the other.")
         if form.all:
             filters["all"] = True
         return await self._cancel(call, filters, form.signal)
@@ -155,7 +115,7 @@ class ChangeRoutes:
     async def _cancel(self, call: Call, filters: Filters, signal: str | int | None) -> Response:
         number = None if signal is None else signal_number(str(signal))
         executor = None if number is None else self._api.executor()
-        outcomes = await self._api.store.cancel(
+        outcomes = await self._api.store.jobs.cancel(
             call.who, filters, self._api.clock.now(), signal=number
         )
         if executor is not None and number is not None:
@@ -179,7 +139,7 @@ class ChangeRoutes:
         return await self._hold(call, await _many(form, call.turns()))
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
-        return self._told(await self._api.store.hold(call.who, filters, self._api.clock.now()))
+        return self._told(await self._api.store.jobs.hold(call.who, filters, self._api.clock.now()))
 
     async def release_one(self, call: Call) -> Response:
         await call.body(self._nothing, empty=b"{}")
@@ -190,7 +150,9 @@ class ChangeRoutes:
         return await self._release(call, await _many(form, call.turns()))
 
     async def _release(self, call: Call, filters: Filters) -> Response:
-        return self._told(await self._api.store.release(call.who, filters, self._api.clock.now()))
+        return self._told(
+            await self._api.store.jobs.release(call.who, filters, self._api.clock.now())
+        )
 
     async def requeue_one(self, call: Call) -> Response:
         form = await call.body(self._requeue_one, empty=b"{}")
@@ -202,20 +164,23 @@ class ChangeRoutes:
 
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
         now = self._api.clock.now()
-        return self._told(await self._api.store.requeue(call.who, filters, now, hold=hold))
+        return self._told(await self._api.store.jobs.requeue(call.who, filters, now, hold=hold))
 
     async def checkpoint_one(self, call: Call) -> Response:
-        """Preemption ends first whose end loses least, counted from the last checkpoint."""
+        """Preemption prefers the job that loses least, counted from its last checkpoint."""
         await call.body(self._nothing, empty=b"{}")
         now = self._api.clock.now()
-        outcomes = await self._api.store.checkpoint(call.who, _one(call), now)
+        outcomes = await self._api.store.jobs.checkpoint(call.who, _one(call), now)
         return Response(f'{{"jobs":{outcomes}}}', media_type=JSON)
 
     async def update(self, call: Call) -> Response:
         form = await call.body(self._update)
         now = self._api.clock.now()
-        changes = _changes(form, call.who.operator, now)
-        return self._told(await self._api.store.update(call.who, _one(call), now, changes))
+        changes = changes_of(form, call.who.operator, now)
+        outcomes = await self._api.store.jobs.update(
+            call.who, _one(call), now, changes, stored_bytes=self._api.fairness.stored_bytes
+        )
+        return self._told(outcomes)
 
     def _told(self, outcomes: str) -> Response:
         self._api.wake()
@@ -247,7 +212,7 @@ def _one(call: Call) -> Filters:
 async def _many(form: Many, turns: Turns) -> Filters:
     """Raises BadRequest, TooLarge."""
     if not form.ids:
-        raise BadRequest("nothing says which jobs", "Give ids.")
+        raise BadRequest("the request selects no jobs", "Give ids.")
     if len(form.ids) > MAX_IDS:
         raise BadRequest(f"{len(form.ids)} ids are more than {MAX_IDS}", "Send several requests.")
     chars = sum(map(len, form.ids))
@@ -257,50 +222,3 @@ async def _many(form: Many, turns: Turns) -> Filters:
             "Send several requests.",
         )
     return {"ids": await read_selectors(form.ids, turns)}
-
-
-def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object]:
-    """The changes as odc.update_jobs takes them. Raises BadRequest, BadDependency, NotOwner."""
-    changes: dict[str, object] = {
-        name: value
-        for name in UpdateJob.__struct_fields__
-        if name != "time_zone" and (value := getattr(form, name)) is not UNSET
-    }
-    _read_sbatch_forms(changes, now.astimezone(zone_of(form.time_zone)))
-    if not changes:
-        raise BadRequest("nothing is to be changed", "Give at least one field.")
-    if "time_limit_s" in changes and changes["time_limit_s"] is None:
-        changes["time_limit_s"] = UNLIMITED_S
-    if isinstance(form.nice, int) and form.nice < 0 and not operator:
-        raise NotOwner(
-            f"nice {form.nice} would put the job before others, which operators alone may do",
-            "Use a nice value of 0 or more.",
-        )
-    for name in ("begin_at", "deadline_at"):
-        moment = changes.get(name)
-        if isinstance(moment, datetime):
-            if moment.tzinfo is None:
-                raise BadRequest(
-                    f"{name} {moment.isoformat()} names no time zone", "End it with Z."
-                )
-            changes[name] = moment.isoformat()
-    if isinstance(form.dependency, str) and form.dependency:
-        changes["dependency"] = dependency_request(form.dependency)
-    elif "dependency" in changes:
-        changes["dependency"] = None
-    return changes
-
-
-def _read_sbatch_forms(changes: dict[str, object], now: datetime) -> None:
-    """Replace the texts by the values they stand for. Raises BadRequest when both were given."""
-    for text, name in (
-        ("time_limit", "time_limit_s"),
-        ("begin", "begin_at"),
-        ("deadline", "deadline_at"),
-    ):
-        given = changes.pop(text, None)
-        if not isinstance(given, str):
-            continue
-        if name in changes:
-            raise BadRequest(f"{text} and {name} say the same twice", "Give one of them.")
-        changes[name] = parse_duration(given) if text == "time_limit" else parse_moment(given, now)

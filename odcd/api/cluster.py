@@ -1,4 +1,4 @@
-"""/v1/cluster, and what watches the daemon: /health, /ready, /metrics."""
+"""/v1/cluster, and the endpoints for monitoring: /health, /ready, /metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClusterRoutes:
                 tag="cluster",
                 serve=self.cluster,
                 answers={200: (Cluster,)},
-                summary="The whole in numbers: jobs by state, the last pass, who leads",
+                summary="Show the cluster in numbers: jobs by state, the last pass, the leader",
             ),
             Operation(
                 method="GET",
@@ -35,7 +35,7 @@ class ClusterRoutes:
                 tag="cluster",
                 serve=self.fragmentation,
                 answers={200: (Fragmentation,)},
-                summary="How free GPUs lie on the nodes: what could start now, per type",
+                summary="Show how free GPUs are distributed: what could start now, per type",
             ),
             Operation(
                 method="GET",
@@ -44,7 +44,7 @@ class ClusterRoutes:
                 serve=self.info,
                 answers={200: (Info,)},
                 public=True,
-                summary="What this is, and where its documents are",
+                summary="Show the name, version and document paths",
             ),
             Operation(
                 method="GET",
@@ -53,7 +53,7 @@ class ClusterRoutes:
                 serve=self.health,
                 answers={200: (Health,)},
                 public=True,
-                summary="Does the daemon live?",
+                summary="Check that the daemon is alive",
             ),
             Operation(
                 method="GET",
@@ -62,7 +62,7 @@ class ClusterRoutes:
                 serve=self.ready,
                 answers={200: (Ready,)},
                 public=True,
-                summary="Can it serve: database, schema, listener",
+                summary="Check that it can serve: database, schema, listener, leader",
             ),
             Operation(
                 method="GET",
@@ -71,12 +71,12 @@ class ClusterRoutes:
                 serve=self.metrics,
                 media_type="text/plain",
                 public=True,
-                summary="For Prometheus",
+                summary="Metrics for Prometheus",
             ),
         )
 
     async def cluster(self, call: Call) -> Response:
-        told = json.loads(await self._api.store.diag(self._api.clock.now()))
+        told = json.loads(await self._api.store.cluster.diagnose(self._api.clock.now()))
         executor = self._api.executor_of()
         commands = executor is not None and self._api.commands()
         told["executor"] = {
@@ -86,7 +86,7 @@ class ClusterRoutes:
         return Response(json.dumps(told), media_type=JSON)
 
     async def fragmentation(self, call: Call) -> Response:
-        types = await self._api.store.fragmentation()
+        types = await self._api.store.gpu_types.list_fragmentation()
         return Response(f'{{"types":{types}}}', media_type=JSON)
 
     async def info(self, _: Call) -> Response:
@@ -99,8 +99,8 @@ class ClusterRoutes:
 
     async def ready(self, _: Call) -> Response:
         try:
-            # A function of ours that answers: the database is there and has the schema.
-            await self._api.store.last_event()
+            # One of odc's functions answers, so the database is up and has the schema.
+            await self._api.store.events.get_last()
             database = True
         except OdcError:
             database = False

@@ -1,4 +1,4 @@
-"""/v1/disks: homes of users that outlive their dev servers."""
+"""/v1/disks: home folders that outlive dev servers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from odcd.records.job import Identity
 
 class DiskQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
-    """Whose disk it is (operators). None: one's own."""
+    """The owner of the disk (operators). Default: the caller."""
 
 
 class DisksQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
-    """A name, or all (operators). None: one's own."""
+    """A user name, or all (operators). Default: the caller."""
 
 
 class MakeDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     """Letters, digits, - and _, at most 50."""
     size_gib: Annotated[int, msgspec.Meta(ge=10, le=16_384)] | None = None
-    """None: as the daemon is set."""
+    """null: the daemon's default."""
 
 
 class RenameDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,12 +40,12 @@ class RenameDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class CloneDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     new_name: Name
     new_user: Name | None = None
-    """Whose the clone is to be. None: the same."""
+    """The owner of the clone; null: the owner of the original."""
 
 
 class DiskRoutes:
-    """What is made, renamed or deleted is so when it is answered: the cloud follows. How far that
-    is, GET tells."""
+    """Requests are complete when they are answered; the cloud follows later. GET shows the
+    progress."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -54,6 +54,9 @@ class DiskRoutes:
         self._clone = msgspec.json.Decoder(CloneDisk)
 
     def operations(self) -> tuple[Operation, ...]:
+        return (*self._of_disks(), *self._of_actions())
+
+    def _of_disks(self) -> tuple[Operation, ...]:
         return (
             Operation(
                 method="GET",
@@ -62,7 +65,7 @@ class DiskRoutes:
                 serve=self.list,
                 query=DisksQuery,
                 answers={200: (DiskList,)},
-                summary="List disks: one's own, and deleted ones that are kept still",
+                summary="List disks of a user, including deleted ones that are still kept",
             ),
             Operation(
                 method="POST",
@@ -72,7 +75,7 @@ class DiskRoutes:
                 body=MakeDisk,
                 makes=True,
                 answers={201: (Disk,)},
-                summary="Make a disk",
+                summary="Create a disk",
             ),
             Operation(
                 method="GET",
@@ -92,6 +95,10 @@ class DiskRoutes:
                 answers={200: (Disk,)},
                 summary="Delete a disk; its snapshots are kept for 30 days",
             ),
+        )
+
+    def _of_actions(self) -> tuple[Operation, ...]:
+        return (
             Operation(
                 method="POST",
                 path="/v1/disks/{disk}/rename",
@@ -100,7 +107,7 @@ class DiskRoutes:
                 query=DiskQuery,
                 body=RenameDisk,
                 answers={200: (Disk,)},
-                summary="Give a disk another name",
+                summary="Rename a disk",
             ),
             Operation(
                 method="GET",
@@ -109,7 +116,7 @@ class DiskRoutes:
                 serve=self.content,
                 query=DiskQuery,
                 answers={200: (DiskContents,)},
-                summary="What is in a disk's newest snapshot",
+                summary="Show the files in a disk's newest snapshot",
             ),
             Operation(
                 method="POST",
@@ -119,7 +126,7 @@ class DiskRoutes:
                 query=DiskQuery,
                 body=CloneDisk,
                 answers={201: (Disk,)},
-                summary="Make a disk that begins as the newest snapshot of another (operators)",
+                summary="Create a disk from the newest snapshot of another (operators)",
             ),
             Operation(
                 method="POST",
@@ -128,7 +135,7 @@ class DiskRoutes:
                 serve=self.unlock,
                 query=DiskQuery,
                 answers={200: (Disk,)},
-                summary="Let a disk be used again that was in trouble (operators)",
+                summary="Clear a disk's trouble, so that it can be used again (operators)",
             ),
             Operation(
                 method="GET",
@@ -136,12 +143,12 @@ class DiskRoutes:
                 tag="disks",
                 serve=self.strays,
                 answers={200: (StrayList,)},
-                summary="What the cloud has in our name and no disk knows (operators)",
+                summary="List cloud volumes and snapshots that belong to no disk (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        told = await self._api.store.disks(
+        told = await self._api.store.disks.list(
             call.who, call.query(DisksQuery).user, self._api.clock.now()
         )
         default = msgspec.json.encode(self._api.disk_gib).decode()
@@ -150,62 +157,62 @@ class DiskRoutes:
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         default = need_disks(self._api)
-        told = await self._api.store.create_disk(
+        told = await self._api.store.disks.create(
             call.who, form.name, form.size_gib or default, self._api.clock.now(),
             key=key_of(call), digest=digest_of("disk", form),
         )  # fmt: skip
         return Response(told, 201, media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return _told(await self._api.store.disk(*_named(call), self._api.clock.now()))
+        return _told(await self._api.store.disks.get(*_named(call), self._api.clock.now()))
 
     async def delete(self, call: Call) -> Response:
-        return _told(await self._api.store.delete_disk(*_named(call), self._api.clock.now()))
+        return _told(await self._api.store.disks.delete(*_named(call), self._api.clock.now()))
 
     async def rename(self, call: Call) -> Response:
         form = await call.body(self._rename)
         now = self._api.clock.now()
-        return _told(await self._api.store.rename_disk(*_named(call), form.new_name, now))
+        return _told(await self._api.store.disks.rename(*_named(call), form.new_name, now))
 
     async def content(self, call: Call) -> Response:
-        return _told(await self._api.store.disk_contents(*_named(call), self._api.clock.now()))
+        return _told(await self._api.store.disks.get_contents(*_named(call), self._api.clock.now()))
 
     async def clone(self, call: Call) -> Response:
         form = await call.body(self._clone)
         need_disks(self._api)
-        told = await self._api.store.clone_disk(
+        told = await self._api.store.disks.clone(
             *_named(call), form.new_user, form.new_name, self._api.clock.now()
         )
         return Response(told, 201, media_type=JSON)
 
     async def unlock(self, call: Call) -> Response:
-        told = await self._api.store.unlock_disk(*_named(call), self._api.clock.now())
+        told = await self._api.store.disks.unlock(*_named(call), self._api.clock.now())
         self._api.wake()
         return _told(told)
 
     async def strays(self, call: Call) -> Response:
-        told = await self._api.store.disk_strays(call.who)
+        told = await self._api.store.disks.list_orphans(call.who)
         return Response(f'{{"strays":{told}}}', media_type=JSON)
 
 
 def need_disks(api: Api) -> int:
-    """How large a new one is. Raises NotImplementedYet where there are none."""
+    """The size of a new disk. Raises NotImplementedYet when the daemon has no disks."""
     if api.disk_gib is not None:
         return api.disk_gib
     if api.box_terminals:
         raise NotImplementedYet(
-            "there are no disks here: dev servers are processes of this machine, and the home "
-            "folder in them is its own, which stays",
+            "there are no disks here: dev servers are processes of this machine and use your own "
+            "home folder, which is permanent",
             "Leave the disk out; `odcd serve --executor kubernetes` with ODC_AWS_REGION has disks.",
         )
     raise NotImplementedYet(
-        "this daemon has no disks: it was not told in which region of AWS they are to be",
+        "this daemon has no disks: no AWS region is set",
         "An operator sets ODC_AWS_REGION; see docs/operating/disks.md.",
     )
 
 
 def why_disk_waits(disk: Disk) -> str | None:
-    """Why a dev server could not have it now."""
+    """Why a dev server could not use the disk now."""
     if disk.state == "in-use":
         return f'"{disk.name}" is in use by reservation {disk.reservation_id}'
     if disk.state == "backing-up":
@@ -214,7 +221,7 @@ def why_disk_waits(disk: Disk) -> str | None:
 
 
 def _named(call: Call) -> tuple[Identity, str | None, str]:
-    """Who asks, whose disk, which."""
+    """The caller, the owner and the disk's name."""
     return call.who, call.query(DiskQuery).user, call.part("disk")
 
 

@@ -1,4 +1,4 @@
-"""/v1/events and /v1/jobs/{id}/events: who did what to what, as server-sent events."""
+"""/v1/events and /v1/jobs/{id}/events: all changes, as server-sent events."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _RANGE = re.compile(r"\[(\d+),(\d+)\)")
 
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     after: Annotated[int, msgspec.Meta(ge=0, le=MAX_ID)] | None = None
-    """Events after this one; 0: from the first. The header Last-Event-ID does the same, and goes
-    before. Neither: of everything only new events, of a job all of them."""
+    """Events after this id; 0: from the first. The header Last-Event-ID does the same, and takes
+    precedence. Without either: only new events; of a job, all events."""
     follow: bool = True
-    """false: end after the events there are."""
+    """false: end after the existing events."""
 
 
 class EventRoutes:
@@ -49,7 +49,7 @@ class EventRoutes:
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
                 answers={200: (cluster_answers.Event,)},
-                summary="All events; those of logins, and of disks of others, for operators only",
+                summary="Follow all events; logins and other users' disks only for operators",
             ),
             Operation(
                 method="GET",
@@ -59,7 +59,7 @@ class EventRoutes:
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
                 answers={200: (cluster_answers.Event,)},
-                summary="Events of a job, an array or its tasks",
+                summary="Follow the events of a job, an array or its tasks",
             ),
         )
 
@@ -71,7 +71,7 @@ class EventRoutes:
     async def of_job(self, call: Call) -> Response:
         query = call.query(EventsQuery)
         selector = call.selector()
-        if await self._api.store.job_owner(selector.job_id) is None:
+        if await self._api.store.jobs.get_owner(selector.job_id) is None:
             raise unknown_job(selector.job_id)
         after = _after(call, query)
         wanted = _of_tasks(selector.tasks) if selector.tasks else None
@@ -113,8 +113,7 @@ def _after(call: Call, query: EventsQuery) -> int | None:
 
 
 def _seen_by(who: Identity) -> Wanted:
-    """Where people log in from, with what they failed, and what disks they have, is for operators
-    and themselves."""
+    """Login events are only for operators; disk events for operators and the users they concern."""
 
     def wanted(event: Event) -> bool:
         if event.kind.startswith("disk_") and event.job_id is None:
@@ -126,7 +125,7 @@ def _seen_by(who: Identity) -> Wanted:
 
 
 def _of_tasks(tasks: str) -> Wanted:
-    """tasks: of a Selector, whose ranges ascend and lie apart."""
+    """tasks: of a Selector, whose ranges are in ascending order and do not touch."""
     lows, highs = array("q"), array("q")
     for found in _RANGE.finditer(tasks):
         lows.append(int(found[1]))

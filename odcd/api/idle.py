@@ -1,4 +1,4 @@
-"""/v1/idle: GPUs that are held and rest, and who waits for such."""
+"""/v1/idle: allocated but idle GPUs, and the jobs waiting for that type."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from odcd.api.whose import WhoseQuery
 
 
 class IdleJob(Answer):
-    """Of gpus, idle_gpus rest; idle_since: the longest of them; lost_gpu_s: for how long each of
-    them has, in all. util_ratio: the mean of all its GPUs at the last look. alone_since: of a dev
-    server whose QOS looks at it, since when nobody uses it at all. ends_at null: no time limit."""
+    """idle_gpus: how many of gpus are idle; idle_since: since when the longest of them has been;
+    lost_gpu_s: the idle time of all of them together. util_ratio: the mean of all its GPUs at the
+    last measurement. alone_since: for a dev server whose QOS checks this, since when no one has
+    used it at all. ends_at null: no time limit."""
 
     id: int
     array_job_id: int | None
@@ -40,8 +41,9 @@ class IdleJob(Answer):
 
 
 class IdleWait(Answer):
-    """Jobs that wait for nothing but such GPUs, and could take them: how many GPUs they ask for,
-    since when the first waits, and at most ten users, those who wait longest first."""
+    """Jobs that wait only for GPUs of this type and could use the idle ones. gpus: requested by
+    these jobs; since: when the first of them began to wait; users: at most ten, longest wait
+    first."""
 
     gpu_type: str
     jobs: int
@@ -51,9 +53,9 @@ class IdleWait(Answer):
 
 
 class IdleList(Answer):
-    """source: from where the use of GPUs is known; null: only looks at dev servers tell. A GPU
-    rests when it is used less than idle_ratio, and is listed after idle_after_s. The dearest jobs
-    come first."""
+    """source: where GPU usage comes from; null: only the checks of dev servers. A GPU is idle when
+    its utilisation is below idle_ratio, and is listed after idle_after_s. The jobs with the most
+    lost GPU time come first."""
 
     source: Literal["prometheus", "nvml"] | None
     idle_ratio: float
@@ -75,14 +77,14 @@ class IdleRoutes:
                 serve=self.list,
                 query=WhoseQuery,
                 answers={200: (IdleList,)},
-                summary="GPUs that are held and rest: whose, since when, and who waits for such",
+                summary="List allocated but idle GPUs, their jobs, and the jobs waiting for them",
             ),
         )
 
     async def list(self, call: Call) -> Response:
         query = call.query(WhoseQuery)
         filters = query.filters()
-        told = await self._api.store.idle(filters, self._api.clock.now())
+        told = await self._api.store.gpu_use.list_idle(filters, self._api.clock.now())
         if query.user is not None and not json.loads(told)["jobs"]:
             await refuse_unknown_users(self._api, call, query.users())
         return Response(told, media_type=JSON)

@@ -1,4 +1,4 @@
-"""/v1/jobs: lists, one job or array, its causes, its script; and waiting for its end."""
+"""/v1/jobs: lists, a job or array, why a job waits, its script, and waiting for it to end."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from odcd.slurm.lists import split_selectors
 
 MAX_PAGE = 10_000
 MAX_SHOWN = 1_000
-"""Rows of an array in one answer: each has its whole text, and paths made of patterns."""
+"""Array rows per answer: each includes its full text and paths expanded from patterns."""
 MAX_WAIT_S = 300
 STATES = frozenset(LIVE_STATES + END_STATES)
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Filters take several values by commas; all that are given must hold."""
+    """A filter takes several values, separated by commas. A job must match all given filters."""
 
     job: str | None = None
     """Selectors: 7, 7_3 or 7_[1-4]."""
@@ -38,35 +38,35 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     account: str | None = None
     qos: str | None = None
     state: str | None = None
-    """Naming a state of ended jobs implies ended."""
+    """A state of ended jobs implies ended=true."""
     ended: bool = False
-    """false: live jobs, running ones first; true: all jobs, newest first. Where the filters leave
-    ended jobs only, the job that ended last comes first."""
+    """false: live jobs, running ones first. true: all jobs, newest first; if the filters select
+    only ended jobs, the one that ended last comes first."""
     ended_since: datetime | None = None
-    """Only jobs that ended at this time or later; implies ended."""
+    """Only jobs that ended at this time or later. Implies ended=true."""
     fields: str | None = None
-    """Only these keys of Job."""
+    """Return only these fields of Job, separated by commas."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)] = 1000
     cursor: Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)] | None = None
-    """`next` of the page before."""
+    """`next` from the previous page."""
     as_of: datetime | None = None
-    """Jobs as they were then."""
+    """Show the jobs as they were at this time."""
 
 
 class ShowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wait: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] | None = None
-    """Answer when all these jobs have ended, or after so many seconds; the answer is Ended then."""
+    """Answer when all of these jobs have ended, or after this many seconds, with Ended."""
     as_of: datetime | None = None
-    """The job as it was then; not with wait."""
+    """Show the job as it was at this time; not together with wait."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHOWN)] = MAX_SHOWN
-    """Of an array so many rows at most, oldest first; not with wait."""
+    """The maximum number of array rows, oldest first; not together with wait."""
     cursor: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
-    """`next` of the page before; not with wait."""
+    """`next` from the previous page; not together with wait."""
 
 
 class WhyQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: datetime | None = None
-    """What kept it from starting then."""
+    """Show what kept the job from starting at this time."""
 
 
 class JobRoutes:
@@ -100,7 +100,7 @@ class JobRoutes:
                 serve=self.why,
                 query=WhyQuery,
                 answers={200: (Explanation,)},
-                summary="Say what keeps a job from starting",
+                summary="Explain why a job has not started",
             ),
             Operation(
                 method="GET",
@@ -108,7 +108,7 @@ class JobRoutes:
                 tag="jobs",
                 serve=self.script,
                 media_type="text/plain",
-                summary="The script as it was submitted",
+                summary="Show a job's script as submitted",
             ),
         )
 
@@ -123,9 +123,9 @@ class JobRoutes:
             filters["state"] = states
         if query.ended_since is not None:
             if query.ended_since.tzinfo is None:
-                raise BadRequest("ended_since names no time zone", "End it with Z.")
+                raise BadRequest("ended_since has no time zone", "End it with Z.")
             filters["ended_since"] = query.ended_since.isoformat()
-        jobs, cursor = await self._api.store.list_jobs(
+        jobs, cursor = await self._api.store.jobs.list(
             filters,
             self._api.clock.now(),
             ended=query.ended
@@ -146,12 +146,12 @@ class JobRoutes:
         wait, moment = query.wait, as_of(query.as_of)
         selector = call.selector()
         if wait is not None and moment is not None:
-            raise BadRequest("wait and as_of exclude each other", "What has been, has ended.")
+            raise BadRequest("wait and as_of exclude each other", "Leave one of them out.")
         if wait is None:
-            jobs, cursor = await self._api.store.show_page(
+            jobs, cursor = await self._api.store.jobs.list_rows(
                 selector, self._api.clock.now(), moment, after=query.cursor, limit=query.limit
             )
-            shown = await with_paths(jobs, self._api.store, call.turns())
+            shown = await with_paths(jobs, self._api.store.jobs, call.turns())
             cursor = cursor if shown.last_id is None else shown.last_id
             following = b"null" if cursor is None else b'"%d"' % cursor
             return Response(b'{"jobs":%s,"next":%s}' % (shown.jobs, following), media_type=JSON)
@@ -164,18 +164,18 @@ class JobRoutes:
         moment = as_of(call.query(WhyQuery).as_of)
         now = self._api.clock.now()
         if moment is not None:
-            told = await self._api.store.explain_past(call.selector(), moment, now)
+            told = await self._api.store.jobs.explain_past(call.selector(), moment, now)
         else:
             told = await self.explained(await self._api.one_job(call.selector()))
         return Response(told, media_type=JSON)
 
     async def explained(self, job_id: int) -> str:
-        """Explanation, as JSON."""
-        return self._with_starts(await self._api.store.explain(job_id, self._api.clock.now()))
+        """An Explanation, as JSON."""
+        return self._with_starts(await self._api.store.jobs.explain(job_id, self._api.clock.now()))
 
     def _with_starts(self, told: str) -> str:
-        """Of a job that has its nodes and not all of its members what these wait for, which the
-        executor knows."""
+        """Add what the members wait for when the job has its nodes but not all members run yet.
+        Only the executor knows that."""
         executor = self._api.executor_of()
         if executor is None or '"state":"PENDING"' in told:
             return told
@@ -188,14 +188,14 @@ class JobRoutes:
 
     async def script(self, call: Call) -> Response:
         job_id = await self._api.own_job(call.who, call.selector())
-        script = await self._api.store.script(job_id)
+        script = await self._api.store.jobs.get_script(job_id)
         if script is None:
-            raise UnknownJob(f"the script of job {job_id} is not kept any more")
+            raise UnknownJob(f"the script of job {job_id} is no longer kept")
         return Response(script, media_type="text/plain; charset=utf-8")
 
 
 def filters_of(query: Any) -> dict[str, object]:
-    """The filters that lists and changes share, as Store takes them; states are apart."""
+    """The filters that lists and changes share, as Store takes them; without the states."""
     filters: dict[str, object] = {}
     for name in ("user", "name", "partition", "account", "qos"):
         values = words(getattr(query, name), name)
@@ -205,12 +205,12 @@ def filters_of(query: Any) -> dict[str, object]:
 
 
 def words(text: str | None, name: str) -> list[str] | None:
-    """The values between commas. Raises BadRequest when one is empty."""
+    """Split the text at commas. Raises BadRequest when a value is empty."""
     if text is None:
         return None
     found = [word.strip() for word in text.split(",")]
     if not all(found):
-        raise BadRequest(f'"{name}" has an empty value', "Give one value, or several by commas.")
+        raise BadRequest(f'"{name}" has an empty value', "Separate several values with commas.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""/v1/licences: counted goods of the whole cluster that jobs hold while they run."""
+"""/v1/licences: cluster-wide counted licences that jobs use while they run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LicenceRoutes:
                 serve=self.set,
                 body=SetLicence,
                 answers={200: (Licence,)},
-                summary="Make a licence, or change how many there are (operators)",
+                summary="Create a licence, or change its total (operators)",
             ),
             Operation(
                 method="DELETE",
@@ -46,22 +46,22 @@ class LicenceRoutes:
                 tag="licences",
                 serve=self.delete,
                 answers={200: (Licence,)},
-                summary="Delete a licence that no job wants (operators)",
+                summary="Delete a licence that no job requests (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        licences = await self._api.store.licences()
+        licences = await self._api.store.licences.list()
         return Response(f'{{"licences":{licences}}}', media_type=JSON)
 
     async def set(self, call: Call) -> Response:
         form = await call.body(self._set)
         now = self._api.clock.now()
-        told = await self._api.store.set_licence(call.who, call.part("licence"), form.total, now)
+        told = await self._api.store.licences.set(call.who, call.part("licence"), form.total, now)
         self._api.wake()
         return Response(told, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        told = await self._api.store.delete_licence(call.who, call.part("licence"), now)
+        told = await self._api.store.licences.delete(call.who, call.part("licence"), now)
         return Response(told, media_type=JSON)

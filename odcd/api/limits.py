@@ -1,4 +1,4 @@
-"""Limits and times as requests write them, made what the database takes."""
+"""Convert limits and times from the format of requests to that of the database."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from odcd.slurm.times import parse_span
 Amount = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Limits = dict[str, dict[str, Amount | Text | None]]
-"""{per: {what: value}}, as {"user": {"gpus": 16}, "job": {"wall": "1-00:00:00"}}. per: group, user,
-account, job. what: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall_s (or wall, as sbatch
-writes a time). null: no such limit any more."""
+"""{per: {what: value}}, for example {"user": {"gpus": 16}, "job": {"wall": "1-00:00:00"}}. per:
+group, user, account, job. what: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall_s (or wall,
+in sbatch's time format). null removes the limit."""
 
 MAY_BE_ZERO = frozenset(["exempt", "grace", "idle_warn", "idle_release"])
 MAY_BE_ENDLESS = frozenset(["exempt"])
 
 
 def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
-    """The fields that were given. Where a field has a sister ending in _s, it is a time as sbatch
-    writes it, and the sister is what the database takes. Raises BadRequest."""
+    """The fields that were given. If a field has a sibling ending in _s, its value is in sbatch's
+    time format and is converted to seconds for the sibling. Raises BadRequest."""
     fields = form.__struct_fields__
     given = {
         name: value
@@ -33,7 +33,7 @@ def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
     }
     for name in [name for name in given if f"{name}_s" in fields]:
         if f"{name}_s" in given:
-            raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
+            raise BadRequest(f"{name} and {name}_s are both given", "Use only one of them.")
         text = given.pop(name)
         given[f"{name}_s"] = parse_span(
             text, name, zero=name in MAY_BE_ZERO, endless=name in MAY_BE_ENDLESS

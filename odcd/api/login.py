@@ -1,4 +1,4 @@
-"""/v1/auth/login, keys and /v1/users/me: API keys for those who can prove who they are."""
+"""/v1/auth/login, keys and /v1/users/me: API keys for users who prove their identity."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MAX_BYTES = 32 * 1024
 
 class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str
-    """A presigned GET of sts:GetCallerIdentity, at the STS endpoint this server asks."""
+    """A presigned GET of sts:GetCallerIdentity, for the STS endpoint that this server uses."""
     headers: dict[str, str]
-    """Those that are signed: x-odc-server-id, the name of this server, and host if need be."""
+    """The signed headers: x-odc-server-id (this server's name), and host if it is signed."""
     method: str = "GET"
     github_user: Annotated[str, msgspec.Meta(max_length=100)] | None = None
-    """Who the user is at GitHub, where the server lets in members of an organisation only."""
+    """The user's GitHub name, needed if the server only admits members of an organisation."""
 
 
 class LoginRoutes:
@@ -48,7 +48,7 @@ class LoginRoutes:
                 body=Login,
                 answers={201: (LoginAnswer,)},
                 public=True,
-                summary="Trade an AWS identity for an API key",
+                summary="Exchange an AWS identity for an API key",
             ),
             Operation(
                 method="POST",
@@ -56,7 +56,7 @@ class LoginRoutes:
                 tag="keys",
                 serve=self.rotate,
                 answers={201: (RotatedKey,)},
-                summary="Put a new API key in the place of the one that asks",
+                summary="Replace the API key of this request with a new one",
             ),
             Operation(
                 method="DELETE",
@@ -64,7 +64,7 @@ class LoginRoutes:
                 tag="keys",
                 serve=self.logout,
                 answers={204: ()},
-                summary="Log out: end the API key that asks",
+                summary="Log out: end the API key of this request",
             ),
             Operation(
                 method="DELETE",
@@ -72,7 +72,7 @@ class LoginRoutes:
                 tag="keys",
                 serve=self.end_all,
                 answers={200: (EndedKeys,)},
-                summary="End all API keys of a user, and sessions of the page (operators)",
+                summary="End all API keys and page sessions of a user (operators)",
             ),
             Operation(
                 method="GET",
@@ -80,7 +80,7 @@ class LoginRoutes:
                 tag="keys",
                 serve=self.me,
                 answers={200: (Me,)},
-                summary="Who asks, and by which API key",
+                summary="Show the caller and the API key used",
             ),
         )
 
@@ -88,7 +88,7 @@ class LoginRoutes:
         logins = self._api.logins
         if logins is None:
             raise LoginRefused(
-                "this server takes no logins",
+                "this server does not accept logins",
                 "An operator gives out keys (odcd token), or sets ODC_AWS_ROLES.",
                 reason="off",
             )
@@ -110,18 +110,18 @@ class LoginRoutes:
 
     async def rotate(self, call: Call) -> Response:
         old, made = _own_key(call), new_key()
-        expires_at = await self._api.store.rotate_key(old, made, self._api.clock.now())
+        expires_at = await self._api.store.keys.rotate(old, made, self._api.clock.now())
         if expires_at is None:  # it ended meanwhile
             raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
         answer = RotatedKey(key=made.key, prefix=made.prefix, expires_at=_iso(expires_at))
         return _secret(answer)
 
     async def logout(self, call: Call) -> Response:
-        await self._api.store.end_key(_own_key(call), self._api.clock.now())
+        await self._api.store.keys.end(_own_key(call), self._api.clock.now())
         return Response(status_code=204)
 
     async def end_all(self, call: Call) -> Response:
-        answer = await self._api.store.end_user_keys(
+        answer = await self._api.store.keys.end_all(
             call.who, call.part("user"), self._api.clock.now()
         )
         return Response(answer, media_type=JSON)
@@ -129,13 +129,13 @@ class LoginRoutes:
     async def me(self, call: Call) -> Response:
         who = call.who
         told: Mapping[str, object] = json.loads(
-            await self._api.store.show_key(
+            await self._api.store.keys.get(
                 who.uid, key_of(call.request.scope), self._api.clock.now()
             )
         )
         me = {
             "user": who.user, "uid": who.uid, "gid": who.gid, "operator": who.operator, **told,
-            "github_user": await self._api.store.github_user(who.uid),
+            "github_user": await self._api.store.users.get_github_user(who.uid),
         }  # fmt: skip
         return Response(msgspec.json.encode(me), media_type=JSON)
 
@@ -144,8 +144,8 @@ def _own_key(call: Call) -> str:
     digest = key_of(call.request.scope)
     if digest is None:
         raise WrongState(
-            "the request speaks by no API key: on the socket the kernel tells who asks",
-            "Keys are changed over TCP, by themselves.",
+            "the request has no API key: on the socket, the kernel identifies the caller",
+            "Use this over TCP; a key can only change itself.",
         )
     return digest
 

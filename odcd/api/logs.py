@@ -1,4 +1,4 @@
-"""/v1/jobs/{id}/logs: what a job wrote, from the executor that runs it."""
+"""/v1/jobs/{id}/logs: a job's output, from the executor that runs it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from odcd.records.job import Selector
 
 MEDIA_TYPE = "application/octet-stream"
 MAX_LINE = 64 * 1024
-"""Of all ranks together, a longer line is passed on in parts."""
+"""With rank=all, a longer line is sent in parts."""
 
 
 class LogsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stream: Literal["stdout", "stderr"] = "stdout"
     follow: bool = False
-    """Wait for the job to start, and go on until it has ended."""
+    """Wait for the job to start, and continue until it has ended."""
     rank: Annotated[str, msgspec.Meta(pattern="^([0-9]{1,6}|all)$")] = "0"
-    """Of a gang: which member; all: every line with its rank before it, or, of members that share
-    one file, that file as it is."""
+    """The member of a gang. all: every line of all members, prefixed with the rank; if they share
+    one file, that file unchanged."""
 
 
 class LogRoutes:
@@ -45,15 +45,15 @@ class LogRoutes:
                 serve=self.logs,
                 query=LogsQuery,
                 media_type=MEDIA_TYPE,
-                summary="What a job wrote",
+                summary="Show a job's output",
             ),
         )
 
     async def logs(self, call: Call) -> Response:
         query = call.query(LogsQuery)
         job_id = await self._api.own_job(call.who, call.selector())
-        last_event = await self._api.store.last_event()
-        dispatch = await self._api.store.dispatch_of(job_id)
+        last_event = await self._api.store.events.get_last()
+        dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None and not query.follow:
             raise _not_started(job_id)
         executor = self._api.executor()
@@ -88,14 +88,14 @@ class LogRoutes:
                 yield piece
 
     async def _started(self, job_id: int, after: int) -> Dispatch | None:
-        """The dispatch of a job once it has started; None when it ended without."""
+        """The dispatch of a job once it has started; None if it ended without starting."""
         changes = self._api.events.stream(after, job_id=job_id)
         async with aclosing(changes):
             async for _ in changes:
-                dispatch = await self._api.store.dispatch_of(job_id)
+                dispatch = await self._api.store.dispatches.get(job_id)
                 if dispatch is not None:
                     return dispatch
-                if await self._api.store.ended(Selector(job_id=job_id)) is not None:
+                if await self._api.store.events.get_results(Selector(job_id=job_id)) is not None:
                     return None
         return None
 
@@ -103,7 +103,7 @@ class LogRoutes:
 def _not_started(job_id: int) -> WrongState:
     return WrongState(
         f"job {job_id} has not started, so it has written nothing",
-        "With follow=true the answer waits for it; of an array, name one task, as in 7_3.",
+        "With follow=true the request waits for it; for an array, name one task, as in 7_3.",
     )
 
 
@@ -130,8 +130,8 @@ async def _one_rank(
 async def _all_ranks(
     executor: Executor, dispatch: Dispatch, *, stderr: bool, follow: bool
 ) -> AsyncGenerator[bytes]:
-    """Lines of all members as they come, each after its rank."""
-    # One line a member may wait here: the slowest reader holds all of them back.
+    """Lines of all members as they arrive, each prefixed with its rank."""
+    # One line per member may wait here: a slow reader slows all members down.
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(len(dispatch.members))
 
     async def read(rank: int) -> None:
@@ -159,7 +159,7 @@ async def _all_ranks(
             failure.append(failed.exceptions[0])
         await lines.put(None)
 
-    # Not in a TaskGroup: a generator that yields inside one cannot be closed.
+    # Not in a TaskGroup: a generator cannot be closed while it yields inside one.
     failure: list[BaseException] = []
     reading = asyncio.create_task(read_all(), name=f"logs-{dispatch.job_id}")
     try:

@@ -1,4 +1,4 @@
-"""/v1/users/me: what users tell odc of themselves."""
+"""/v1/users/me: what users set about themselves."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from odcd.jobs.github_keys import check_name
 
 class EditMe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     github_user: str | None
-    """Whose SSH keys enter the dev servers of who asks; null: nobody's."""
+    """The GitHub user whose SSH keys may connect to the caller's dev servers; null: none."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who asks, and what they told."""
+    """The caller, and what they have set."""
 
     user: str
     uid: int
@@ -37,7 +37,7 @@ class MeRoutes:
                 serve=self.edit,
                 body=EditMe,
                 answers={200: (Told,)},
-                summary="Say whose SSH keys at GitHub are one's own",
+                summary="Set the caller's GitHub user, whose SSH keys may connect",
             ),
         )
 
@@ -45,7 +45,7 @@ class MeRoutes:
         form = await call.body(self._edit)
         if form.github_user is not None:
             check_name(form.github_user)
-        answer = await self._api.store.set_github_user(
+        answer = await self._api.store.users.set_github_user(
             call.who, form.github_user, self._api.clock.now()
         )
         return Response(answer, media_type=JSON)

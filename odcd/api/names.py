@@ -1,4 +1,4 @@
-"""Names that nobody has: what is empty for such a name alone is refused, not shown as empty."""
+"""Refuse unknown user names: a list that is empty only because of one would mislead."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from odcd.api.http.routing import Call
 
 
 async def refuse_unknown_users(api: Api, call: Call, names: Iterable[str]) -> None:
-    """Raises UnknownUser for the first that neither this machine, a login nor the accounts know."""
+    """Raise UnknownUser for the first name that neither this machine, a login nor an account
+    has."""
     for name in names:
-        # The user database may be far away (LDAP).
+        # The user database may be slow (LDAP).
         if name == call.who.user or await asyncio.to_thread(_on_machine, name):
             continue
-        if not await api.store.has_logged_in(name):
-            await api.store.users(name)
+        if not await api.store.logins.has_logged_in(name):
+            await api.store.users.list(name)
 
 
 def _on_machine(name: str) -> bool:

@@ -19,12 +19,12 @@ from odcd.records.fields import PRINTABLE
 
 class NodeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: datetime | None = None
-    """Nodes as they were then."""
+    """Show the nodes as they were at this time."""
 
 
 class ChangeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Literal["UP", "DRAIN", "DOWN"]
-    """DRAIN: its jobs run on, no new ones start."""
+    """DRAIN: its jobs continue, but no new ones start."""
     reason: (
         Annotated[str, msgspec.Meta(min_length=1, max_length=1000, pattern=PRINTABLE)] | None
     ) = None
@@ -61,13 +61,13 @@ class NodeRoutes:
                 serve=self.change,
                 body=ChangeNode,
                 answers={200: (Node,)},
-                summary="Drain a node, take it out of use, or back (operators)",
+                summary="Drain a node, take it down, or return it to service (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
         moment = as_of(call.query(NodeQuery).as_of)
-        nodes = await self._api.store.nodes(self._api.clock.now(), moment)
+        nodes = await self._api.store.nodes.list(self._api.clock.now(), moment)
         return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
@@ -78,15 +78,17 @@ class NodeRoutes:
         name = call.part("name")
         if form.state != "UP" and not (form.reason or "").strip():
             raise BadRequest(
-                f"{form.state} needs a reason", "Say why: users whose jobs wait will read it."
+                f"{form.state} needs a reason", "Give one: users whose jobs wait will read it."
             )
         now = self._api.clock.now()
-        await self._api.store.set_node_state(call.who, [name], form.state, form.reason, now)
+        await self._api.store.nodes.set_state(call.who, [name], form.state, form.reason, now)
         self._api.wake()
         return await self._node(name)
 
     async def _node(self, name: str) -> Response:
-        nodes: list[dict[str, Any]] = json.loads(await self._api.store.nodes(self._api.clock.now()))
+        nodes: list[dict[str, Any]] = json.loads(
+            await self._api.store.nodes.list(self._api.clock.now())
+        )
         for node in nodes:
             if node["name"] == name:
                 return Response(msgspec.json.encode(node), media_type=JSON)

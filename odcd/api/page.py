@@ -1,4 +1,4 @@
-"""/v1/page/tickets: the way from a terminal to the page, for whoever the API knows already."""
+"""/v1/page/tickets: open the page from a terminal, as the user whom the API already knows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ ENTER = "/page/enter"
 
 class TicketQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     browser_uid: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] | None = None
-    """Whose browser on the daemon's machine will use it: the owner of its sockets. Default who
-    asks."""
+    """The uid on the daemon's machine whose browser will use the ticket. Default: the caller's."""
 
 
 class PageRoutes:
@@ -39,7 +38,7 @@ class PageRoutes:
                 serve=self.ticket,
                 query=TicketQuery,
                 answers={201: (PageTicket,)},
-                summary="A ticket that lets a browser in to the page as who asks, once",
+                summary="Create a ticket that logs a browser in to the page as the caller, once",
             ),
         )
 
@@ -48,7 +47,9 @@ class PageRoutes:
         made, now = ticket_of(), self._api.clock.now()
         key, until = key_of(call.request.scope), now + TICKET_LIFE
         peer_uid = self._asker(call) if query.browser_uid is None else query.browser_uid
-        if not await self._api.store.make_ticket(call.who, made, key, now, until, peer_uid):
+        if not await self._api.store.page_sessions.create_ticket(
+            call.who, made, key, now, until, peer_uid
+        ):
             raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
         path = f"{ENTER}?ticket={made.key}"
         answer = PageTicket(
@@ -62,7 +63,7 @@ class PageRoutes:
         )
 
     def _asker(self, call: Call) -> int | None:
-        """On this machine another user's browser cannot use what this one asked for."""
+        """On this machine, only the user who requested the ticket may use it in a browser."""
         state = call.request.scope.get("state", {})
         if PEER in state:
             return call.who.uid
@@ -72,20 +73,20 @@ class PageRoutes:
         return origin.uid
 
     def _url(self, call: Call) -> str | None:
-        """Over TCP whoever asks knows the address best. Raises WrongState when there is none."""
+        """None over TCP, where the client knows the address. Raises WrongState without one."""
         if PEER not in call.request.scope.get("state", {}):
             return None
         addresses = self._api.listens()
         if not addresses:
             raise WrongState(
-                "this daemon listens on the socket alone, which browsers cannot reach",
+                "this daemon only listens on its socket, which browsers cannot reach",
                 "Start it with --listen 127.0.0.1:7070 (or ODC_LISTEN), or without --listen none.",
             )
         return page_url(*addresses[0], tls=self._api.tls)
 
 
 def page_url(host: str, port: int, *, tls: bool = False) -> str:
-    """Where a browser on the daemon's machine finds it."""
+    """The address for a browser on the daemon's machine."""
     scheme = "https" if tls else "http"
     try:
         address = ipaddress.ip_address(host)

@@ -30,29 +30,29 @@ class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EditPartition(_Form, frozen=True, kw_only=True):
-    """Only what is there changes; null is none."""
+    """Only the given fields change; null removes the value."""
 
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] | Unset = UNSET
-    """DOWN: jobs wait. DRAIN: no new ones are taken. INACTIVE: neither taken nor started."""
+    """DOWN: jobs wait. DRAIN: no new jobs are accepted. INACTIVE: none are accepted or started."""
     is_default: Literal[True] | Unset = UNSET
     policy: Name | Unset = UNSET
     placement: Literal["pack", "spread"] | Unset = UNSET
     """pack: the fullest node that fits; spread: the emptiest."""
     tier: Annotated[int, msgspec.Meta(ge=0, le=65533)] | Unset = UNSET
-    """Of partitions that share nodes the highest is served first."""
+    """Among partitions that share nodes, the highest tier is served first."""
     plan_depth: Depth | Unset = UNSET
-    """Of its policy, which no other partition may have then."""
+    """The plan_depth of its policy, which no other partition may use then."""
     max_time_limit_s: Limit | Unset | None = UNSET
     default_time_limit_s: Limit | Unset | None = UNSET
     max_time_limit: Duration | Unset = UNSET
-    """Instead of max_time_limit_s, as sbatch writes it: 30, 2:00:00, 1-12, UNLIMITED."""
+    """Instead of max_time_limit_s, in sbatch's format: 30, 2:00:00, 1-12, UNLIMITED."""
     default_time_limit: Duration | Unset = UNSET
     max_nodes: Count | Unset | None = UNSET
     def_mem_per_cpu_mib: Limit | Unset | None = UNSET
     limits: Limits | Unset = UNSET
-    """On what its jobs use together, per user, per account and per job."""
+    """Limits on the total usage of its jobs, per user, per account and per job."""
     all_nodes: Literal[True] | Unset = UNSET
-    """All there are and those to come; or node_list."""
+    """All nodes, including future ones; otherwise node_list."""
     node_list: Annotated[list[Name], msgspec.Meta(max_length=100_000)] | Unset = UNSET
 
 
@@ -61,23 +61,23 @@ class MakePartition(EditPartition, frozen=True, kw_only=True):
 
 
 class EditPolicy(_Form, frozen=True, kw_only=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     ordering: Ordering | Unset = UNSET
     max_wait_s: Limit | Unset | None = UNSET
-    """Who waited longer goes to the front, first come, first served; null: nobody."""
+    """Jobs that waited longer go to the front, in the order of submission; null: none do."""
     max_wait: Duration | Unset = UNSET
-    """Instead of max_wait_s, as sbatch writes a time; UNLIMITED: null."""
+    """Instead of max_wait_s, in sbatch's time format; UNLIMITED: null."""
     backfill: Backfill | Unset = UNSET
     """The order of the candidates behind the protected jobs."""
     plan_depth: Depth | Unset = UNSET
-    """How many jobs are protected at once on the same nodes: 1 is EASY backfill."""
+    """The number of jobs protected at once on the same nodes: 1 is EASY backfill."""
 
 
 class MakePolicy(EditPolicy, frozen=True, kw_only=True):
     name: Name
     like: Name | None = None
-    """The policy whose terms it has where none are given."""
+    """The policy from which fields that are not given are copied."""
 
 
 class PartitionRoutes:
@@ -103,7 +103,7 @@ class PartitionRoutes:
                 serve=self.make,
                 body=MakePartition,
                 answers={201: (Partition,)},
-                summary="Make a partition (operators)",
+                summary="Create a partition (operators)",
             ),
             Operation(
                 method="GET",
@@ -133,10 +133,12 @@ class PartitionRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"partitions":{await self._api.store.partitions()}}}', media_type=JSON)
+        return Response(
+            f'{{"partitions":{await self._api.store.partitions.list()}}}', media_type=JSON
+        )
 
     async def show(self, call: Call) -> Response:
-        found = _named(await self._api.store.partitions(), call.part("partition"))
+        found = _named(await self._api.store.partitions.list(), call.part("partition"))
         if found is None:
             raise UnknownPartition(
                 f'partition "{call.part("partition")}" does not exist',
@@ -154,14 +156,16 @@ class PartitionRoutes:
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_partition(call.who, call.part("partition"), now)
+        answer = await self._api.store.partitions.delete(call.who, call.part("partition"), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     async def _change(self, call: Call, name: str, form: EditPartition, *, make: bool) -> Response:
         now = self._api.clock.now()
         changes = _said(form, "name")
-        answer = await self._api.store.change_partition(call.who, name, changes, now, make=make)
+        partitions = self._api.store.partitions
+        change = partitions.create if make else partitions.update
+        answer = await change(call.who, name, changes, now)
         self._api.wake()
         return Response(answer, 201 if make else 200, media_type=JSON)
 
@@ -189,7 +193,7 @@ class PolicyRoutes:
                 serve=self.make,
                 body=MakePolicy,
                 answers={201: (Policy,)},
-                summary="Make a policy (operators)",
+                summary="Create a policy (operators)",
             ),
             Operation(
                 method="GET",
@@ -214,15 +218,15 @@ class PolicyRoutes:
                 tag="partitions",
                 serve=self.delete,
                 answers={200: (Policy,)},
-                summary="Delete a policy that no partition has (operators)",
+                summary="Delete a policy that no partition uses (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"policies":{await self._api.store.policies()}}}', media_type=JSON)
+        return Response(f'{{"policies":{await self._api.store.policies.list()}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        found = _named(await self._api.store.policies(), call.part("policy"))
+        found = _named(await self._api.store.policies.list(), call.part("policy"))
         if found is None:
             raise UnknownPolicy(
                 f'policy "{call.part("policy")}" does not exist', "`odcctl policy list` lists them."
@@ -233,20 +237,20 @@ class PolicyRoutes:
         form = await call.body(self._make)
         now = self._api.clock.now()
         terms = _said(form, "name", "like")
-        answer = await self._api.store.make_policy(call.who, form.name, form.like, terms, now)
+        answer = await self._api.store.policies.create(call.who, form.name, form.like, terms, now)
         return Response(answer, 201, media_type=JSON)
 
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         name = call.part("policy")
-        answer = await self._api.store.edit_policy(call.who, name, _said(form), now)
+        answer = await self._api.store.policies.update(call.who, name, _said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_policy(call.who, call.part("policy"), now)
+        answer = await self._api.store.policies.delete(call.who, call.part("policy"), now)
         return Response(answer, media_type=JSON)
 
 
@@ -256,7 +260,7 @@ def _named(listed: str, name: str) -> dict[str, Any] | None:
 
 
 def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
-    """The fields that were given."""
+    """The fields that were given, as the database takes them. Raises BadRequest."""
     given = {name: getattr(form, name) for name in form.__struct_fields__ if name not in without}
     said: dict[str, object] = {}
     for name, value in given.items():
@@ -264,7 +268,7 @@ def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
             continue
         if name in ("max_time_limit", "default_time_limit", "max_wait"):
             if given[f"{name}_s"] is not UNSET:
-                raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
+                raise BadRequest(f"{name} and {name}_s are both given", "Use only one of them.")
             seconds = parse_span(str(value), name, endless=True)
             said[f"{name}_s"] = None if seconds == UNLIMITED_S else seconds
         elif name == "limits":

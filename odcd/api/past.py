@@ -1,4 +1,4 @@
-"""`as_of`: any list, as it was at a moment of the past."""
+"""`as_of`: show any list as it was at a past moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odcd.errors import BadRequest
 
 
 def as_of(given: datetime | None) -> datetime | None:
-    """The moment that a query names. Raises BadRequest when it leaves open which one that is."""
+    """The moment given in a query. Raises BadRequest when it has no time zone."""
     if given is not None and given.tzinfo is None:
-        raise BadRequest("as_of names no time zone", "End it with Z.")
+        raise BadRequest("as_of has no time zone", "End it with Z.")
     return given

@@ -1,4 +1,4 @@
-"""The paths of a started job's output files, as Job.stdout and Job.stderr show them."""
+"""The paths of a started job's output files, shown as Job.stdout and Job.stderr."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import msgspec
 
 from odcd.clock import Turns
 from odcd.executor.output import PathTooLong, default_stdout, expand
-from odcd.stores.store import Store
+from odcd.stores.jobs import JobStore
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of the jobs of one answer, before patterns become paths: the others are on the next page."""
+"""Maximum size of the jobs in one answer, before patterns are expanded; the rest are on the next
+page."""
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """The part of a job that decides whether it has files."""
+    """The fields of a job that decide whether it has output files."""
 
     id: int
     started_at: str | None
@@ -29,7 +30,7 @@ _row = msgspec.json.Decoder(_Row)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Names:
-    """The first member of a job, as file patterns see it."""
+    """The values of a job's first member that file patterns may refer to."""
 
     job_id: int
     array_job_id: int | None
@@ -42,17 +43,17 @@ class _Names:
 
 
 class Shown(NamedTuple):
-    """jobs: a JSON array. last_id: of its last job, where others were left out; else None."""
+    """jobs: a JSON array. last_id: the id of its last job if others were left out; else None."""
 
     jobs: bytes
     last_id: int | None
 
 
-async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
-    """The same JSON array of jobs, as far as it fits into an answer; of those that have started,
-    patterns became rank 0's paths.
+async def with_paths(jobs: str, store: JobStore, turns: Turns) -> Shown:
+    """The same JSON array of jobs, cut to the size of an answer. For jobs that have started,
+    patterns are replaced by the paths of rank 0.
 
-    turns: of the request; others are served between two jobs.
+    turns: of the request; other requests are served between two jobs.
     """
     rows: list[bytes] = []
     started: dict[int, int] = {}
@@ -71,7 +72,7 @@ async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
     else:
         last_id = None
     if started:
-        for job_id in started.keys() - await store.without_files(list(started)):
+        for job_id in started.keys() - await store.list_without_files(list(started)):
             rows[started[job_id]] = _expanded(rows[started[job_id]])
             if turns.are_due():
                 await turns.take()
@@ -96,7 +97,7 @@ def _expanded(row: bytes) -> bytes:
 
 
 def _path(pattern: str, names: _Names) -> str:
-    """The path; the pattern if the path is too long, since such a file was never opened."""
+    """The path; the pattern if the path is too long, because such a file was never opened."""
     try:
         return expand(pattern, names, names)
     except PathTooLong:

@@ -1,4 +1,4 @@
-"""/v1/plan, its picture, how it moved, and passes decided once more. What-if: with the submits."""
+"""/v1/plan: the plan, its chart, how it changed, and replayed passes."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ MOST_HOURS = 31 * 24
 
 class PlanQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_of: datetime | None = None
-    """As it was then."""
+    """Show the plan as it was at this time."""
 
 
 class GanttQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hours: Annotated[float, msgspec.Meta(gt=0, le=MOST_HOURS)] = 24
-    """How far ahead."""
+    """Hours to show ahead of now."""
     past_hours: Annotated[float, msgspec.Meta(ge=0, le=MOST_HOURS)] = 0
-    """How far back; what has ended is not drawn."""
+    """Hours to show before now; ended jobs are not shown."""
     gpu_type: str | None = None
-    """Only nodes of these types; several by commas."""
+    """Only nodes of these types, separated by commas."""
     node: str | None = None
-    """Only these nodes; several by commas."""
+    """Only these nodes, separated by commas."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
-    """Nodes at most."""
+    """The maximum number of nodes."""
     cursor: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
-    """`next` of the page before."""
+    """`next` from the previous page."""
 
 
 class DiffQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
-    """Passes: their numbers, or times, each for the last pass until then."""
+    """Each pass is given as its number, or as a time: the last pass until then."""
 
     from_: str
     to: str | None = None
-    """The last pass when not given."""
+    """Default: the last pass."""
 
 
 class ReplayQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None
-    """All partitions go by this one."""
+    """Replay with this policy for all partitions."""
     plan_depth: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
-    """So many protected starts per set of overlapping nodes."""
+    """Replay with this number of protected starts per set of overlapping nodes."""
 
 
 class PlanRoutes:
@@ -67,7 +67,7 @@ class PlanRoutes:
                 serve=self.show,
                 query=PlanQuery,
                 answers={200: (Plan,)},
-                summary="The planned starts: who is promised when and where",
+                summary="Show the planned starts: which jobs, when and where",
             ),
             Operation(
                 method="GET",
@@ -76,7 +76,7 @@ class PlanRoutes:
                 serve=self.gantt,
                 query=GanttQuery,
                 answers={200: (Gantt,)},
-                summary="What runs, is planned and is booked on each node, as bars in time",
+                summary="Show running, planned and booked work on each node, as bars over time",
             ),
             Operation(
                 method="GET",
@@ -85,7 +85,7 @@ class PlanRoutes:
                 serve=self.diff,
                 query=DiffQuery,
                 answers={200: (PlanDiff,)},
-                summary="Planned starts that moved between two passes, and what moved each",
+                summary="Show planned starts that changed between two passes, and the causes",
             ),
             Operation(
                 method="GET",
@@ -94,17 +94,19 @@ class PlanRoutes:
                 serve=self.replay,
                 query=ReplayQuery,
                 answers={200: (Replayed,)},
-                summary="Decide a pass once more from what it read, and compare",
+                summary="Replay a pass from its recorded input, and compare the result",
             ),
         )
 
     async def show(self, call: Call) -> Response:
         moment = as_of(call.query(PlanQuery).as_of)
-        return Response(await self._api.store.plan(self._api.clock.now(), moment), media_type=JSON)
+        return Response(
+            await self._api.store.plans.get(self._api.clock.now(), moment), media_type=JSON
+        )
 
     async def gantt(self, call: Call) -> Response:
         query, now = call.query(GanttQuery), self._api.clock.now()
-        told = await self._api.store.gantt(
+        told = await self._api.store.plans.get_gantt(
             words(query.gpu_type, "gpu_type"), words(query.node, "node"), query.cursor, query.limit,
             (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)), now,
         )  # fmt: skip
@@ -113,14 +115,14 @@ class PlanRoutes:
     async def diff(self, call: Call) -> Response:
         query = call.query(DiffQuery)
         to = self._api.clock.now() if query.to is None else _pass(query.to)
-        return Response(await self._api.store.diff_plans(_pass(query.from_), to), media_type=JSON)
+        return Response(await self._api.store.plans.diff(_pass(query.from_), to), media_type=JSON)
 
     async def replay(self, call: Call) -> Response:
         query, name = call.query(ReplayQuery), call.part("id")
         number = _number(name)
         if number is None:
             raise UnknownPass(f'"{name}" is not a pass', "Passes have numbers.")
-        answer = await self._api.store.replay_pass(number, query.policy, query.plan_depth)
+        answer = await self._api.store.plans.replay(number, query.policy, query.plan_depth)
         return Response(answer, media_type=JSON)
 
 
@@ -138,7 +140,8 @@ def _pass(text: str) -> int | datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise BadRequest(
-            f'"{text[:100]}" is neither a pass nor a time', "A number, or as 2026-07-01T12:00:00Z."
+            f'"{text[:100]}" is neither a pass nor a time',
+            "Give a number, or a time like 2026-07-01T12:00:00Z.",
         )
     check_moment("the time of a pass", moment)
     return moment

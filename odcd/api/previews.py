@@ -1,4 +1,4 @@
-"""What would become of jobs if they were submitted now."""
+"""Predict what would happen to jobs if they were submitted now."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from odcd.clock import Turns
 from odcd.jobs.submission import prepare_in_turns
 from odcd.records.job import Identity, JobSpec
 
-# Why a job waits whose start is not in sight, in the words of the queue.
+# Why a job whose start is not in sight waits, by the reason that the queue shows.
 NOT_IN_SIGHT = {
     "Priority": "behind more jobs than are planned",
     "Resources": "for nodes whose jobs have no time limit",
     "PartitionDown": "while its partition is down",
     "PartitionInactive": "while its partition is inactive",
-    "ReqNodeNotAvail": "for nodes that are down, drained, or taken without a time limit",
+    "ReqNodeNotAvail": "for nodes that are down, drained, or allocated without a time limit",
 }
 
 
@@ -32,12 +32,15 @@ class Previews:
     async def of(
         self, who: Identity, specs: Sequence[JobSpec], now: datetime, turns: Turns
     ) -> list[Preview]:
-        """Of each as if it alone were submitted. Raises what the executor has against one."""
+        """Preview each job as if it alone were submitted. Raises the executor's objection to a
+        job."""
         prepared = await prepare_in_turns(
             who, specs, key=None, dry_run=True, check=self._api.check_job, turns=turns
         )
         asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
+        told = json.loads(
+            await self._api.store.plans.preview(msgspec.json.encode(asks).decode(), now)
+        )
         for spec, one in zip(specs, told, strict=True):
             one["text"] = _foretold(spec, one, now)
         return msgspec.convert(told, list[Preview])
@@ -48,7 +51,7 @@ def iso(moment: datetime) -> str:
 
 
 def _kept_back(spec: JobSpec, now: datetime) -> str | None:
-    """What would keep the job itself from starting."""
+    """The job's own condition that would keep it from starting, as a sentence."""
     if spec.hold:
         return "the job would be accepted, and held"
     if spec.dependency:
@@ -73,7 +76,7 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
         reason = told["reason"]
         return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
     starts = datetime.fromisoformat(told["start_at"])
-    bound = "at the latest" if told["promised"] else "unless others come before it"
+    bound = "at the latest" if told["promised"] else "unless other jobs go ahead of it"
     when = "now" if starts <= now else f"at {told['start_at']} {bound}"
     late = sum(delay["to"] is not None for delay in told["delays"])
     others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""

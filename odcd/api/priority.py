@@ -1,4 +1,4 @@
-"""/v1/priority, /v1/shares and the settings of both, /v1/accounting."""
+"""/v1/priority, /v1/shares, and the settings of both: /v1/accounting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Duration = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
 class PriorityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Several values are parted by commas."""
+    """A filter takes several values, separated by commas."""
 
     id: str | None = None
     user: str | None = None
@@ -35,20 +35,20 @@ class PriorityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EditAccounting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     weights: dict[Factor, Weight] | Unset = UNSET
     max_age_s: Seconds | Unset = UNSET
-    """From here on the age factor is 1."""
+    """The age at which the age factor reaches 1."""
     max_age: Duration | Unset = UNSET
-    """Instead of max_age_s, as sbatch writes a time: 7-00:00:00."""
+    """Instead of max_age_s, in sbatch's time format: 7-00:00:00."""
     half_life_s: Seconds | Unset = UNSET
-    """Used time counts half after it."""
+    """The time after which usage counts half."""
     half_life: Duration | Unset = UNSET
     enforce: bool | Unset = UNSET
-    """Only users of an account may use it."""
+    """Whether only an account's users may use it."""
     cpus_per_gpu: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | Unset = UNSET
-    """So many CPUs are billed as one GPU."""
+    """The number of CPUs billed as one GPU."""
 
 
 class PriorityRoutes:
@@ -65,7 +65,7 @@ class PriorityRoutes:
                 serve=self.priority,
                 query=PriorityQuery,
                 answers={200: (PriorityList,)},
-                summary="The priority of pending jobs, factor by factor",
+                summary="Show the priority of pending jobs, factor by factor",
             ),
             Operation(
                 method="GET",
@@ -73,7 +73,7 @@ class PriorityRoutes:
                 tag="accounts",
                 serve=self.shares,
                 answers={200: (ShareList,)},
-                summary="What accounts and users have of shares, and have used",
+                summary="Show the shares and usage of accounts and users",
             ),
             Operation(
                 method="GET",
@@ -81,7 +81,7 @@ class PriorityRoutes:
                 tag="accounts",
                 serve=self.settings,
                 answers={200: (Accounting,)},
-                summary="Weights, half-life, and whether only members may submit",
+                summary="Show the weights, the half-life, and whether only members may submit",
             ),
             Operation(
                 method="PATCH",
@@ -90,7 +90,7 @@ class PriorityRoutes:
                 serve=self.edit,
                 body=EditAccounting,
                 answers={200: (Accounting,)},
-                summary="Change those (operators)",
+                summary="Change the accounting settings (operators)",
             ),
         )
 
@@ -98,33 +98,35 @@ class PriorityRoutes:
         query = call.query(PriorityQuery)
         ids, users = _ids(query.id), _names(query.user)
         now = self._api.clock.now()
-        answer = await self._api.store.priorities(
+        answer = await self._api.store.accounting.list_priorities(
             ids, users, _names(query.account), _names(query.partition), query.limit, now
         )
         found: list[dict[str, Any]] = json.loads(answer)["jobs"]
         for job_id in sorted(set(ids or ()).difference(job["id"] for job in found)):
             selector = Selector(job_id=job_id)
-            await self._api.store.show_page(selector, now, limit=1)  # Raises UnknownJob
+            await self._api.store.jobs.list_rows(selector, now, limit=1)  # Raises UnknownJob
         if not found:
             named = {"account": _names(query.account), "partition": _names(query.partition)}
             filters = {key: names for key, names in named.items() if names is not None}
             # Raises UnknownAccount or UnknownPartition.
-            await self._api.store.list_jobs(
+            await self._api.store.jobs.list(
                 filters, now, ended=False, after=None, limit=1, fields=["id"]
             )
             await refuse_unknown_users(self._api, call, users or ())
         return Response(answer, media_type=JSON)
 
     async def shares(self, call: Call) -> Response:
-        return Response(await self._api.store.shares(self._api.clock.now()), media_type=JSON)
+        return Response(
+            await self._api.store.accounting.list_shares(self._api.clock.now()), media_type=JSON
+        )
 
     async def settings(self, call: Call) -> Response:
-        return Response(await self._api.store.accounting(), media_type=JSON)
+        return Response(await self._api.store.accounting.get(), media_type=JSON)
 
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
-        answer = await self._api.store.edit_accounting(call.who, said(form), now)
+        answer = await self._api.store.accounting.update(call.who, said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
@@ -139,5 +141,5 @@ def _ids(text: str | None) -> list[int] | None:
         return None
     for name in names:
         if not (name.isascii() and name.isdecimal() and len(name) <= 18):
-            raise BadRequest(f'"{name}" is not a job', "Ids are numbers, parted by commas.")
+            raise BadRequest(f'"{name}" is not a job', "Ids are numbers, separated by commas.")
     return [int(name) for name in names]

@@ -6,11 +6,10 @@ import asyncio
 import hashlib
 import json
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET
-from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
 from odcd.api.answers.disks import Disk
@@ -22,58 +21,31 @@ from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
+from odcd.api.positions import Positions
 from odcd.api.previews import Previews
+from odcd.api.reservation_forms import (
+    EditReservation,
+    ExtendReservation,
+    ReservationsQuery,
+    ReserveQuery,
+)
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
 from odcd.jobs.github_keys import Keys
-from odcd.jobs.reservations import Reserve, read_types, seconds_of, spec_of, user_places
+from odcd.jobs.gpu_types import read_types
+from odcd.jobs.reservations import Reserve, seconds_of, spec_of, user_places
 from odcd.jobs.submission import prepare
-from odcd.records.fields import Comment, Name
 from odcd.records.job import Identity, ReservationSpec
 from odcd.slurm.lists import parse_selector
 
 STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
-PLACES_KEPT_S = 1.0
 Status = Literal["pending", "queued", "preparing", "active", "expired", "cancelled", "failed"]
-
-
-class ReserveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    dry_run: bool = False
-    """Only tell what would become of it."""
-
-
-class ReservationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    user: str | None = None
-    """Names by commas, or all. None: one's own."""
-    status: str | None = None
-    """By commas."""
-    all: bool = False
-    """Those that ended more than an hour ago, too."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
-
-
-class ExtendReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    hours: float
-    """Above 0, at most 24."""
-    dry_run: bool = False
-    """Only tell what it would delay."""
-
-
-class EditReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only what is there changes."""
-
-    name: Name | Unset = UNSET
-    comment: Comment | Unset | None = UNSET
-    jupyter: bool | Unset = UNSET
-    """Whether Jupyter Lab runs in it. What becomes of it, the reservation tells soon after."""
-    add_user: Name | Unset = UNSET
-    """A GitHub user whose keys may enter, too."""
 
 
 class ReservationRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._previews = Previews(api)
-        self._places = _Places(api)
+        self._places = Positions(api)
         self._reserve = msgspec.json.Decoder(Reserve)
         self._extend = msgspec.json.Decoder(ExtendReservation)
         self._edit = msgspec.json.Decoder(EditReservation)
@@ -98,7 +70,7 @@ class ReservationRoutes:
                 serve=self.list,
                 query=ReservationsQuery,
                 answers={200: (ReservationList,)},
-                summary="List reservations: one's own in progress, and those that just ended",
+                summary="List reservations: by default the caller's, active or recently ended",
             ),
             Operation(
                 method="GET",
@@ -139,7 +111,7 @@ class ReservationRoutes:
             spec = await self._with_keys(call.who, spec, asked.github_user, self._api.keys)
         elif asked.github_user is not None:
             raise BadRequest(
-                "this reservation is not entered by SSH: keys of GitHub have no place in it",
+                "this reservation does not use SSH, so it cannot use GitHub keys",
                 "Leave --github-user out.",
             )
         if asked.build is not None:
@@ -147,7 +119,8 @@ class ReservationRoutes:
         prepared = prepare(
             call.who, [spec], key=None if dry_run else call.key, dry_run=dry_run,
             check=self._api.check_job,
-            # Keys, and the share of a node, may be others when the request comes again.
+            # The digest covers only the request: when it is repeated, the keys and the share of
+            # a node may have changed.
             digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(asked)).hexdigest(),
         )  # fmt: skip
         if not dry_run:
@@ -166,15 +139,15 @@ class ReservationRoutes:
         return await self._shown(call, answer.job_id, 201)
 
     async def _spec(self, who: Identity, asked: Reserve, now: datetime) -> ReservationSpec:
-        there = read_types(await self._api.store.availability(now))
-        # The user database may be far away (LDAP).
+        there = read_types(await self._api.store.gpu_types.list_availability(now))
+        # The user database may be slow (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(
             asked, there, home, shell, self._api.address, terminal=self._api.box_terminals
         )  # fmt: skip
         if asked.ssh and self._api.box_terminals:
             raise NotImplementedYet(
-                "dev servers are shells on the daemon's machine here, and ssh does not reach them",
+                "dev servers are shells on the daemon's machine here, so ssh cannot reach them",
                 "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",
             )
         if "disk" in spec.asked:
@@ -185,8 +158,8 @@ class ReservationRoutes:
         return spec
 
     async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
-        """Nothing is foreseen that must wait for its disk before it waits for nodes."""
-        told = await self._api.store.disk(who, None, name, now)
+        """If the job must wait for its disk first, its start is unknown: remove it from preview."""
+        told = await self._api.store.disks.get(who, None, name, now)
         disk = msgspec.json.decode(told, type=Disk)
         why = why_disk_waits(disk)
         if why is not None:
@@ -198,13 +171,13 @@ class ReservationRoutes:
     async def _with_keys(
         self, who: Identity, spec: ReservationSpec, name: str | None, keys: Keys
     ) -> ReservationSpec:
-        """With the lines of authorized_keys that will enter it. Nothing is queued without."""
-        name = name or await self._api.store.github_user(who.uid)
+        """Add the authorized_keys lines that may connect. Without keys, nothing is queued."""
+        name = name or await self._api.store.users.get_github_user(who.uid)
         if name is None:
             raise BadRequest(
-                "a dev server is entered by your SSH keys at GitHub, and odc does not know your "
-                "name there",
-                "Tell it once: odcctl config set github_user NAME",
+                "you connect to a dev server with your SSH keys from GitHub, and odc does not know "
+                "your GitHub name",
+                "Set it once: odcctl config set github_user NAME",
             )
         lines = await keys.of(name)
         asked = {**spec.asked, "github_user": name, "ssh_keys": lines}
@@ -213,20 +186,20 @@ class ReservationRoutes:
     async def _with_build(
         self, who: Identity, spec: ReservationSpec, digest: str
     ) -> ReservationSpec:
-        """It waits in the queue until its image is there. Raises UnknownBuild, WrongState."""
-        told = await self._api.store.build(who, digest, self._api.build_target())
+        """Make it wait in the queue until its image is built. Raises UnknownBuild, WrongState."""
+        told = await self._api.store.builds.get(who, digest, self._api.build_target())
         build = msgspec.json.decode(told, type=ImageBuild)
         if build.state == "failed":
             raise WrongState(
                 f"the image could not be built: {build.error}",
-                "Send its context again to have it tried again: odcctl reserve --dockerfile PATH.",
+                "Send its context again to retry: odcctl reserve --dockerfile PATH.",
             )
         return msgspec.structs.replace(spec, asked={**spec.asked, "build_id": build.id})
 
     async def _shown(self, call: Call, job_id: int, status: int = 200) -> Response:
         now = self._api.clock.now()
         positions = await self._places.read(now)
-        told = await self._api.store.reservation(call.who, job_id, positions, now)
+        told = await self._api.store.reservations.get(call.who, job_id, positions, now)
         return Response(told, status, media_type=JSON)
 
     async def list(self, call: Call) -> Response:
@@ -237,7 +210,7 @@ class ReservationRoutes:
                 raise BadRequest(f'"{status}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
         now = self._api.clock.now()
         users = words(query.user, "user")
-        told = await self._api.store.reservations(
+        told = await self._api.store.reservations.list(
             call.who, users, statuses, await self._places.read(now), now,
             ended=query.all, limit=query.limit,
         )  # fmt: skip
@@ -251,7 +224,7 @@ class ReservationRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         job_id = self._id(call)
-        await self._api.store.own_reservation(call.who, job_id)
+        await self._api.store.reservations.check_owner(call.who, job_id)
         changes: dict[str, object] = {
             name: value
             for name in ("name", "comment")
@@ -263,36 +236,37 @@ class ReservationRoutes:
             if self._api.keys is None:
                 raise _no_jupyter()
             now = self._api.clock.now()
-            await self._api.store.set_jupyter(call.who, job_id, form.jupyter, now)
+            await self._api.store.reservations.set_jupyter(call.who, job_id, form.jupyter, now)
         if not changes:
             if form.add_user is not UNSET or form.jupyter is not UNSET:
                 return await self._shown(call, job_id)
             raise BadRequest("a change without anything that changes", "Give a name or a comment.")
-        told = await self._api.store.update(
-            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes
-        )
+        told = await self._api.store.jobs.update(
+            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes,
+            stored_bytes=self._api.fairness.stored_bytes,
+        )  # fmt: skip
         for one in json.loads(told):
             if one["code"] is not None:
                 raise refusal(one["code"], one["message"], one["hint"])
         return await self._shown(call, job_id)
 
     async def _add_user(self, who: Identity, job_id: int, name: str) -> None:
-        """First into the database, where every start of the box finds it."""
+        """Write to the database first: every start of the dev server reads the keys there."""
         if self._api.keys is None:
             raise WrongState(
-                f"reservation {job_id} is not entered by SSH: keys of others have no place in it",
-                "Here only its owner and operators connect, by its terminal.",
+                f"reservation {job_id} does not use SSH, so it cannot use keys of other users",
+                "Only its owner and operators can connect, through its terminal.",
             )
         lines = await self._api.keys.of(name)
-        attempt, every = await self._api.store.share_reservation(
+        attempt, every = await self._api.store.reservations.share(
             who, job_id, name, lines, self._api.clock.now()
         )
         if attempt is not None:
-            await self._api.executor().set_keys(job_id, attempt, every)
+            await self._api.executor().dev_servers.set_keys(job_id, attempt, every)
 
     async def extend(self, call: Call) -> Response:
         form = await call.body(self._extend)
-        told = await self._api.store.extend_reservation(
+        told = await self._api.store.reservations.extend(
             call.who, self._id(call), seconds_of(form.hours, least_s=1), self._api.clock.now(),
             dry_run=form.dry_run,
         )  # fmt: skip
@@ -308,27 +282,6 @@ class ReservationRoutes:
 
 def _no_jupyter() -> NotImplementedYet:
     return NotImplementedYet(
-        "dev servers are shells on the daemon's machine here: odc starts no Jupyter Lab in them",
-        "Run `jupyter lab` inside.",
+        "dev servers are shells on the daemon's machine here, where odc cannot start Jupyter Lab",
+        "Run `jupyter lab` inside the dev server.",
     )
-
-
-class _Places:
-    """The places in the queue, which all who wait ask for again and again: read once for them."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._one_at_a_time = asyncio.Lock()
-        self._read_at_s = -PLACES_KEPT_S
-        self._kept = "{}"
-
-    def forget(self) -> None:
-        """One more waits."""
-        self._read_at_s = -PLACES_KEPT_S
-
-    async def read(self, now: datetime) -> str:
-        async with self._one_at_a_time:
-            if self._api.clock.monotonic() - self._read_at_s >= PLACES_KEPT_S:
-                self._kept = await self._api.store.queue_positions(now)
-                self._read_at_s = self._api.clock.monotonic()
-            return self._kept

@@ -1,4 +1,4 @@
-"""The selectors of one request, read so that others are served meanwhile."""
+"""Read the selectors of a request, and serve other requests in between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odcd.slurm.lists import RangeBudget, parse_selector
 
 
 async def read_selectors(texts: Iterable[str], turns: Turns) -> list[Selector]:
-    """turns: of the request. Raises BadRequest; TooLarge above MAX_REQUEST_RANGES together."""
+    """turns: of the request. Raises BadRequest; TooLarge above MAX_REQUEST_RANGES in total."""
     budget = RangeBudget()
     selectors: list[Selector] = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""Submits: a job, a batch, a command line in sbatch's language."""
+"""Submits: a job, a batch, or a command line in sbatch's language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.http.streaming import unless_gone
 from odcd.api.previews import Previews, iso
 from odcd.errors import BadRequest, KeyReused, refusal
-from odcd.jobs.submission import SMALL_JOBS, Prepared, prepare_in_turns
+from odcd.jobs.submission import Prepared, prepare_in_turns
+from odcd.jobs.submit_batches import SMALL_JOBS
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
@@ -35,7 +36,7 @@ MAX_ALTERNATIVES = 64
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of the jobs are taken, or none."""
+    """Either all of the jobs are accepted, or none."""
 
     jobs: Annotated[list[JobSpec], msgspec.Meta(min_length=1, max_length=MAX_BATCH_JOBS)]
 
@@ -47,11 +48,11 @@ class _Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Each is planned as if it alone were submitted."""
+    """Each job is planned as if it alone were submitted."""
 
     jobs: Annotated[list[JobSpec], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
     argv: Annotated[list[list[str]], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
-    """Instead of jobs: the options of each, in sbatch's language."""
+    """Instead of jobs: the options of each job, in sbatch's language."""
 
 
 class _Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,7 +109,7 @@ class SubmitRoutes:
                 serve=self.what_if,
                 body=Alternatives,
                 answers={200: (WhatIf,)},
-                summary="When each of these jobs would start if it alone were submitted now",
+                summary="Predict when each job would start if it alone were submitted now",
             ),
             Operation(
                 method="GET",
@@ -116,7 +117,7 @@ class SubmitRoutes:
                 tag="submit",
                 serve=self.options,
                 answers={200: (SubmitOptions,)},
-                summary="The options that submit-argv takes",
+                summary="List the options that submit-argv accepts",
             ),
         )
 
@@ -169,7 +170,7 @@ class SubmitRoutes:
         return Response(msgspec.json.encode(SubmitOptions(options=options)), media_type=JSON)
 
     async def _submit(self, call: Call, specs: list[JobSpec]) -> list[int]:
-        """The ids, in order. Raises the refusal of the first job refused."""
+        """The ids, in order. Raises the error of the first refused job."""
         self._api.fairness.submit(call.who, len(specs))
         prepared = await self._prepare(call, specs, key=call.key, dry_run=False)
         answers = await self._ask(call, prepared)
@@ -185,10 +186,10 @@ class SubmitRoutes:
         )  # fmt: skip
 
     async def what_if(self, call: Call) -> Response:
-        """Where and when each would start if it alone were submitted now; submits nothing."""
+        """Predict where and when each job would start. Submits nothing."""
         asked = await call.body(self._alternatives, values=MOST_PARTS)
         if bool(asked.jobs) == bool(asked.argv):
-            raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
+            raise BadRequest("give either jobs or argv", "One of them needs an alternative.")
         now = self._api.clock.now()
         turns = call.turns()
         specs = await decode_parts(asked.jobs, self._job, "jobs", turns)
@@ -200,13 +201,13 @@ class SubmitRoutes:
         return Response(msgspec.json.encode(told), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
-        """What would become of the job. Raises its refusal."""
+        """Predict what would happen to the job. Raises its refusal."""
         await self._ask(call, await self._prepare(call, [spec], dry_run=True))
         return (await self._previews.of(call.who, [spec], self._api.clock.now(), call.turns()))[0]
 
     async def _ask(self, call: Call, prepared: Prepared) -> list[Submitted]:
         if prepared.job_count > SMALL_JOBS:
-            # It may wait long for its turn; until then nothing is lost when its client goes.
+            # The batch may wait long for its turn; until then, a client may leave at no cost.
             await call.check_client()
             answers = await unless_gone(self._api.batcher.submit(prepared), call.receive)
         else:
@@ -218,14 +219,14 @@ class SubmitRoutes:
 
 
 def _imagined(argv: list[str], now: datetime) -> JobSpec:
-    """The job that a command line would make, whatever it runs."""
+    """The job that a command line would submit, with a placeholder for its command."""
     return parse_submit(SubmitArgv(argv=[*argv, "--wrap=true"], work_dir="/"), now).spec
 
 
 def _preempting(told: Preview) -> str:
-    """Who would be ended, a line each."""
+    """The preview's text, and a line per job that would be preempted."""
     if not told.victims:
-        return f"{told.text}, preempting nobody" if told.start_at else told.text
+        return f"{told.text}, without preempting any job" if told.start_at else told.text
     return "\n".join([f"{told.text}:", *(f"  {victim.text}" for victim in told.victims)])
 
 

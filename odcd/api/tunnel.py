@@ -1,7 +1,7 @@
 """/v1/reservations/{id}/ssh and …/jupyter: two ports of a dev server, over a WebSocket.
 
-Binary frames are the bytes, both ways. The text frame {"eof": true} says that its sender will send
-no more; the other direction goes on. What cannot be is told by the code that closes it.
+Binary frames are the bytes, in both directions. The text frame {"eof": true} means that its
+sender has finished; the other direction continues. The close code gives the error, if any.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 PORTS = {"ssh": 2222, "jupyter": 8888}
 LINGER_S = 10.0
-"""How long one direction may be silent when the other has ended."""
+"""How long one direction may be silent after the other has ended."""
 PIECE_BYTES = 65_536
 MAX_REASON_BYTES = 123
-"""Of what a closing frame may say."""
+"""The maximum size of the reason in a close frame."""
 
 DONE, WENT_AWAY = 1000, 1012
 CODES: tuple[tuple[type[OdcError], int], ...] = (
@@ -46,7 +46,7 @@ CODES: tuple[tuple[type[OdcError], int], ...] = (
 INTERNAL = 4500
 
 Ending = tuple[int, str]
-"""Code and reason."""
+"""The close code and its reason."""
 
 
 class Eof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +58,7 @@ EOF_FRAME = msgspec.json.encode(Eof(eof=True)).decode()
 
 class TunnelEndpoint:
     def __init__(self, api: Api, identifies: Identifies, way: str) -> None:
-        """way: of PORTS."""
+        """way: a key of PORTS."""
         self._api = api
         self._identifies = identifies
         self._way = way
@@ -107,17 +107,18 @@ class TunnelEndpoint:
             raise BadRequest("a reservation has no tasks", "Give its number.")
         given = socket.query_params.get("rank", "0")
         if not (given.isascii() and given.isdecimal() and len(given) < 7):
-            raise BadRequest(f'"{given[:20]}" is no rank', "Members are numbered from 0.")
+            raise BadRequest(f'"{given[:20]}" is not a rank', "Members are numbered from 0.")
         return selector.job_id, int(given)
 
     async def _open(self, who: Identity, job_id: int, rank: int) -> ByteStream:
-        attempt = await self._api.store.enter_reservation(who, job_id, rank, self._way)
+        attempt = await self._api.store.reservations.enter(who, job_id, rank, self._way)
         port = PORTS[self._way]
-        return await self._api.executor().open_stream(job_id, attempt, rank, port)
+        return await self._api.executor().dev_servers.open_stream(job_id, attempt, rank, port)
 
 
 class _Bridge:
-    """Carries bytes between a WebSocket and a stream, no faster than the slower takes them."""
+    """Copies bytes between a WebSocket and a stream, no faster than the slower side accepts
+    them."""
 
     def __init__(self, socket: WebSocket, stream: ByteStream, clock: Clock) -> None:
         self._socket = socket
@@ -126,12 +127,12 @@ class _Bridge:
         self._half = asyncio.Event()
         self._client_ended = False
         self.up = 0
-        """Bytes to the dev server, and below from it."""
+        """Bytes sent to the dev server; down: bytes received from it."""
         self.down = 0
 
     async def run(self, closing: asyncio.Event, out: asyncio.Event) -> None:
-        """Until both directions ended, one end is gone, the daemon stops, or out is set: the key
-        has ended."""
+        """Run until both directions end, one side disconnects, the daemon stops, or out is set
+        because the key has ended."""
         async with asyncio.TaskGroup() as group:
             sides = (self._carry_up, self._carry_down, self._linger)
             tasks = {group.create_task(_guarded(side), name=side.__name__) for side in sides}
@@ -166,7 +167,7 @@ class _Bridge:
                 try:
                     msgspec.json.decode(message["text"], type=Eof)
                 except msgspec.MsgspecError as error:
-                    raise BadRequest(f"a text frame is no end: {error}") from None
+                    raise BadRequest(f"a text frame is not an eof: {error}") from None
                 self._client_ended = True
                 await self._stream.write_eof()
                 if self._half.is_set():
@@ -194,7 +195,7 @@ class _Bridge:
 
 
 async def _guarded(side: Callable[[], Awaitable[Ending | None]]) -> Ending | None:
-    """What breaks a side ends the session."""
+    """If a side fails, the session ends."""
     try:
         return await side()
     except OdcError as error:
@@ -211,7 +212,7 @@ def _ending(error: OdcError) -> Ending:
 
 
 async def _refuse(socket: WebSocket, ending: Ending) -> None:
-    """A handshake cannot be refused with a code of ours: it is made, and ended."""
+    """Accept, then close: a rejected handshake could not carry odc's close codes."""
     code, reason = ending
     try:
         await socket.accept()

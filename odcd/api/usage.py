@@ -1,4 +1,4 @@
-"""/v1/usage: who used what, waited how long, and gave what back."""
+"""/v1/usage: resources used, waiting times, and GPU time released early."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GROUPS = ("user", "account", "qos", "partition", "gpu_type", "kind")
 
 class UsageQuery(WhoseQuery, frozen=True):
     since: datetime | None = None
-    """None: seven days before until."""
+    """Default: seven days before until."""
     until: datetime | None = None
-    """None: now."""
+    """Default: now."""
     by: str = "user"
-    """What makes a line: user, account, qos, partition, gpu_type, kind."""
+    """The fields to group by, with commas: user, account, qos, partition, gpu_type, kind."""
 
 
 class UsageWait(Answer):
@@ -37,11 +37,11 @@ class UsageWait(Answer):
 
 
 class Usage(Answer):
-    """group: what makes the line, by the words asked for. Of the jobs that ran then: gpu_s, cpu_s:
-    what they held, within that time. began: how many began for the first time; wait_s: how long
-    these waited from their submit, or the begin time they asked for, until they started, of
-    reservations until they were active. early: reservations that ended before their time was over;
-    early_gpu_s: GPU-seconds that gave back."""
+    """group: the values of the fields in by. jobs: jobs that ran in the period; gpu_s, cpu_s: their
+    allocated GPU- and CPU-seconds within it. began: the number that started for the first time in
+    the period; wait_s: how long these waited from their submit or requested begin time until they
+    started, or, for reservations, until they were active. failed: ended in the period as failed.
+    early: reservations that ended before their time; early_gpu_s: the GPU-seconds this released."""
 
     group: dict[str, str]
     jobs: int
@@ -74,7 +74,7 @@ class UsageRoutes:
                 serve=self.list,
                 query=UsageQuery,
                 answers={200: (UsageList,)},
-                summary="GPU-hours, waits and what ended early, by user, account or type",
+                summary="GPU-hours, waits and early ends, by user, account or GPU type",
             ),
         )
 
@@ -83,9 +83,9 @@ class UsageRoutes:
         by = words(query.by, "by") or []
         for word in by:
             if word not in GROUPS:
-                raise BadRequest(f'usage is not told by "{word}"', f"By: {', '.join(GROUPS)}.")
+                raise BadRequest(f'usage is not grouped by "{word}"', f"By: {', '.join(GROUPS)}.")
         if not by or len(set(by)) < len(by):
-            raise BadRequest("by names nothing, or something twice", f"By: {', '.join(GROUPS)}.")
+            raise BadRequest("by is empty, or has a duplicate", f"By: {', '.join(GROUPS)}.")
         until = _moment(query.until, "until") or self._api.clock.now()
         since = _moment(query.since, "since") or max(FIRST, until) - USUAL
         if since >= until:
@@ -93,7 +93,9 @@ class UsageRoutes:
                 f"since is {iso(since)}, which is not before until, {iso(until)}",
                 "Give an earlier one.",
             )
-        told = await self._api.store.usage(by, query.filters(), since, until, self._api.clock.now())
+        told = await self._api.store.accounting.list_usage(
+            by, query.filters(), since, until, self._api.clock.now()
+        )
         if told == "[]":
             await refuse_unknown_users(self._api, call, query.users())
         head = msgspec.json.encode({"since": iso(since), "until": iso(until), "by": by}).decode()
@@ -104,7 +106,7 @@ def _moment(at: datetime | None, what: str) -> datetime | None:
     if at is None:
         return None
     if at.tzinfo is None:
-        raise BadRequest(f"{what} names no time zone", "End it with Z.")
+        raise BadRequest(f"{what} has no time zone", "End it with Z.")
     try:
         return at.astimezone(UTC)
     except OverflowError:

@@ -23,24 +23,24 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
 
 
 class EditMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     partition: Name | None = None
-    """Which membership: in this partition only, or, null, the one for all of them."""
+    """Selects the membership: the one for this partition, or null for the one in all partitions."""
     shares: Shares | Unset = UNSET
-    """Of what the account has, against its other users and the accounts below it."""
+    """The user's part of the account's share, relative to other users and child accounts."""
     default: bool | Unset = UNSET
-    """The account of the user's jobs that name none. The first is it by itself."""
+    """The account of jobs that name none. The user's first account becomes the default."""
     default_qos: Name | Unset | None = UNSET
     qos: Names | Unset | None = UNSET
-    """What the user may use there; null: as the account."""
+    """The QOS the user may use there; null: same as the account."""
     limits: Limits | Unset = UNSET
 
 
 class AddMember(EditMember, frozen=True, kw_only=True):
     user: Name
     uid: Uid | None = None
-    """Needed for a name that neither the daemon's machine nor any job knows; from operators."""
+    """Needed if neither the daemon's machine nor any job knows the name; only from operators."""
 
 
 class AddCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class AddCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 class MemberQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: Name | None = None
-    """The membership for this partition; left out: all of the user's there."""
+    """The membership for this partition; default: all memberships of the user in the account."""
 
 
 class UserRoutes:
@@ -61,6 +61,9 @@ class UserRoutes:
         self._appoint = msgspec.json.Decoder(AddCoordinator)
 
     def operations(self) -> tuple[Operation, ...]:
+        return (*self._of_users(), *self._of_accounts())
+
+    def _of_users(self) -> tuple[Operation, ...]:
         return (
             Operation(
                 method="GET",
@@ -78,6 +81,10 @@ class UserRoutes:
                 answers={200: (User,)},
                 summary="Show a user",
             ),
+        )
+
+    def _of_accounts(self) -> tuple[Operation, ...]:
+        return (
             Operation(
                 method="POST",
                 path="/v1/accounts/{account}/users",
@@ -104,7 +111,7 @@ class UserRoutes:
                 serve=self.remove,
                 query=MemberQuery,
                 answers={200: (Member,)},
-                summary="Take a user out of an account (operators, its coordinators)",
+                summary="Remove a user from an account (operators, its coordinators)",
             ),
             Operation(
                 method="POST",
@@ -121,19 +128,19 @@ class UserRoutes:
                 tag="accounts",
                 serve=self.dismiss,
                 answers={200: (Account,)},
-                summary="And no longer (operators)",
+                summary="Remove a coordinator from an account (operators)",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"users":{await self._api.store.users()}}}', media_type=JSON)
+        return Response(f'{{"users":{await self._api.store.users.list()}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return first(await self._api.store.users(call.part("user")))
+        return first(await self._api.store.users.list(call.part("user")))
 
     async def add(self, call: Call) -> Response:
         form = await call.body(self._add)
-        answer = await self._api.store.add_member(
+        answer = await self._api.store.accounts.add_member(
             call.who, call.part("account"), form.user, await _uid(form.user, form.uid),
             _asked(form), key_of(call),
             digest_of(f"member:{call.part('account')}", form), self._api.clock.now(),
@@ -144,7 +151,7 @@ class UserRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         user = call.part("user")
-        answer = await self._api.store.edit_member(
+        answer = await self._api.store.accounts.update_member(
             call.who, call.part("account"), user, await _uid(user, None), said(form),
             self._api.clock.now(),
         )  # fmt: skip
@@ -153,7 +160,7 @@ class UserRoutes:
 
     async def remove(self, call: Call) -> Response:
         query = call.query(MemberQuery)
-        answer = await self._api.store.remove_member(
+        answer = await self._api.store.accounts.remove_member(
             call.who, call.part("account"), call.part("user"), query.partition,
             self._api.clock.now(),
         )  # fmt: skip
@@ -170,22 +177,24 @@ class UserRoutes:
 
     async def _coordinate(self, call: Call, user: str, uid: int | None, *, on: bool) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.set_coordinator(
+        answer = await self._api.store.accounts.set_coordinator(
             call.who, call.part("account"), user, uid, now, on=on
         )
         return Response(answer, media_type=JSON)
 
 
 def _asked(form: AddMember) -> dict[str, object]:
-    """With the uid where one is given: the database decides who may give it."""
+    """Include the uid only if it was given: the database decides who may give one."""
     return said(form, "user", *(("uid",) if form.uid is None else ()))
 
 
 async def _uid(name: str, given: int | None) -> int | None:
-    """The uid of the name on this machine; None: it does not know the name. Raises BadRequest where
-    the machine knows the name with another uid than the given one, or that uid with another
-    name."""
-    # The user database may be far away (LDAP).
+    """The uid of this name on this machine; None: the machine does not know the name.
+
+    Raises BadRequest when the machine knows the name under another uid than the given one, or
+    the given uid under another name.
+    """
+    # The user database may be slow (LDAP).
     return await asyncio.to_thread(_checked, name, given)
 
 
@@ -199,13 +208,13 @@ def _checked(name: str, given: int | None) -> int | None:
     if known is not None:
         raise BadRequest(
             f"user {name} has uid {known} on the daemon's machine, not {given}",
-            "Leave the uid out: it is for names that the machine does not know.",
+            "Leave the uid out: it is only for names that the machine does not know.",
         )
     try:
         other = pwd.getpwuid(given).pw_name
     except (KeyError, OverflowError):
         return None
     raise BadRequest(
-        f"uid {given} is user {other} on the daemon's machine, not {name}",
-        f"Say {other}, or another uid.",
+        f"uid {given} belongs to user {other} on the daemon's machine, not to {name}",
+        f"Give {other}, or another uid.",
     )

@@ -1,4 +1,4 @@
-"""Whose jobs are told of, where what they use is told: the filters that such questions share."""
+"""The filters shared by queries about what jobs use: by user, account, GPU type and kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odcd.api.jobs import words
 
 
 class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Several values are parted by commas."""
+    """A filter takes several values, separated by commas."""
 
     user: str | None = None
     account: str | None = None
@@ -19,11 +19,11 @@ class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["batch", "reservation"] | None = None
 
     def filters(self) -> dict[str, object]:
-        """As SQL takes them. Raises BadRequest."""
+        """The filters in the form that SQL takes. Raises BadRequest."""
         told = {"user": self.user, "account": self.account, "gpu_type": self.gpu_type}
         named = {key: words(text, key) for key, text in told.items() if text is not None}
         return {**named, "kind": self.kind}
 
     def users(self) -> Sequence[str]:
-        """The users named."""
+        """The users that the query names."""
         return words(self.user, "user") or ()

@@ -52,7 +52,7 @@ class AuditLog:
         except OSError as error:
             raise OdcError(
                 f"the audit log {place} cannot be opened: {error.strerror}",
-                "Give the account the daemon runs as a folder that it may write to.",
+                "Use a folder that the daemon's account may write to.",
             ) from error
 
     def note(self, facts: Mapping[str, Any]) -> None:

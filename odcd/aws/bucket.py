@@ -75,5 +75,5 @@ class Bucket:
     def _refused(self, why: str) -> OdcError:
         return OdcError(
             f"bucket {self._bucket} cannot be used: {why}",
-            "Check its name, the region and the rights: s3:PutObject, GetObject and ListBucket.",
+            "Check its name, region and permissions: s3:PutObject, GetObject and ListBucket.",
         )

@@ -80,4 +80,4 @@ def _told(what: str, error: ClientError) -> CloudBusy | CloudRefused:
         return CloudBusy(f"AWS could not {what}: {message} ({code})", sent=False)
     if status >= 500 or status == 429:
         return CloudBusy(f"AWS could not {what}: {message} ({code})", sent=True)
-    return CloudRefused(code, f"AWS would not {what}: {message}")
+    return CloudRefused(code, f"AWS refused to {what}: {message}")

@@ -54,7 +54,7 @@ class Snapshots(Link):
     ) -> Snapshot:
         now = self._clock.monotonic()
         if now - self._unanswered.get(volume_id, -1e9) < self._limits.settle_s:
-            raise CloudBusy(f"AWS may be making a snapshot of {volume_id} already", sent=True)
+            raise CloudBusy(f"AWS may already be making a snapshot of {volume_id}", sent=True)
         told = {
             **tags,
             **aws_records.own_tags(self._server_id, operation),
@@ -79,7 +79,7 @@ class Snapshots(Link):
             raise
         snapshot = aws_records.snapshot_of(answer)
         if snapshot is None:
-            raise CloudBusy("AWS made a snapshot that is deleted already", sent=True)
+            raise CloudBusy("AWS made a snapshot that is already deleted", sent=True)
         self._note_new(snapshot.id)
         return snapshot
 
@@ -117,7 +117,7 @@ class Snapshots(Link):
         return await self._list_snapshots([{"Name": "snapshot-id", "Values": ids}])
 
     async def _find_snapshot(self, id: str) -> Snapshot | None:
-        async with asking(f"look at {id}", GONE):
+        async with asking(f"read {id}", GONE):
             answer = await self._ec2.describe_snapshots(SnapshotIds=[id])
             return next(iter(_read(answer["Snapshots"])), None)
         return None

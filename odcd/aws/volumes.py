@@ -62,7 +62,7 @@ class Volumes(Link):
                 raise CloudBusy("AWS does not show a volume that it made", sent=True) from error
         volume = aws_records.volume_of(answer)
         if volume is None:
-            raise CloudBusy("AWS made a volume that is deleted already", sent=True)
+            raise CloudBusy("AWS made a volume that is already deleted", sent=True)
         self._note_new(volume.id)
         return volume
 
@@ -91,7 +91,7 @@ class Volumes(Link):
         return await self._list_volumes([{"Name": "volume-id", "Values": ids}])
 
     async def _find_volume(self, id: str) -> Volume | None:
-        async with asking(f"look at {id}", GONE):
+        async with asking(f"read {id}", GONE):
             answer = await self._ec2.describe_volumes(VolumeIds=[id])
             return next(iter(_read(answer["Volumes"])), None)
         return None

@@ -27,8 +27,8 @@ MAX_PACKED_BYTES = 900_000
 MAX_PATH_BYTES = 1024
 MAX_PART_BYTES = 255
 DOCKERFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-IGNORE = "Name what is not needed in a .dockerignore, or fetch it in a RUN step."
-AGAIN = "Send it by odcctl reserve --dockerfile PATH."
+IGNORE = "List unneeded files in a .dockerignore, or fetch them in a RUN step."
+AGAIN = "Send it with odcctl reserve --dockerfile PATH."
 _SCHEME = b"odc-build-1"
 _GZIP = 31
 _EXECUTABLE, _PLAIN = 0o755, 0o644
@@ -82,13 +82,13 @@ def _unzip(sent: bytes) -> bytes:
     try:
         plain = unpacker.decompress(sent, MAX_PLAIN_BYTES + 1)
     except zlib.error as error:
-        raise BadRequest(f"the context is no gzip: {error}", AGAIN) from None
+        raise BadRequest(f"the context is not a gzip file: {error}", AGAIN) from None
     if len(plain) > MAX_PLAIN_BYTES:
         raise TooLarge(
             f"the context has more than {MAX_PLAIN_BYTES >> 20} MiB when it is unpacked", IGNORE
         )
     if not unpacker.eof or unpacker.unused_data:
-        raise BadRequest("the context is not one whole gzip stream", AGAIN)
+        raise BadRequest("the context is not one complete gzip stream", AGAIN)
     return plain
 
 
@@ -107,12 +107,14 @@ def _entries(plain: bytes) -> dict[str, _Entry]:
                         f"the context has more than {MAX_ENTRIES} files and folders", IGNORE
                     )
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
-        raise BadRequest(f"the context is no tar archive: {error}", AGAIN) from None
+        raise BadRequest(f"the context is not a tar archive: {error}", AGAIN) from None
     for path in found:
         for parent in PurePosixPath(path).parents:
             above = found.get(str(parent))
             if above is not None and (above.link is not None or above.content is not None):
-                raise BadRequest(f'the context has "{path[:100]}" below what is no folder', AGAIN)
+                raise BadRequest(
+                    f'the context has "{path[:100]}" below something that is not a folder', AGAIN
+                )
     return found
 
 
@@ -125,17 +127,17 @@ def _read(archive: tarfile.TarFile) -> Iterator[tuple[str, _Entry]]:
             yield path, _Entry(link=_link(path, member.linkname))
         elif member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse():
             if not 0 <= member.size <= MAX_PLAIN_BYTES:
-                raise BadRequest("the context breaks off within a file", AGAIN)
+                raise BadRequest("the context ends in the middle of a file", AGAIN)
             file = archive.extractfile(member)
             assert file is not None
             content = file.read()
             if len(content) != member.size:
-                raise BadRequest("the context breaks off within a file", AGAIN)
+                raise BadRequest("the context ends in the middle of a file", AGAIN)
             yield path, _Entry(content=content, executable=bool(member.mode & 0o100))
         else:
             raise BadRequest(
                 f'"{path[:100]}" is neither a file, a folder nor a symbolic link',
-                "Leave it out of the folder, or name it in a .dockerignore.",
+                "Remove it from the folder, or list it in a .dockerignore.",
             )
 
 
@@ -162,7 +164,7 @@ def _link(path: str, target: str) -> str:
     if out or ".." in parts[up:] or len(target.encode(errors="replace")) > MAX_PATH_BYTES:
         raise BadRequest(
             f'the link "{path[:100]}" points to "{target[:100]}", out of the folder',
-            "A build sees the Dockerfile's folder alone: copy into it what is needed.",
+            "A build sees only the Dockerfile's folder: copy needed files into it.",
         )
     try:
         target.encode()
@@ -177,10 +179,10 @@ def _check_dockerfile(entry: _Entry | None, name: str) -> None:
     if len(entry.content) > MAX_DOCKERFILE_BYTES:
         raise TooLarge(
             f"{name} has {len(entry.content)} bytes, more than {MAX_DOCKERFILE_BYTES}",
-            "Put what is long into files that it copies.",
+            "Put long parts into files that it copies.",
         )
     if not entry.content.strip():
-        raise BadRequest(f"{name} is empty", "It begins with FROM IMAGE.")
+        raise BadRequest(f"{name} is empty", "It must begin with FROM IMAGE.")
 
 
 def _pack(entries: dict[str, _Entry]) -> bytes:
@@ -204,8 +206,8 @@ def _pack(entries: dict[str, _Entry]) -> bytes:
 
 def bad_name(dockerfile: str) -> BadRequest:
     return BadRequest(
-        f'"{dockerfile[:60]}" is no name of a Dockerfile here',
-        "It lies in the folder itself, and has letters, digits, ., - and _.",
+        f'"{dockerfile[:60]}" is not a valid name of a Dockerfile',
+        "It must be in the folder itself, and have only letters, digits, ., - and _.",
     )
 
 

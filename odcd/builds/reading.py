@@ -19,7 +19,7 @@ WAITING_PER_USER = 4
 PATIENCE_S = 60.0
 LIMIT_S = 30.0
 """Wall-clock time; odcd.builds.unpack limits CPU time and memory."""
-HARD = "Leave unusual entries and very long paths out, or name them in a .dockerignore."
+HARD = "Remove unusual entries and very long paths, or list them in a .dockerignore."
 
 
 class Reader:

@@ -48,7 +48,7 @@ class BuildSettings:
         """Raises BadRequest if no registry is set."""
         if self.registry is None:
             raise BadRequest(
-                "no images are built here: the daemon knows of no registry for them",
+                "this daemon builds no images: no registry is set for them",
                 "--dockerimage takes an image that is built. Operators set ODC_BUILD_REGISTRY.",
             )
         return self.registry
@@ -57,7 +57,7 @@ class BuildSettings:
 def no_target() -> str:
     """For a daemon without a cluster. Raises BadRequest."""
     raise BadRequest(
-        "this cluster runs processes of its machine, and builds no images",
+        "this daemon runs processes of its machine, and builds no images",
         "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
     )
 
@@ -70,14 +70,17 @@ def read_builds(environment: Mapping[str, str]) -> BuildSettings:
     for label in nodes:
         if not _LABEL.fullmatch(label):
             raise BadRequest(
-                f'ODC_BUILD_NODES: "{label[:100]}" is no label', "For example odc.dev/builds=true."
+                f'ODC_BUILD_NODES: "{label[:100]}" is not a label',
+                "For example odc.dev/builds=true.",
             )
     at_once = given.get("ODC_BUILDS_AT_ONCE", str(default.at_once))
     if not at_once.isdecimal() or not 1 <= int(at_once) <= 100:
-        raise BadRequest(f'ODC_BUILDS_AT_ONCE="{at_once[:100]}" is no number', "Give 1 to 100.")
+        raise BadRequest(f'ODC_BUILDS_AT_ONCE="{at_once[:100]}" is not a number', "Give 1 to 100.")
     http = given.get("ODC_BUILD_REGISTRY_HTTP", "off")
     if http not in ("on", "off"):
-        raise BadRequest(f'ODC_BUILD_REGISTRY_HTTP="{http[:100]}" is neither on nor off', "Say on.")
+        raise BadRequest(
+            f'ODC_BUILD_REGISTRY_HTTP="{http[:100]}" is neither on nor off', "Use on or off."
+        )
     return BuildSettings(
         registry=_matched(
             given, "ODC_BUILD_REGISTRY", None, _REPOSITORY,

@@ -15,15 +15,15 @@ from typing import Protocol
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
-from odcd.stores.store import Store
+from odcd.stores.builds import BuildStore
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 """The time between two checks of running builds."""
 MIN_GAP_S = 0.5
-GONE = "its Kubernetes Job was gone before it was done"
-NO_CONTEXT = "what it is built from is not kept any more: reserve it again"
+GONE = "its Kubernetes Job disappeared before it was done"
+NO_CONTEXT = "its build context is no longer kept: reserve again"
 
 
 class Builder(Protocol):
@@ -45,7 +45,7 @@ class Builder(Protocol):
 
 class BuildWorker:
     def __init__(
-        self, term: int, store: Store, builder: Builder, clock: Clock, *, every: timedelta,
+        self, term: int, store: BuildStore, builder: Builder, clock: Clock, *, every: timedelta,
         at_once: int, on_change: Callable[[], None],
     ) -> None:  # fmt: skip
         """every: check at least this often. on_change: called when reservations may no longer have
@@ -80,7 +80,7 @@ class BuildWorker:
 
     async def work_once(self) -> int:
         """Check all builds once; return how many are in progress."""
-        builds = await self._store.take_builds(self._term, self._at_once, self._clock.now())
+        builds = await self._store.take(self._term, self._at_once, self._clock.now())
         if not builds and not self._due():
             return 0
         try:
@@ -114,7 +114,7 @@ class BuildWorker:
                 await self._note(build, look.step, look.log)
 
     async def _begin(self, build: Build) -> None:
-        context = await self._store.build_context(build.id)
+        context = await self._store.get_context(build.id)
         if context is None:
             return await self._end(build, BuildLook(state="failed", error=NO_CONTEXT))
         try:
@@ -129,7 +129,7 @@ class BuildWorker:
             await self._note(build, None, None)
 
     async def _note(self, build: Build, step: str | None, log: str | None) -> None:
-        await self._store.note_build(
+        await self._store.record_progress(
             self._term, build, self._clock.now(), made=True, step=step, log=log
         )
         self._told[build.id, build.attempt] = (step, log)
@@ -138,7 +138,7 @@ class BuildWorker:
         log.info(
             "build.ended", extra={"build": build.id, "attempt": build.attempt, "state": look.state}
         )
-        await self._store.end_build(
+        await self._store.end(
             self._term, build, self._clock.now(), image=look.image, error=look.error,
             lost=look.state == "lost", log=look.log,
         )  # fmt: skip

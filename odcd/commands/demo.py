@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
     finally:
         if args.keep:
             home = f"ODC_HOME={demo.odc_home}"
-            print(f"\nThe scheduler stays: {home}; end it with `odcd down`.")
+            print(f"\nThe scheduler keeps running: {home}; stop it with `odcd down`.")
             print(f"Look at it: {home} odcctl page --open")
         else:
             demo.clean_up()
@@ -133,7 +133,7 @@ class Demo:
         if done.returncode != expect:
             raise OdcError(
                 f"`{shlex.join(command)}` exited with {done.returncode}, not {expect}",
-                f"Look into {self._home} with `odcd demo --keep`.",
+                "To inspect the home afterwards, run `odcd demo --keep`.",
             )
         if expect:
             print(f"(exit code {done.returncode})")

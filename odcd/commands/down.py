@@ -47,15 +47,15 @@ def run(args: Namespace) -> int:
     if (count := _running(home, postgres)) and not args.force:
         raise OdcError(
             f"{_jobs(count)} running",
-            "Wait for them, cancel them with `odcctl cancel`, or end them too: odcd down --force",
+            "Wait for them, cancel them with `odcctl cancel`, or stop them, too: odcd down --force",
         )
     end_daemon(home / "odcd.lock")
     # With jobs running the daemon ends alone; some may have started since we looked.
     if count := _running(home, postgres):
         if not args.force:
             raise OdcError(
-                f"{_jobs(count)} running since a moment ago, so only the daemon was stopped",
-                "They run on. Adopt them with `odcd up`, or end them too: odcd down --force",
+                f"{_jobs(count)} running now, so only the daemon was stopped",
+                "They continue. Adopt them with `odcd up`, or stop them as well: odcd down --force",
             )
         _give_up(home, postgres)
     gone = end_runner(home / "runner", GRACE.total_seconds() if args.force else None)
@@ -63,7 +63,8 @@ def run(args: Namespace) -> int:
         postgres.stop()
     if not gone:
         raise OdcError(
-            "the runner does not end, jobs still have processes", "Look: ps -ef | grep odcd.runner"
+            "the runner does not stop: jobs still have processes",
+            "List them: ps -ef | grep odcd.runner",
         )
     print(f"stopped {home}")
     return 0
@@ -95,7 +96,7 @@ def _give_up(home: Path, postgres: EmbeddedPostgres | None) -> None:
     except OdcError as error:
         # Force means force: the next daemon then finds them ended by a signal.
         why = shown(error.message)
-        print(f"odcd: why the jobs end could not be noted: {why}", file=sys.stderr)
+        print(f"odcd: the reason why the jobs end could not be recorded: {why}", file=sys.stderr)
 
 
 def _jobs(count: int) -> str:

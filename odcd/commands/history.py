@@ -124,7 +124,7 @@ def run_restore(args: Namespace) -> int:
     manifest, rows = with_database(
         find_home(args.home, os.environ), args.dsn, work, of=tuple[Manifest, int]
     )
-    print(f"{manifest.name}: {_words(manifest)}; {rows} rows were absent and are back")
+    print(f"{manifest.name}: {_words(manifest)}; {rows} missing rows were restored")
     return 0
 
 

@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
     print(f"the database is at version {done.version}")
     if done.version > source.version:
         print(
-            f"  a newer odc wrote it; this one, of version {source.version}, works on it as it is"
+            f"  a newer odc wrote it; this odc, of version {source.version}, can use it unchanged"
         )
     for name in done.migrations:
         print(f"  applied {shown(name)}")

@@ -31,7 +31,8 @@ def run(args: Namespace) -> int:
     args.dsn = args.dsn or os.environ.get("ODC_DSN")
     if not args.dsn:
         raise BadRequest(
-            "serve needs a database", "Give --dsn or ODC_DSN; `odcd up` brings its own PostgreSQL."
+            "odcd serve needs a database",
+            "Give --dsn or ODC_DSN; `odcd up` has its own PostgreSQL.",
         )
     settings = read_settings(args, os.environ)
     logs.configure(settings.log_format)

@@ -137,7 +137,7 @@ def _check(args: Namespace) -> None:
 
     if bool(args.traces) == (args.generate is not None):
         raise BadRequest(
-            "say what to replay: traces, or --generate, and not both",
+            "give either traces or --generate",
             "For example: odcd simulate philly-sample",
         )
     for option in ("out", "picture", "save"):
@@ -145,9 +145,11 @@ def _check(args: Namespace) -> None:
         if target is None:
             continue
         if len(args.traces) > 1:
-            raise BadRequest(f"--{option} is one file, and there are several traces", "Name one.")
+            raise BadRequest(
+                f"--{option} is for one trace, but there are several", "Name one trace."
+            )
         if not Path(target).parent.is_dir():
-            raise BadRequest(f"--{option} {target}: there is no such folder", "Make it first.")
+            raise BadRequest(f"--{option} {target}: the folder does not exist", "Create it first.")
     if args.picture is not None:
         check_picture(Path(args.picture))
     if args.save is not None:
@@ -206,8 +208,8 @@ def _cluster(args: Namespace, trace: Trace) -> Cluster:
         return parse_cluster(args.cluster)
     if trace.machine is None:
         raise BadRequest(
-            f"trace {trace.name} does not say what machine it ran on",
-            "Say it: --cluster 27x8, or --cluster 100x1 for a flat machine.",
+            f"trace {trace.name} does not describe the machine that it ran on",
+            "Describe it: --cluster 27x8, or --cluster 100x1 for a flat machine.",
         )
     return trace.machine
 
@@ -215,7 +217,7 @@ def _cluster(args: Namespace, trace: Trace) -> Cluster:
 def _tell_left_out(workload: Workload, cluster: Cluster) -> None:
     told = [
         (workload.too_wide, f"wider than {cluster}, left out"),
-        (workload.empty, "did not run or asked for nothing, left out"),
+        (workload.empty, "did not run or requested nothing, left out"),
         (workload.cut, "cut at their time limit"),
     ]
     for count, what in told:

@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
         with audit.noting():
             async with Database(dsn, size=1) as database:
                 life = timedelta(hours=args.hours)
-                await Store(database).keep_key(who, made, SystemClock().now(), life)
+                await Store(database).keys.create(who, made, SystemClock().now(), life)
 
     with_database(find_home(args.home, os.environ), args.dsn, keep)
     print(made.key)
@@ -68,22 +68,22 @@ def _who(args: Namespace) -> Identity:
         gid = args.uid if args.gid is None else args.gid
         if not 0 < args.uid < MAX_ID or not 0 < gid < MAX_ID:
             raise BadRequest(
-                f"uid {args.uid} or gid {gid} is none of a user", f"Give 1 to {MAX_ID - 1}."
+                f"uid {args.uid} or gid {gid} is not valid for a user", f"Give 1 to {MAX_ID - 1}."
             )
         if not USER.match(args.user):
             raise BadRequest(
-                f'"{args.user}" is no user name',
+                f'"{args.user}" is not a valid user name',
                 "Use letters, digits, dots, dashes and underscores.",
             )
         return Identity(user=args.user, uid=args.uid, gid=gid, operator=False)
     if args.gid is not None:
-        raise BadRequest("--gid stands alone", "Give --uid, too.")
+        raise BadRequest("--gid needs --uid", "Give --uid, too.")
     try:
         entry = pwd.getpwnam(args.user)
     except KeyError:
         raise BadRequest(
-            f'no user "{args.user}" on this machine',
-            "See: getent passwd. One of elsewhere needs --uid.",
+            f'user "{args.user}" does not exist on this machine',
+            "`getent passwd` lists the users. Users unknown to this machine need --uid.",
         ) from None
     return Identity(user=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, operator=False)
 
@@ -91,5 +91,5 @@ def _who(args: Namespace) -> Identity:
 def _hours(text: str) -> float:
     hours = float(text)
     if not 0 < hours <= MAX_HOURS:
-        raise argparse.ArgumentTypeError(f"{text} is not more than 0 and at most {MAX_HOURS}")
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {MAX_HOURS}")
     return hours

@@ -15,7 +15,7 @@ from odcd.errors import OdcError, shown
 from odcd.home.account import service_account
 from odcd.home.folder import prepare_home
 from odcd.home.lock import holder
-from odcd.home.postgres import WatchedPostgres
+from odcd.home.postgres_watch import WatchedPostgres
 from odcd.settings import ROOT_SOCKET, Settings, default_home, read_settings
 
 
@@ -51,7 +51,7 @@ def _refuse_second(settings: Settings) -> None:
     pid = holder(settings.lock)
     if pid is not None:
         raise OdcError(
-            f"odcd runs in {settings.home} already: process {pid}",
+            f"odcd already runs in {settings.home}: process {pid}",
             "Stop it with `odcd down`, or choose another home with --home.",
         )
 
@@ -67,7 +67,7 @@ def _detach(settings: Settings) -> int:
         with os.fdopen(reading, encoding="utf-8") as answers:
             word, _, text = answers.read().partition("\n")
         ready = word == "ready"
-        text = text or f"odcd: it ended at once; see {settings.log_file}"
+        text = text or f"odcd: the daemon ended immediately; see {settings.log_file}"
         print(shown(text), file=sys.stdout if ready else sys.stderr)
         return 0 if ready else 1
     os.close(reading)

@@ -3,6 +3,8 @@ it.
 
 The file is a zip with one member per table, in PostgreSQL's COPY text format, and manifest.json. It
 does not contain job output, which is in the users' folders.
+
+pg_dump and pg_restore cannot do this: see docs/decisions/0041.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ async def write_backup(dsn: str, file: BinaryIO, clock: Clock) -> Summary:
 
 async def _write(connection: asyncpg.Connection, file: BinaryIO, clock: Clock) -> Summary:
     if await connection.fetchval("select to_regclass('odc.migration') is null"):
-        raise OdcError("this database has no queue", "Name another with --home or --dsn.")
+        raise OdcError("this database has no queue", "Name another database with --home or --dsn.")
     tables: dict[str, Any] = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
         for table in await connection.fetch(TABLES, list(OWN_TABLES)):
@@ -161,7 +163,9 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 
 def _not_a_backup() -> BadRequest:
-    return BadRequest("the file is not a whole backup of odc", "Make one with `odcd backup FILE`.")
+    return BadRequest(
+        "the file is not a complete backup of odc", "Make one with `odcd backup FILE`."
+    )
 
 
 async def restore_backup(
@@ -206,11 +210,11 @@ class _Restore:
         version = self._manifest["schema_version"]
         if version > self._source.version:
             raise SchemaTooNew(
-                f"the backup is of version {version}, this odc knows {self._source.version}",
+                f"the backup has version {version}, but this odc knows {self._source.version}",
                 "Restore it with the odc that wrote it, or a newer one.",
             )
         if await self._db.fetchval(DAEMONS):
-            raise WrongState("a daemon is at work on this database", "Stop it first: odcd down")
+            raise WrongState("a daemon is using this database", "Stop it first: odcd down")
         seen = await self._seen(replace)
         await rebuild(self._db, self._source, self._clock, version, self._fill)
         await self._raise_sequences(seen)
@@ -239,7 +243,7 @@ class _Restore:
         if jobs and not replace:
             raise WrongState(
                 f"the queue here is not empty: {jobs} jobs",
-                "Restore into a new home, or throw this queue away with --replace.",
+                "Restore into a new home, or discard this queue with --replace.",
             )
         seen: dict[str, int] = {row["name"]: row["last"] for row in await self._db.fetch(SEQUENCES)}
         seen["term"] = int(await self._db.fetchval("select max(term) from odc.term") or 0)

@@ -23,8 +23,9 @@ from odcd.database.pool import close, connect, translate_on
 from odcd.database.schema_calls import end_calls, ending_calls
 from odcd.database.schema_functions import Functions, of_file
 from odcd.database.schema_guard import Beside, check_beside, newer_version
+from odcd.database.schema_records import Records
 from odcd.database.schema_source import Migration, Source, read_source, sql_folder
-from odcd.errors import OdcError, WrongState
+from odcd.errors import WrongState
 
 __all__ = [
     "Installed", "Source", "install", "read_source", "rebuild", "sql_folder", "take_schema_lock",
@@ -103,7 +104,7 @@ async def rebuild(
     then the rows from fill(), then later migrations, and all functions."""
     await connection.execute("drop schema if exists odc cascade")
     installer = _Installer(connection, source, clock, at_once)
-    await installer.create_records()
+    await installer.records.create()
     await installer.migrate(up_to=version)
     await fill()
     await installer.migrate()
@@ -118,6 +119,7 @@ class _Installer:
         self._source = source
         self._clock = clock
         self._runs = runs
+        self.records = Records(connection, source, clock)
         self.functions = Functions(connection, source, clock)
 
     async def install(self, beside: Beside) -> Installed:
@@ -142,7 +144,7 @@ class _Installer:
         """Upgrade in one transaction, so that no daemon sees new tables with old functions. A
         migration that cannot run in a transaction splits it: the migrations before it are committed
         first."""
-        await self._runs("the table of migrations", self.create_records)
+        await self._runs("the table of migrations", self.records.create)
         new = await self._new()
         together: list[Migration] = []
         for migration in new:
@@ -198,7 +200,7 @@ class _Installer:
         newer = await newer_version(self._db, self._source)
         if newer is not None:
             return "newer", newer
-        await self._check_applied()
+        await self.records.applied()
         if not await self._same_files():
             return "old", own
         count = await self._db.fetchval("select object_count from odc.install")
@@ -214,42 +216,8 @@ class _Installer:
             and row["version"] == self._source.version
         )
 
-    async def create_records(self) -> None:
-        await self._db.execute(
-            """
-            create schema if not exists odc;
-            create table if not exists odc.migration (
-                version    integer primary key,
-                name       text not null,
-                digest     text not null,
-                applied_at timestamptz not null
-            );
-            create table if not exists odc.install (
-                one          boolean primary key default true check (one),
-                digest       text not null,
-                object_count integer not null,
-                installed_at timestamptz not null
-            );
-            -- The oldest version whose daemons work on a database of this one.
-            alter table odc.migration add column if not exists compatible_since integer;
-            """
-        )
-
-    async def _check_applied(self) -> set[int]:
-        rows = await self._db.fetch(
-            "select version, name, digest from odc.migration order by version"
-        )
-        ours = {m.version: m for m in self._source.migrations}
-        for row in rows:
-            if ours[row["version"]].digest != row["digest"]:
-                raise OdcError(
-                    f"migration {row['name']} was edited after it was applied to this database",
-                    "A released migration is frozen: restore it, and put the change in a new one.",
-                )
-        return {row["version"] for row in rows}
-
     async def _new(self, up_to: int | None = None) -> list[Migration]:
-        applied = await self._check_applied()
+        applied = await self.records.applied()
         last = self._source.version if up_to is None else up_to
         return [
             m for m in self._source.migrations if m.version not in applied and m.version <= last
@@ -266,7 +234,7 @@ class _Installer:
         for migration in migrations:
             async with self._db.transaction():
                 await self._run(migration.name, migration.text)
-                await self._record(migration)
+                await self.records.add(migration)
 
     async def _migrate_alone(self, migration: Migration) -> None:
         for statement in _statements(migration.text):
@@ -278,19 +246,11 @@ class _Installer:
             # A concurrent build waits for other sessions, but they do not wait for it.
             queues = not re.search(r"\bconcurrently\b", statement, re.IGNORECASE)
             await self._runs(f"migration {migration.name}", work, queues=queues)
-        await self._record(migration)
+        await self.records.add(migration)
 
     async def _drop_broken(self) -> None:
         for row in await self._db.fetch(BROKEN_INDEXES):
             await self._db.execute(f'drop index concurrently if exists odc."{row["relname"]}"')
-
-    async def _record(self, migration: Migration) -> None:
-        await self._db.execute(
-            "insert into odc.migration (version, name, digest, applied_at, compatible_since) "
-            "values ($1, $2, $3, $4, $5)",
-            migration.version, migration.name, migration.digest, self._clock.now(),
-            self._source.compatible_since,
-        )  # fmt: skip
 
     async def _make_partitions(self) -> None:
         # If a lock is not available now, the leader tries again: the existing partitions last for

@@ -55,7 +55,7 @@ class Functions:
                 if len(await self.objects()) == len(after) - len(stale):
                     break
             else:
-                raise OdcError(f"functions keep needing others without a file: {dropped}")
+                raise OdcError(f"functions still need other functions that have no file: {dropped}")
             if any(name.endswith("/_build_past.sql") for name, _ in files):
                 await self._db.execute("select odc._build_past()")
             await self._db.execute(

@@ -40,9 +40,9 @@ async def newer_version(connection: asyncpg.Connection, source: Source) -> int |
     since = row["compatible_since"]
     if since is not None and since <= source.version:
         return int(row["version"])
-    works = f"; daemons of version {since} or newer work on it" if since is not None else ""
+    works = f"; daemons of version {since} or newer can use it" if since is not None else ""
     raise SchemaTooNew(
-        f"the database is at version {row['version']}, this odc knows {source.version}{works}",
+        f"the database has version {row['version']}, but this odc knows {source.version}{works}",
         "Run the newer odc that wrote it, or restore a backup made before the upgrade.",
     )
 
@@ -62,19 +62,19 @@ async def check_beside(
         return
     if beside == "compatible":
         raise WrongState(
-            f"daemons of version {row['version']} are at work on this database, and they do not "
-            f"work on version {source.version}",
-            "Stop all of them, run `odcd migrate` again, then start the new ones. Jobs run on "
+            f"daemons of version {row['version']} are using this database, and they cannot "
+            f"use version {source.version}",
+            "Stop all of them, run `odcd migrate` again, then start the new ones. Jobs continue "
             "meanwhile.",
         )
     what = (
         f"version {row['version']}, this odc has {source.version}"
         if row["version"] != source.version
-        else f"version {row['version']} like this odc, but has other functions"
+        else f"version {row['version']} like this odc, but with other functions"
     )
     raise WrongState(
-        f"the database is at {what}, and other daemons are at work on it",
-        "Upgrade the database first: run `odcd migrate` of the newer odc. To go without a rolling "
+        f"the database is at {what}, and other daemons are using it",
+        "Upgrade the database first: run `odcd migrate` of the newer odc. To avoid a rolling "
         "upgrade, stop the other daemons.",
     )
 

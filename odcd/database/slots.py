@@ -114,8 +114,8 @@ def _share(shares: dict[str, _Share], key: str, size: int) -> Generator[_Share]:
 
 
 def _too_many(asker: Asker) -> TooManyRequests:
-    return TooManyRequests(f"user {asker.user} has too many requests under way", TRY_AGAIN)
+    return TooManyRequests(f"user {asker.user} has too many requests in progress", TRY_AGAIN)
 
 
 def _busy(asker: Asker) -> DatabaseBusy:
-    return DatabaseBusy(f"too many requests are under way at {asker.endpoint}", TRY_AGAIN)
+    return DatabaseBusy(f"too many requests are in progress at {asker.endpoint}", TRY_AGAIN)

@@ -42,8 +42,8 @@ def translate(error: BaseException) -> BaseException:
     if isinstance(error, (OSError, TimeoutError)):
         return DatabaseDown(
             f"PostgreSQL cannot be reached: {error or type(error).__name__}",
-            "Nothing was lost; try again. `odcd doctor` looks at the PostgreSQL of a home; try one "
-            "of your own with `psql DSN`.",
+            "Nothing was lost; try again. `odcd doctor` checks the PostgreSQL of a home; check "
+            "your own PostgreSQL with `psql DSN`.",
         )
     return error
 
@@ -69,7 +69,7 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
     if state == "53100" or NO_SPACE in message:
         return DatabaseDown(
             f"the database has no disk space left: {message}",
-            "Nothing accepted was lost. Free space for the data folder; odcd goes on by itself.",
+            "Nothing accepted was lost. Free space for the data folder; odcd then continues.",
         )
     if POOLER_WORD in message:
         return DatabaseDown(f"a connection pooler refuses the settings: {message}", POOLERS)
@@ -84,16 +84,16 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
     if state in RANGE_STATES:
         return BadRequest(
             f"a number or a moment is out of range: {message}",
-            "Give one nearer to zero, or to now.",
+            "Give a number closer to zero, or a moment closer to now.",
         )
     if state == SIZE_STATE:
         return TooLarge(
-            f"this is more than the database works with at once: {message}",
-            "Ask for fewer jobs or tasks in one request.",
+            f"this is more than the database can process at once: {message}",
+            "Request fewer jobs or tasks at once.",
         )
     if state in TEXT_STATES:
         return BadRequest(
-            f"a text cannot be kept: {message}", "Texts are UTF-8 without NUL characters."
+            f"a text cannot be stored: {message}", "Texts are UTF-8 without NUL characters."
         )
     return error
 
@@ -105,5 +105,5 @@ def _busy(error: asyncpg.PostgresError, state: str, message: str) -> DatabaseBus
     if state == OUT_OF_TIME:
         return DatabaseBusy(f"the database took too long: {message}", TRY_AGAIN)
     if isinstance(error, ROLLED_BACK):
-        return DatabaseBusy(f"another change came first: {message}", TRY_AGAIN)
+        return DatabaseBusy(f"another change was made first: {message}", TRY_AGAIN)
     return None

@@ -16,7 +16,7 @@ from odcd.clock import Clock
 from odcd.disks.cloud import OPERATION, Cloud, CloudBusy, CloudRefused, Snapshot, Volume
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused
-from odcd.stores.disks import DiskStore, DiskWork
+from odcd.stores.disk_work import DiskWork, DiskWorkStore
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Claims(Protocol):
 
 class DiskWorker:
     def __init__(
-        self, term: int, store: DiskStore, cloud: Cloud, claims: Claims, clock: Clock,
+        self, term: int, store: DiskWorkStore, cloud: Cloud, claims: Claims, clock: Clock,
         every: timedelta, efs_id: str | None = None, leads: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         """every: check at least this often. efs_id: the shared file system. leads: whether no other
@@ -95,7 +95,7 @@ class DiskWorker:
         """Work that is due and not in progress, grouped by what a single call can do."""
         if not self._leads():
             return []
-        due = await self._store.disk_work(self._term, self._clock.now())
+        due = await self._store.take(self._term, self._clock.now())
         new = [work for work in due if (work.kind, work.id) not in self._doing]
         self._doing.update((work.kind, work.id) for work in new)
         looks = [
@@ -108,7 +108,7 @@ class DiskWorker:
         every_s = self._every.total_seconds()
         if not self._leads():
             return SOON_S
-        next_at = await self._store.next_disk_work()
+        next_at = await self._store.get_next_time()
         if next_at is None:
             return every_s
         soonest_s = SOON_S if self._doing else 0.0
@@ -124,7 +124,7 @@ class DiskWorker:
                         f"disk.{work.kind}_{work.verb}",
                         extra={"id": work.id, "cloud_id": work.cloud_id, "why": str(answer)},
                     )
-                await self._store.note_disk_work(self._term, work, answer, self._clock.now())
+                await self._store.record(self._term, work, answer, self._clock.now())
         finally:
             self._doing.difference_update((work.kind, work.id) for work in parcel)
             self._wake.set()
@@ -158,7 +158,7 @@ class DiskWorker:
         match work.kind, work.verb:
             case "volume", "create":
                 if work.zone is None:
-                    return {"refused": "its node does not tell in which zone it is"}
+                    return {"refused": "the zone of its node is not known"}
                 assert work.size_gib is not None
                 return _of(
                     await self._cloud.create_volume(
@@ -202,7 +202,7 @@ class DiskWorker:
                 assert self._efs_id is not None
                 await self._claims.publish_personal(work.uid, self._efs_id, _id(work.cloud_id))
             case _:
-                raise AssertionError(f"nobody does {work.kind} {work.verb}")
+                raise AssertionError(f"unknown work: {work.kind} {work.verb}")
         return {"done": True}
 
     async def _reconcile(self) -> None:
@@ -221,7 +221,7 @@ class DiskWorker:
         except (CloudBusy, CloudRefused) as error:
             log.warning("disks.not_listed", extra={"why": error.message})
             return None
-        unknown = await self._store.reconcile_disks(
+        unknown = await self._store.reconcile(
             self._term, _listed(volumes), _listed(snapshots), listed_at, self._clock.now()
         )
         if unknown is None:

@@ -26,8 +26,8 @@ async def examine_builds(cluster: Cluster, own: BuildSettings) -> AsyncIterator[
         yield Finding(
             about="builds",
             verdict="note",
-            text="--dockerfile is refused: there is no registry for what would be built",
-            hint="ODC_BUILD_REGISTRY names one, ODC_BUILD_SECRET what to push to it with.",
+            text="--dockerfile is refused: no registry is set for built images",
+            hint="Set ODC_BUILD_REGISTRY, and ODC_BUILD_SECRET for the credential to push with.",
         )
         return
     path = f"/apis/batch/v1/namespaces/{own.namespace}/jobs"
@@ -60,6 +60,6 @@ async def examine_builds(cluster: Cluster, own: BuildSettings) -> AsyncIterator[
     yield Finding(
         about="fences",
         verdict="bad",
-        text=f"a Job that is no build would be admitted in {own.namespace}",
+        text=f"a Job that is not a build would be admitted in {own.namespace}",
         hint=f"The policies odc-build-jobs and odc-builds are missing, or not bound. {MANIFESTS}",
     )

@@ -156,14 +156,16 @@ async def _rights(x: _Examination) -> AsyncIterator[Finding]:
         )
     else:
         yield Finding(
-            about="rights", verdict="ok", text=f"all {len(asked)} that the executor needs"
+            about="rights",
+            verdict="ok",
+            text=f"odcd has all {len(asked)} rights that the executor needs",
         )
     if await _may(x.cluster, own.namespace_batch, "list", "secrets", ""):
         yield Finding(
             about="rights",
             verdict="note",
             text=f"odcd may list the secrets of {own.namespace_batch}, which it never does",
-            hint="Give it an account of its own, with the roles of k8s/base/accounts.yaml.",
+            hint="Give odcd its own account, with the roles of k8s/base/accounts.yaml.",
         )
 
 
@@ -211,8 +213,8 @@ async def _objects(x: _Examination) -> AsyncIterator[Finding]:
                     about="namespace",
                     verdict="note",
                     text=f"{namespace} enforces Pod Security level {labels.get(LEVEL, 'none')}, "
-                    f"and the manifests {level}",
-                    hint="With a looser level only the admission policies fence its pods.",
+                    f"but the manifests set {level}",
+                    hint="With a lower level, only the admission policies restrict its pods.",
                 )
     try:
         await x.cluster.get(f"/apis/scheduling.k8s.io/v1/priorityclasses/{PRIORITY_CLASS}")
@@ -230,25 +232,25 @@ async def _image(x: _Examination) -> AsyncIterator[Finding]:
         yield Finding(
             about="image",
             verdict="note",
-            text="there is no default: every job must name one with --container-image",
-            hint="ODC_IMAGE sets it, by digest or a fixed tag.",
+            text="there is no default image: every job must name one with --container-image",
+            hint="Set ODC_IMAGE to an image with a digest or a fixed tag.",
         )
     else:
         yield Finding(
-            about="image", verdict="ok", text=f"{x.settings.image}, of jobs that name none"
+            about="image", verdict="ok", text=f"{x.settings.image}, for jobs that name no image"
         )
     if x.settings.dev_image is None:
         yield Finding(
             about="image",
             verdict="note",
-            text="there is no default of dev servers: all must name one with --dockerimage",
-            hint="ODC_DEV_IMAGE sets it, by digest or a fixed tag.",
+            text="dev servers have no default image: all must name one with --dockerimage",
+            hint="Set ODC_DEV_IMAGE to an image with a digest or a fixed tag.",
         )
     else:
         yield Finding(
             about="image",
             verdict="ok",
-            text=f"{x.settings.dev_image}, of dev servers that name none",
+            text=f"{x.settings.dev_image}, for dev servers that name no image",
         )
 
 
@@ -277,7 +279,7 @@ async def _nodes(x: _Examination) -> AsyncIterator[Finding]:
         yield Finding(about="nodes", verdict="ok", text=told)
     for name, why in sorted(x.inventory.left_out.items()):
         yield Finding(about="node", verdict="note", text=f"{name} is left out: {why}")
-    for state, verdict in (("DOWN", "down"), ("DRAIN", "takes no jobs")):
+    for state, verdict in (("DOWN", "down"), ("DRAIN", "accepts no jobs")):
         for node in [n for n in taken if n.state == state][:20]:
             yield Finding(
                 about="node", verdict="note", text=f"{node.name} {verdict}: {node.reason}"
@@ -290,8 +292,8 @@ async def _nodes(x: _Examination) -> AsyncIterator[Finding]:
             yield Finding(
                 about="node",
                 verdict="note",
-                text=f"{node.name} has GPUs and offers none",
-                hint="Does NVIDIA's device plugin run there?",
+                text=f"{node.name} has GPUs but offers none to pods",
+                hint="Check that NVIDIA's device plugin runs there.",
             )
         offer = offer_of(raw)
         if offer.efa and offer.hugepages_mib < EFA_HUGEPAGES_MIB:
@@ -316,10 +318,16 @@ async def _builds(x: _Examination) -> AsyncIterator[Finding]:
 
 def _absent(what: str, error: ApiRefused) -> Finding:
     if error.status == 404:
-        return Finding(about="objects", verdict="bad", text=f"there is no {what}", hint=MANIFESTS)
+        return Finding(
+            about="objects", verdict="bad", text=f"{what} does not exist", hint=MANIFESTS
+        )
     return replace(_refused("objects", error), verdict="note")
 
 
 def _refused(about: str, error: ApiRefused) -> Finding:
-    hint = "Is the token or certificate of the kubeconfig valid?" if error.status == 401 else None
+    hint = (
+        "Check that the token or certificate of the kubeconfig is valid."
+        if error.status == 401
+        else None
+    )
     return Finding(about=about, verdict="bad", text=error.message, hint=hint)

@@ -76,14 +76,16 @@ def _account(_: Path) -> Iterator[Finding]:
         yield Finding(
             about="account",
             verdict="note",
-            text=f"{accounts.ACCOUNT}, which runs PostgreSQL too: there is no "
+            text=f"{accounts.ACCOUNT}, which also runs PostgreSQL, because there is no account "
             f"{accounts.DATABASE_ACCOUNT}",
-            hint="`odcd up` makes it where it can; with it, who takes over the daemon has no "
-            "superuser of the database.",
+            hint="`odcd up` makes the account if it can; then someone who takes over the daemon is "
+            "not a database superuser.",
         )
     elif accounts.exists(accounts.ACCOUNT):
         yield Finding(
-            about="account", verdict="ok", text=f"{accounts.ACCOUNT}; jobs run as who submits them"
+            about="account",
+            verdict="ok",
+            text=f"{accounts.ACCOUNT}; jobs run as the users who submit them",
         )
     else:
         yield Finding(
@@ -102,12 +104,12 @@ def _home(home: Path) -> Iterator[Finding]:
         home_folder.check_entry(home, _expected_account())
         yield Finding(about="home", verdict="ok", text=str(home))
     elif os.access(there, os.W_OK | os.X_OK):
-        yield Finding(about="home", verdict="ok", text=f"{home}, to be made")
+        yield Finding(about="home", verdict="ok", text=f"{home}, will be created")
     else:
         yield Finding(
             about="home",
             verdict="bad",
-            text=f"{home} cannot be made: {there} is not yours to write",
+            text=f"{home} cannot be made: you may not write to {there}",
             hint="Choose another with --home or ODC_HOME.",
         )
 
@@ -130,11 +132,11 @@ def _disk(home: Path) -> Iterator[Finding]:
             about="disk",
             verdict="bad",
             text=text,
-            hint=f"PostgreSQL needs {LEAST_DISK_MIB} MiB to begin with.",
+            hint=f"PostgreSQL needs {LEAST_DISK_MIB} MiB to start.",
         )
     elif free_mib < GOOD_DISK_MIB:
         yield Finding(
-            about="disk", verdict="note", text=text, hint="The job history and its WAL need room."
+            about="disk", verdict="note", text=text, hint="The job history and its WAL need space."
         )
     else:
         yield Finding(about="disk", verdict="ok", text=text)
@@ -151,7 +153,7 @@ def _daemon(home: Path) -> Iterator[Finding]:
             about="daemon",
             verdict="bad",
             text=f"process {pid} is not ready at {path}",
-            hint="Its log tells why: odcd.log in the home, or where odcd up runs.",
+            hint="Its log has the reason: odcd.log in the home, or where odcd up runs.",
         )
 
 
@@ -165,8 +167,8 @@ def _cgroup(_: Path) -> Iterator[Finding]:
         yield Finding(
             about="cgroup",
             verdict="note",
-            text=f"a job may use more memory and CPUs than it asked for: {place.reason}",
-            hint="cgroup v2 as root, or a group delegated by systemd (Delegate=yes), limits them.",
+            text=f"a job may use more memory and CPUs than it requested: {place.reason}",
+            hint="Use cgroup v2 as root, or a group delegated by systemd (Delegate=yes).",
         )
 
 
@@ -180,7 +182,7 @@ def _gpus(_: Path) -> Iterator[Finding]:
             about="gpus",
             verdict="note",
             text=f"no NVIDIA GPUs: {error}",
-            hint="Jobs run on the CPUs; --node declares GPUs for trying things out.",
+            hint="Jobs run on the CPUs; to try things out, declare GPUs with --node.",
         )
         return
     try:
@@ -204,7 +206,7 @@ def _clock(_: Path) -> Iterator[Finding]:
             about="clock",
             verdict="note",
             text=f"{text}, not synchronised",
-            hint="Begin times and time limits follow this clock; let NTP keep it.",
+            hint="Begin times and time limits use this clock; synchronise it with NTP.",
         )
     else:
         yield Finding(about="clock", verdict="ok", text=f"{text}, synchronised")

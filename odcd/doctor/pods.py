@@ -46,15 +46,15 @@ async def examine_pods(
                     about="admission",
                     verdict="note",
                     text="not tried: only odcd's own account may make pods",
-                    hint="Run it where odcd runs: kubectl -n gpu-controlplane exec deploy/odcd -- "
-                    "odcd doctor --executor kubernetes",
+                    hint="Run this where odcd runs: kubectl -n gpu-controlplane exec deploy/odcd "
+                    "-- odcd doctor --executor kubernetes",
                 )
                 return
             yield Finding(
                 about="admission",
                 verdict="bad",
                 text=f"a {kind} on a whole {gpu_type} node would be refused: {error.message}",
-                hint=f"Policies and manifests of one version of odc go together. {MANIFESTS}",
+                hint=f"Policies and manifests must be of the same version of odc. {MANIFESTS}",
             )
     if admitted:
         yield Finding(
@@ -73,7 +73,7 @@ async def examine_pods(
         yield Finding(
             about="fences",
             verdict="note",
-            text="pods that odcd never makes are refused; networks and quotas are not looked at",
+            text="pods that odcd never makes are refused; networks and quotas are not checked",
             hint="odcd may not read them: kubectl get networkpolicy,resourcequota -A",
         )
 

@@ -1,1 +1,1 @@
-"""What makes the database's word true: processes, pods, or nothing at all."""
+"""Executors carry out what the database decided: as processes, as pods, or in simulation."""

@@ -1,4 +1,4 @@
-"""What a job is told of itself: Slurm's variables, ours beside them, and a sane login."""
+"""A job's environment variables: Slurm's, odc's own, and the defaults of a login."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def job_environment(
     master_addr: str,
     gpu_ids: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Everything the member's process gets. base: the submitted environment, --export applied.
+    """The complete environment of a member's process.
 
-    gpu_ids: what CUDA calls the member's GPUs, where it differs from its gpu_indexes.
+    base: the submitted environment, with --export applied. gpu_ids: the member's GPUs as CUDA
+    numbers them, if that differs from its gpu_indexes.
     """
     return {
         **base,
@@ -38,7 +39,7 @@ def job_environment(
 def job_variables(
     dispatch: Dispatch, base: Mapping[str, str], *, cluster: str, master_addr: str
 ) -> dict[str, str]:
-    """What all members have in common, beyond the submitted environment."""
+    """Variables that are the same for all members, in addition to the submitted environment."""
     d = dispatch
     nodes = compress_hosts(m.node for m in d.members)
     count = str(len(d.members))
@@ -77,14 +78,14 @@ def job_variables(
 def member_variables(
     dispatch: Dispatch, member: Member, gpu_ids: Sequence[int] | None = None
 ) -> dict[str, str]:
-    """What one rank has for itself."""
+    """Variables of a single rank."""
     rank = str(member.rank)
     variables = {
         "SLURM_PROCID": rank, "SLURM_NODEID": rank, "SLURM_LOCALID": "0", "SLURM_GTIDS": rank,
         "SLURM_CPUS_ON_NODE": str(member.cpus), "SLURMD_NODENAME": member.node,
         "ODC_RANK": rank, "ODC_NODE": member.node, "ODC_GPU_TYPE": member.gpu_type,
         "ODC_GPUS": str(len(member.gpu_indexes)),
-        # Empty hides the GPUs of the machine from a job that has none.
+        # An empty value hides the machine's GPUs from a job that has none.
         "CUDA_VISIBLE_DEVICES": "",
     }  # fmt: skip
     if not {"mem_per_cpu_mib", "mem_per_gpu_mib"} & dispatch.options.keys():
@@ -93,21 +94,21 @@ def member_variables(
         indexes = ",".join(map(str, member.gpu_indexes))
         ids = indexes if gpu_ids is None else ",".join(map(str, gpu_ids))
         variables |= {
-            # A bare number always: launchers compute with it, and GPUS_PER_NODE may be h100:8.
+            # Always a plain number: launchers calculate with it, and GPUS_PER_NODE may be h100:8.
             "SLURM_GPUS_ON_NODE": str(len(member.gpu_indexes)),
             "SLURM_JOB_GPUS": indexes, "SLURM_STEP_GPUS": indexes,
             "CUDA_VISIBLE_DEVICES": ids, "GPU_DEVICE_ORDINAL": ids,
-            # Our indexes are NVML's; CUDA's own order is by speed.
+            # odc uses NVML's indexes; by default CUDA orders GPUs by speed.
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         }  # fmt: skip
     return variables
 
 
 def _tasks(d: Dispatch) -> dict[str, str]:
-    """Task counts. NTASKS only when tasks were asked for: tools take it as the sign of an srun
-    task.
+    """Task counts. NTASKS is set only if the job requests tasks, because tools take it as the sign
+    of an srun task.
 
-    STEP_ID is an srun task's too; MPI libraries that see it look for srun's process manager.
+    STEP_ID belongs to srun tasks, too: MPI libraries that see it look for srun's process manager.
     """
     nodes = len(d.members)
     per_node, total = _number(d, "ntasks_per_node"), _number(d, "ntasks")
@@ -129,7 +130,7 @@ def _tasks(d: Dispatch) -> dict[str, str]:
     if cpus is not None:
         variables["SLURM_CPUS_PER_TASK"] = variables["SRUN_CPUS_PER_TASK"] = str(cpus)
     if nodes > 1:
-        # A gang's members are what an srun across it would start: one task a node.
+        # The members of a gang correspond to what srun would start: one task per node.
         variables |= {
             "SLURM_STEP_NODELIST": compress_hosts(m.node for m in d.members),
             "SLURM_STEP_NUM_NODES": str(nodes), "SLURM_STEP_NUM_TASKS": str(nodes),
@@ -154,7 +155,7 @@ def _array(d: Dispatch) -> dict[str, str]:
 
 
 def _asked(d: Dispatch) -> dict[str, str]:
-    """GPUs and memory as the options said them."""
+    """GPUs and memory as given in the options."""
     variables: dict[str, str] = {}
     spec = d.options.get("gpus_spec")
     if isinstance(spec, Mapping):
@@ -168,7 +169,7 @@ def _asked(d: Dispatch) -> dict[str, str]:
 
 
 def _login(d: Dispatch, base: Mapping[str, str]) -> dict[str, str]:
-    """What a login would give, where the submitted environment does not."""
+    """Defaults of a login, for variables that the submitted environment lacks."""
     home, shell = _account(d.uid)
     sane = {
         "HOME": home, "SHELL": shell, "USER": d.user, "LOGNAME": d.user, "PATH": PATH,
@@ -187,7 +188,7 @@ def _account(uid: int) -> tuple[str, str]:
 
 
 def _submit_dir(d: Dispatch, base: Mapping[str, str]) -> str:
-    """Where it was submitted from, which --chdir does not change."""
+    """The folder from which the job was submitted, which --chdir does not change."""
     submitted_in = base.get("PWD", "")
     return submitted_in if submitted_in.startswith("/") else d.work_dir
 
@@ -198,7 +199,7 @@ def _number(d: Dispatch, option: str) -> int | None:
 
 
 def _counted(values: Iterable[int]) -> str:
-    """Slurm's form for values node by node: 96(x2),48."""
+    """Slurm's notation for per-node values: 96(x2),48."""
     parts: list[str] = []
     for value, group in groupby(values):
         count = sum(1 for _ in group)

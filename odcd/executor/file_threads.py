@@ -1,6 +1,7 @@
-"""Work on users' files, in threads: a file system of a user's own may never answer.
+"""Access users' files in threads, because a user's file system may never respond.
 
-asyncio's own threads are few and serve everybody, and the process would wait for them at its end.
+asyncio's own threads are few and shared by everyone, and the process would wait for them when it
+exits.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _User:
 
 
 class FileThreads:
-    """Two threads for each user whose files are worked on; all else of that user's waits."""
+    """Two threads per user whose files are accessed; further work of that user waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,14 +42,14 @@ class FileThreads:
     async def run(
         self, uid: int, work: Callable[[], T], *, drop: Callable[[T], None] | None = None
     ) -> T:
-        """uid: whose file it is. Work that has begun goes on when this is cancelled; drop gets its
-        result then."""
+        """uid: the owner of the file. Work that has begun continues after a cancellation; drop then
+        receives its result."""
         task = _Task(asyncio.get_running_loop().create_future(), work, drop)
         self._add(uid, task)
         return await task.future
 
     def close(self, uid: int, fd: int) -> None:
-        """Close a user's file, sometime: that may wait for its file system, too."""
+        """Close a user's file in the background: this may also block on its file system."""
         self._later(uid, partial(os.close, fd))
 
     def _later(self, uid: int, work: Callable[[], None]) -> None:

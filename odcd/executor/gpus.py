@@ -1,4 +1,4 @@
-"""The machine's GPUs, by NVML."""
+"""Find the machine's GPUs through NVML."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ KNOWN = frozenset({"b200", "h200", "h100", "a100", "a10g", "l4", "t4"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """GPUs of one type. indexes: NVML's, ascending; a job's GPU n is indexes[n]."""
+    """GPUs of one type. indexes: NVML's, in ascending order; a job's GPU n is indexes[n]."""
 
     gpu_type: str
     indexes: tuple[int, ...]
 
 
 def find_gpus() -> Gpus | None:
-    """None: no driver, or no GPU. Of several types the most frequent is offered, the others are
-    not: a node has one type. Blocks for as long as the driver takes."""
+    """None: no driver, or no GPU. A node has one type, so only the GPUs of the most frequent type
+    are offered. Blocks for as long as the driver takes."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -39,7 +39,7 @@ def find_gpus() -> Gpus | None:
 
 
 def choose(types: list[str]) -> Gpus | None:
-    """types: of each GPU by its index."""
+    """types: the type of each GPU, by index."""
     if not types:
         return None
     counts = Counter(types)
@@ -49,7 +49,7 @@ def choose(types: list[str]) -> Gpus | None:
 
 
 def type_of(product: str) -> str:
-    """Our name of a product as NVML names it: NVIDIA H100 80GB HBM3 is h100."""
+    """odc's name for a product name of NVML: NVIDIA H100 80GB HBM3 is h100."""
     words = re.findall(r"[a-z0-9]+", product.lower())
     for word in words:
         if word in KNOWN:

@@ -1,4 +1,4 @@
-"""What the operator allows jobs of the local executor, read when a daemon starts."""
+"""The rules for jobs of the local executor, set by the operator and read when a daemon starts."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
     min_uid: int = MIN_UID
-    """ODC_MIN_UID. The lowest user id whose jobs a daemon of root runs; lower ones are accounts of
-    the system, and so is nobody (65534). 0: every account but root and the daemon's own. Default
-    1000."""
+    """ODC_MIN_UID. The lowest user id whose jobs a daemon started by root runs. Lower ids are
+    system accounts; the user `nobody` (65534) is excluded, too. 0: every account except root and
+    the daemon's own. Default 1000."""
     allow_root: bool = False
-    """--allow-root-jobs, ODC_ALLOW_ROOT_JOBS=1. Jobs may run as root. Default no."""
+    """--allow-root-jobs, ODC_ALLOW_ROOT_JOBS=1. Allow jobs to run as root. Default no."""
     limits: dict[str, Limit] = field(default_factory=dict)
-    """ODC_JOB_LIMITS. Process limits of jobs that differ from the defaults, NAME=SOFT[:HARD] with
-    commas between; K, M, G or T, or unlimited, as in nofile=4096:1048576,core=unlimited. Default
-    none."""
+    """ODC_JOB_LIMITS. Process limits of jobs that differ from the defaults: NAME=SOFT[:HARD],
+    separated by commas, with K, M, G or T, or unlimited. Example:
+    nofile=4096:1048576,core=unlimited. Default none."""
     output_mib: int = OUTPUT_MIB
     """ODC_OUTPUT_MIB. How much output of one job odc keeps (`odcctl run`, and jobs with a
-    terminal), in MiB; the rest is dropped and the job goes on. Default 1024."""
+    terminal), in MiB; the rest is dropped and the job continues. Default 1024."""
     output_total_mib: int = OUTPUT_TOTAL_MIB
-    """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB; that of ended jobs of
-    the user with the most is deleted first, the oldest first. Where root runs odcd, running jobs of
-    one user keep at most half. Default 10240."""
+    """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB. Above this, it deletes
+    output of ended jobs of the user with the most output, oldest first. If root runs odcd, the
+    running jobs of one user keep at most half. Default 10240."""
 
     def rules(self) -> Rules:
-        """As the runner reads them."""
+        """The rules in the runner's format."""
         return Rules(
             min_uid=self.min_uid,
             allow_root=self.allow_root,
@@ -57,20 +57,20 @@ class JobSettings:
 
 
 def check_user(rules: Rules, uid: int) -> None:
-    """A daemon of root checks at submit what its runner would refuse. Raises NotAllowed."""
+    """A daemon started by root checks at submit what its runner would refuse. Raises NotAllowed."""
     why = uids.refusal(rules, uid)
     if why is None:
         return
-    hint = "Submit as a user of your own"
+    hint = "Submit as another user"
     if uid == 0:
         hint += ", or let root's jobs run: odcd up --allow-root-jobs."
     else:
-        hint += "; the operator sets the lowest user id by ODC_MIN_UID."
+        hint += "; operators set the lowest user id with ODC_MIN_UID."
     raise NotAllowed(f"job not accepted: {why}", hint)
 
 
 def read_jobs(args: Namespace, environment: Mapping[str, str]) -> JobSettings:
-    """Raises BadRequest naming what is wrong."""
+    """Raises BadRequest with the setting that is wrong."""
     root = environment.get("ODC_ALLOW_ROOT_JOBS") or "0"
     if root not in ("0", "1"):
         raise BadRequest(f'ODC_ALLOW_ROOT_JOBS="{root[:100]}" is neither 0 nor 1', "Give 1 or 0.")

@@ -1,4 +1,4 @@
-"""Connections of the daemon to its runner."""
+"""Connections from the daemon to its runner."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from odcd.errors import LeadershipLost, OdcError, RunnerDown
 from odcd.runner import descriptors, launch, protocol
 
 ANSWER_S = 60.0
-"""A runner that says nothing for so long is taken for dead; even a start of thousands takes
-less."""
+"""A runner that does not respond for this long is considered dead; even the start of thousands
+of jobs takes less."""
 OPENED_S = 5.0
-"""For a file to be opened; the runner ends who opens it before."""
+"""Maximum wait for a file to be opened; the runner ends the opening process earlier."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 class RunnerRefused(OdcError):
-    """The runner answered with an error that is neither leadership nor its own death."""
+    """The runner answered with an error other than lost leadership."""
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"the runner refuses: {message}")
+        super().__init__(f"the runner refused: {message}")
         self.kind = code
         self.reason = message
 
 
 class Link:
-    """One connection, opened with hello. Requests wait for one another."""
+    """A connection, opened with hello. Only one request is in progress at a time."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, calls: Calls = NOBODY
@@ -64,20 +64,20 @@ class Link:
         return link
 
     async def ask(self, op: str, **fields: object) -> dict[str, Any]:
-        """Raises RunnerDown when the connection breaks: what was asked may have been done."""
+        """Raises RunnerDown when the connection breaks: the request may have been carried out."""
         return await self.ask_encoded(
             op, {name: protocol.encode_part(value) for name, value in fields.items()}
         )
 
     async def ask_encoded(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
-        """The same with fields that are JSON already. Raises as ask()."""
+        """The same as ask(), with fields that are already encoded as JSON."""
         with self._calls.asking(op):
             return unwrap(await self._ask(op, fields))
 
     async def _ask(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
         async with self._turn:
             if self.broken:
-                # An earlier request found that out.
+                # An earlier request noticed that the connection is broken.
                 self.close()
                 raise RunnerDown("the connection to the runner is closed")
             self._number += 1
@@ -89,17 +89,17 @@ class Link:
                     while answer.get("id") != self._number:
                         answer = await self.read()
             except (OSError, TimeoutError, ValueError, RuntimeError) as error:
-                # RuntimeError: what uvloop says of a connection that is closed already.
+                # RuntimeError: uvloop's error for a connection that is already closed.
                 self.close()
-                raise RunnerDown(f"the runner went away: {error!r}") from error
+                raise RunnerDown(f"the connection to the runner broke: {error!r}") from error
             except BaseException:
-                # A request given up half-way leaves an answer that belongs to nobody.
+                # The answer to a cancelled request would be taken for that of the next one.
                 self.close()
                 raise
         return answer
 
     async def read(self) -> dict[str, Any]:
-        """The next message. Raises OSError at the end, ValueError for nonsense."""
+        """The next message. Raises OSError at the end, ValueError for an invalid message."""
         line = await self._reader.readline()
         if not line.endswith(b"\n"):
             raise ConnectionResetError("connection closed")
@@ -109,9 +109,9 @@ class Link:
             raise ValueError(error.message) from error
 
     async def read_all(self) -> list[dict[str, Any]]:
-        """The next message and those that came after it. Not to be mixed with read() or ask().
+        """The next message and all that have arrived after it. Do not mix with read() or ask().
 
-        Raises as read().
+        Raises the same exceptions as read().
         """
         while b"\n" not in self._rest:
             data = await self._reader.read(MAX_LINE_BYTES)
@@ -140,7 +140,7 @@ def _request(number: int, op: str, fields: Mapping[str, bytes]) -> bytes:
 
 
 def ask_for_descriptor(run_dir: Path, op: str, fields: Mapping[str, Any]) -> int:
-    """A descriptor from the runner, over a connection of its own. Blocks.
+    """A file descriptor from the runner, over a separate connection. Blocks.
 
     Raises RunnerDown or RunnerRefused.
     """
@@ -164,7 +164,7 @@ def ask_for_descriptor(run_dir: Path, op: str, fields: Mapping[str, Any]) -> int
 
 
 def open_output(run_dir: Path, fields: Mapping[str, Any]) -> int:
-    """A descriptor of a job's output. Blocks, as long as a file system of the user's likes to.
+    """A descriptor of a job's output file. Blocks while the user's file system does.
 
     Raises RunnerDown or RunnerRefused.
     """

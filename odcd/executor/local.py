@@ -1,4 +1,4 @@
-"""Runs jobs as processes of this machine, through the runner that forks them."""
+"""Run jobs as processes of this machine, through the runner that forks them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 
 from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
-from odcd.errors import RunnerDown, WrongState
-from odcd.executor import notices, starts
-from odcd.executor.base import ByteStream, Expected
+from odcd.errors import RunnerDown
+from odcd.executor import starts
+from odcd.executor.base import Expected
 from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
+from odcd.executor.local_dev_servers import LocalDevServers
 from odcd.executor.local_output import Key, LocalOutput
 from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.starts import Sent
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.records.dev_server import Look
-from odcd.records.dispatch import Dispatch, Fact, Member, Notice
+from odcd.records.dispatch import Dispatch, Fact, Member
 from odcd.records.node import Canary, CanaryEnd, DeclaredNode, GpuTypeSize, NodeReport
 from odcd.runner.launch import LaunchFailed
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 Launcher = Callable[[], Awaitable[None]]
 
 GRACE_S = 30.0
-"""From TERM to KILL when a time limit is over."""
+"""Time from TERM to KILL after a time limit is over."""
 RETRY_S = (0.1, 5.0)
 KEPT_ENDS = 50_000
 
@@ -41,8 +41,8 @@ KEPT_ENDS = 50_000
 class LocalExecutor:
     """Implements odcd.executor.base.Executor.
 
-    Starts are kept here until the runner told of every member, and sent again when it was replaced:
-    it takes them in before it has them on disk.
+    Starts are kept here until the runner has reported every member, and are sent again to a new
+    runner: a runner accepts starts before it has written them to disk.
     """
 
     name = "local"
@@ -62,7 +62,7 @@ class LocalExecutor:
         grace_s: float = GRACE_S,
         calls: Calls = NOBODY,
     ) -> None:
-        """launcher: makes a runner run, or raises. sizes: of the types the database knows."""
+        """launcher: starts a runner, or raises. sizes: of the GPU types in the database."""
         self._run_dir = run_dir
         self._calls = calls
         self._launcher = launcher
@@ -71,6 +71,7 @@ class LocalExecutor:
         self._self_node = self_node
         self._sizes = sizes
         self._grace_s = grace_s
+        self.dev_servers = LocalDevServers(self._connect)
         self._encoder = Encoder(cluster, self._gpu_ids_of)
         self._gpu_indexes: tuple[int, ...] | None = None
         self._term: int | None = None
@@ -87,8 +88,13 @@ class LocalExecutor:
         self._term = term
         await self._linked()
 
+    async def _connect(self) -> Link:
+        """A connection besides the one for commands."""
+        await self._linked()
+        return await Link.open(self._run_dir, self._term, self._calls)
+
     async def _linked(self) -> Link:
-        """The connection that commands; made anew, with a new runner if need be, when it broke."""
+        """The commanding connection. If it broke, reconnect, and start a new runner if needed."""
         async with self._connecting:
             if self._link is not None and not self._link.broken:
                 return self._link
@@ -116,11 +122,11 @@ class LocalExecutor:
         except (LaunchFailed, RunnerRefused) as error:
             raise RunnerDown(
                 f"the runner cannot be started: {error}",
-                f"See {self._run_dir / 'runner.log'}; running jobs go on meanwhile.",
+                f"See {self._run_dir / 'runner.log'}; running jobs continue meanwhile.",
             ) from error
 
     async def _ask(self, op: str, **fields: object) -> dict[str, Any]:
-        """Every request may be repeated, so one that met a dying runner is put to the next."""
+        """Send a request; repeat it to the next runner if this one dies. All may be repeated."""
         try:
             return await (await self._linked()).ask(op, **fields)
         except RunnerDown:
@@ -134,7 +140,7 @@ class LocalExecutor:
     # -- commands ---------------------------------------------------------------------------------
 
     async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
-        # In a thread: large arrays of large patterns take a while.
+        # In a thread: large arrays of large patterns take a while to encode.
         sent = await asyncio.to_thread(self._encode, dispatches, texts)
         for dispatch, one in zip(dispatches, sent, strict=True):
             self._unconfirmed[one.key] = one
@@ -161,34 +167,6 @@ class LocalExecutor:
         moment = ends_at.timestamp() if ends_at else None
         await self._ask("set_end", job=job_id, attempt=attempt, ends_at=moment)
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        notices.check(notice)
-        try:
-            await self._tell(job_id, attempt, notice)
-        except RunnerDown:
-            await self._tell(job_id, attempt, notice)
-
-    async def _tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        """Over a connection of its own: a slow home must not keep commands waiting."""
-        await self._linked()
-        link = await Link.open(self._run_dir, self._term, self._calls)
-        try:
-            await notices.tell(link, job_id, attempt, notice)
-        finally:
-            link.close()
-
-    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        raise no_ssh(job_id)
-
-    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
-        raise no_ssh(job_id)
-
-    async def look(self, job_id: int, attempt: int) -> Look:
-        raise WrongState(f"how much reservation {job_id} is used is not known here")
-
-    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
-        raise no_ssh(job_id)
-
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         expected = [key for *key, _ in await read_expected()]
         for job_id, attempt, rank in expected:
@@ -200,14 +178,13 @@ class LocalExecutor:
     # -- facts ------------------------------------------------------------------------------------
 
     async def observe(self) -> AsyncIterator[list[Fact]]:
-        """Never ends by itself; a runner that is gone is replaced. Raises LeadershipLost."""
+        """Never ends by itself; a dead runner is replaced. Raises LeadershipLost."""
         pause_s = RETRY_S[0]
         while True:
             link = None
             try:
-                # First, so that a new runner is given what the old one had not begun.
-                await self._linked()
-                link = await Link.open(self._run_dir, self._term, self._calls)
+                # This comes first, so that a new runner gets the starts the old one had not begun.
+                link = await self._connect()
                 await link.ask("observe")
                 pause_s = RETRY_S[0]
                 while True:
@@ -255,23 +232,23 @@ class LocalExecutor:
         return reports
 
     def waits(self, job_id: int) -> list[str]:
-        """What starts here starts at once, or fails."""
+        """Empty: a job starts at once here, or fails."""
         return []
 
     @property
     def unreached_s(self) -> float:
-        """Its runner is of this machine, and made anew where it is gone."""
+        """Always 0: its runner is on this machine and is restarted if it dies."""
         return 0.0
 
     def placed(self) -> Mapping[str, Sequence[int]]:
         return {}
 
     async def nodes_changed(self) -> None:
-        """Never: they are what the daemon was started with."""
+        """Never returns: the nodes are fixed when the daemon starts."""
         await asyncio.Event().wait()
 
     async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
-        return []  # none is ever asked for
+        return []  # canaries are never requested here
 
     def _gpu_ids_of(self, member: Member) -> Sequence[int]:
         if member.virtual or not self._gpu_indexes:
@@ -289,23 +266,16 @@ class LocalExecutor:
         return shares_file(dispatch, stderr=stderr)
 
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
-        """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""
+        """The terminal of a job; if the job has ended, its output. Raises WrongState."""
         return await self._output.attach(dispatch, rank)
 
     async def _is_live(self, key: Key) -> bool:
-        """Does the runner know it as not ended?"""
+        """Whether the runner knows this member and it has not ended."""
         if key in self._ended:
             return False
         job, attempt, rank = key
         answer = await self._ask("state", job=job, attempt=attempt, rank=rank)
         return answer["state"] not in (None, "ended")
-
-
-def no_ssh(job_id: int) -> WrongState:
-    return WrongState(
-        f"job {job_id} runs as processes of this machine, without SSH of its own",
-        f"Its terminal is: odcctl connect {job_id}",
-    )
 
 
 def _key(fact: Fact) -> tuple[int, int]:

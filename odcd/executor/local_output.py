@@ -1,6 +1,6 @@
-"""What members of the local executor wrote, and the terminals of those that have one.
+"""The output of members of the local executor, and the terminals of jobs that have one.
 
-The runner opens the files, as each job's user: the daemon may be unable to read them itself.
+The runner opens the files as the job's user, because the daemon may be unable to read them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LocalOutput:
         is_live: Callable[[Key], Awaitable[bool]],
         ended: Container[Key],
     ) -> None:
-        """is_live: asks the runner. ended: members that were told to have ended, of late."""
+        """is_live: asks the runner. ended: members recently reported as ended."""
         self._run_dir = run_dir
         self._clock = clock
         self._is_live = is_live
@@ -55,7 +55,7 @@ class LocalOutput:
             await self._clock.sleep(LOOK_S)
             fd = await self._open(dispatch, rank, stderr=stderr)
         if fd is None and follows:
-            # It may have been made, and its job have ended, between the two looks.
+            # The file may have been created, and the job ended, between the two attempts.
             fd = await self._open(dispatch, rank, stderr=stderr)
         if fd is None:
             return
@@ -71,7 +71,7 @@ class LocalOutput:
             self._threads.close(dispatch.uid, fd)
 
     async def _open(self, dispatch: Dispatch, rank: int, *, stderr: bool) -> int | None:
-        """None: there is no such file (yet)."""
+        """None: the file does not exist (yet)."""
         terminal = bool(dispatch.options.get("pty")) and rank == 0
         fields: dict[str, Any] = {"uid": dispatch.uid, "gid": dispatch.gid}
         if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
@@ -94,7 +94,8 @@ class LocalOutput:
             ) from error
 
     def _watch(self, key: Key) -> Callable[[], Awaitable[bool]]:
-        """Is it over? By what was told; now and then, by asking."""
+        """A check whether the member has ended: from reports, and regularly by asking the
+        runner."""
         ask_at = self._clock.monotonic() + ASK_AGAIN_S
 
         async def is_over() -> bool:
@@ -110,7 +111,7 @@ class LocalOutput:
         return is_over
 
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
-        """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""
+        """The terminal of a job; if the job has ended, its output. Raises WrongState."""
         key = dispatch.job_id, dispatch.attempt, rank
         fields = {"job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank}
         deadline = self._clock.monotonic() + ATTACH_WAIT_S
@@ -124,7 +125,7 @@ class LocalOutput:
                     break
                 if error.kind != protocol.NOT_READY or self._clock.monotonic() > deadline:
                     raise WrongState(
-                        f"the terminal of job {dispatch.job_id} is not there: {error.reason}",
+                        f"the terminal of job {dispatch.job_id} is not available: {error.reason}",
                         "Try again in a moment.",
                     ) from error
                 await self._clock.sleep(LOOK_S)

@@ -1,4 +1,4 @@
-"""Nodes of the local executor: this machine, and those declared for accounting."""
+"""Nodes of the local executor: this machine, and nodes declared for accounting."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from odcd.records.node import DeclaredNode, GpuTypeSize, NodeReport
 
 MIB = 1024 * 1024
 RESERVE_SHARE = 20
-"""One part in so many of the memory is left to the system and to odcd."""
+"""One part in this many of the memory is reserved for the system and odcd."""
 MAX_RESERVE_MIB = 8192
 MIB_PER_CPU = 4096
-"""Memory of a declared node whose type nobody knows, by its CPUs."""
+"""Memory per CPU of a declared node whose GPU type is unknown."""
 
 
 def this_machine(gpus: Gpus | None, *, root: Path = Path("/")) -> NodeReport:
-    """root: below which /proc and /sys are looked for."""
+    """root: the folder that contains /proc and /sys."""
     arm = platform.machine().lower() in ("aarch64", "arm64")
     return NodeReport(
         name=socket.gethostname().partition(".")[0].lower() or "localhost",
@@ -33,17 +33,17 @@ def this_machine(gpus: Gpus | None, *, root: Path = Path("/")) -> NodeReport:
 
 
 def declared(node: DeclaredNode, sizes: Mapping[str, GpuTypeSize]) -> NodeReport:
-    """CPUs and memory that were not given are the type's, in proportion to the GPUs.
+    """Missing CPUs and memory are taken from the type, in proportion to the GPUs.
 
-    Raises BadRequest for a type nobody knows without CPUs.
+    Raises BadRequest for an unknown type without CPUs.
     """
     size = sizes.get(node.gpu_type)
     cpus = node.cpus
     if size is None:
         if cpus is None:
             raise BadRequest(
-                f'the type "{node.gpu_type}" of --node {node.name} is not known, so its CPUs '
-                "cannot be guessed",
+                f'the type "{node.gpu_type}" of --node {node.name} is unknown, so its CPUs '
+                "cannot be derived",
                 f"Give them: --node {node.name}={node.gpu_type}:{node.gpus}x16.",
             )
         mem_mib = cpus * MIB_PER_CPU
@@ -73,7 +73,7 @@ def declared_nodes(
 
 
 def _cpus(root: Path) -> int:
-    """Those this process may use, less where a container's quota allows less."""
+    """The CPUs this process may use, or fewer if a container's quota is lower."""
     cpus = len(os.sched_getaffinity(0))
     quota = _read(root / "sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and quota[0].isdigit():

@@ -1,4 +1,4 @@
-"""Where a member's output goes: sbatch's file patterns, expanded for one rank."""
+"""The output files of a member: sbatch's file patterns, expanded for one rank."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from odcd.records.job import Identity, JobSpec
 STDOUT = "slurm-%j.out"
 STDOUT_OF_ARRAY = "slurm-%A_%a.out"
 MAX_PADDING = 10
-# What sbatch writes for %a of a job that is no array: Slurm's "no value".
+# sbatch replaces %a with this if the job is not an array: Slurm's "no value".
 NO_TASK = 4_294_967_294
 
 MAX_PATH_BYTES = 4095
-"""Linux opens no longer path (PATH_MAX, without the NUL at its end)."""
+"""Linux opens no longer path (PATH_MAX, without the terminating NUL)."""
 MAX_NAME_BYTES = 255
 """Linux opens no file or folder with a longer name (NAME_MAX)."""
 SHORTEN = "Use shorter patterns in --output, --error and --input, or a shorter job name."
@@ -29,14 +29,14 @@ _PATTERN = re.compile(r"%(?:%|([0-9]*)([A-Za-z]))")
 
 
 class PathTooLong(WrongState):
-    """With its patterns replaced, a path is longer than Linux can open."""
+    """A path is too long for Linux after its patterns are replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
-    """truncate: emptied when it is opened. append: every write goes to its end.
+    """truncate: empty the file when it is opened. append: every write goes to the end.
 
-    shared: all ranks write it, so rank 0 opens it first and it alone may empty it.
+    shared: all ranks write to it, so rank 0 opens it first, and only rank 0 may empty it.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Streams:
 
 
 class Named(Protocol):
-    """What patterns tell of a job."""
+    """The values of a job that patterns may refer to."""
 
     @property
     def job_id(self) -> int: ...
@@ -72,7 +72,7 @@ class Named(Protocol):
 
 
 class Placed(Protocol):
-    """What they tell of one of its members."""
+    """The values of a member that patterns may refer to."""
 
     @property
     def rank(self) -> int: ...
@@ -85,7 +85,7 @@ def default_stdout(job: Named) -> str:
 
 
 def check_patterns(who: Identity, spec: JobSpec) -> None:
-    """Raises BadRequest if a path is too long even with the shortest job number and node name."""
+    """Raises BadRequest if a path is too long even with the shortest job id and node name."""
     names = _Shortest(
         array_task_id=None if spec.array is None else 0,
         name=spec.name or "job",
@@ -105,7 +105,7 @@ def check_patterns(who: Identity, spec: JobSpec) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shortest:
-    """A job and its member before they have a number and a node."""
+    """A job and its member before they have an id and a node."""
 
     array_task_id: int | None
     name: str
@@ -123,9 +123,9 @@ def streams(dispatch: Dispatch, member: Member) -> Streams:
 
 
 def streams_of_all(dispatch: Dispatch) -> list[Streams]:
-    """Of each member, in their order. Raises PathTooLong."""
+    """The streams of each member, in order. Raises PathTooLong."""
     if keeps_output(dispatch):
-        # odc keeps the output, whatever the patterns say.
+        # odc keeps the output, so the patterns are ignored.
         outs = _outputs(os.devnull, dispatch)
         errs = None
     else:
@@ -144,7 +144,7 @@ def keeps_output(dispatch: Dispatch) -> bool:
 
 
 def shares_file(dispatch: Dispatch, *, stderr: bool) -> bool:
-    """Do all members write to one file? Raises PathTooLong."""
+    """Whether all members write to one file. Raises PathTooLong."""
     if keeps_output(dispatch):
         return False
     files = streams(dispatch, dispatch.members[0])
@@ -168,21 +168,21 @@ def _outputs(pattern: str, dispatch: Dispatch) -> list[OutputFile]:
 
 
 def expand(pattern: str, dispatch: Named, member: Placed) -> str:
-    """The absolute path. %5j pads a number with zeros; a backslash anywhere turns patterns off.
+    """The absolute path. %5j pads a number with zeros; a backslash anywhere disables patterns.
 
     Raises PathTooLong.
     """
     plain = "\\" in pattern
     text = pattern.replace("\\", "") if plain else _replaced(pattern, dispatch, member)
     path = os.path.normpath(os.path.join(dispatch.work_dir, text))  # noqa: PTH118
-    # Every character has at most four bytes.
+    # A character has at most four bytes.
     if len(path) * 4 > MAX_NAME_BYTES:
         _check(path)
     return path
 
 
 def _replaced(pattern: str, dispatch: Named, member: Placed) -> str:
-    """Stops at the limit of a path: a pattern of 4 KiB could become 400 KiB."""
+    """Stop at the maximum length of a path: a pattern of 4 KiB could become 400 KiB."""
     parts: list[str] = []
     at = size = 0
     for found in _PATTERN.finditer(pattern):
@@ -202,7 +202,7 @@ def _check(path: str) -> None:
     longest = max(map(len, encoded.split(b"/")))
     if longest > MAX_NAME_BYTES:
         raise PathTooLong(
-            f"the path of its input or output has a file name of {longest} bytes, more than "
+            f"the path of the job's input or output has a file name of {longest} bytes, more than "
             f"{MAX_NAME_BYTES}",
             SHORTEN,
         )
@@ -210,8 +210,8 @@ def _check(path: str) -> None:
 
 def _too_long() -> PathTooLong:
     return PathTooLong(
-        f"the path of its input or output has more than {MAX_PATH_BYTES} bytes, with its patterns "
-        "replaced",
+        f"the path of the job's input or output has more than {MAX_PATH_BYTES} bytes after its "
+        "patterns are replaced",
         SHORTEN,
     )
 

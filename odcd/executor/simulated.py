@@ -1,8 +1,7 @@
-"""An executor that runs nothing: attempts end at run times that somebody else decides, on any
-clock.
+"""An executor that runs nothing: attempts end after run times that its user chooses, on any clock.
 
-A simulation steps it by hand: next_at() says when something will happen, take(now) what has.
-Faults are part of it: lose() a node, go away and come back.
+A simulation steps it by hand: next_at() is the time of the next event, take(now) returns what has
+happened. It can also simulate faults: lose() a node, or be away for a while.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from odcd.clock import Clock
-from odcd.errors import LeadershipLost, RunnerDown, WrongState
-from odcd.executor.base import ByteStream, Expected
-from odcd.records.dev_server import Look
-from odcd.records.dispatch import Dispatch, Fact, Notice
+from odcd.errors import LeadershipLost, RunnerDown
+from odcd.executor.base import Expected
+from odcd.executor.simulated_dev_servers import SimulatedDevServers
+from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
 Key = tuple[int, int, int]
@@ -29,21 +28,21 @@ Key = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """How an attempt will go: how it ends by itself, and after how long."""
+    """How an attempt ends if nothing interrupts it, and after how long."""
 
     seconds: float
     exit_code: int = 0
     outcome: Literal["exited", "lost", "start_failed"] = "exited"
     start_s: float = 0.0
-    """From the dispatch to the process running."""
+    """Time from the dispatch until the process runs."""
 
 
 @dataclass(slots=True)
 class _Member:
     own: Fact
-    """How it ends by itself."""
+    """How it ends if nothing interrupts it."""
     fact: Fact
-    """What will be said of it last, unless something ends it before."""
+    """The last fact that will be reported about it, unless something ends it earlier."""
     node: str
     starts_at: datetime
     limit: datetime | None
@@ -66,6 +65,7 @@ class SimulatedExecutor:
         nodes: Sequence[NodeReport] = (),
         grace_s: float = 1.0,
     ) -> None:
+        self.dev_servers = SimulatedDevServers()
         self._clock = clock
         self._run_of = run_of
         self._nodes = list(nodes)
@@ -116,7 +116,7 @@ class SimulatedExecutor:
         self._schedule(key)
 
     def _limit(self, member: _Member) -> None:
-        """A time limit that comes before its own end makes it a timeout."""
+        """A time limit before the member's own end makes that end a timeout."""
         member.fact = member.own
         if member.limit is not None and member.own.at > member.limit:
             member.fact = replace(
@@ -156,21 +156,6 @@ class SimulatedExecutor:
                 member.limit = ends_at
                 self._limit(member)
                 self._schedule(key)
-
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        """Nobody is there to be told."""
-
-    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        """Nobody comes in."""
-
-    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
-        """Nobody would use it."""
-
-    async def look(self, job_id: int, attempt: int) -> Look:
-        raise WrongState(f"job {job_id} is simulated: nobody uses it")
-
-    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
-        raise WrongState(f"job {job_id} is simulated: there is nothing to connect to")
 
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         expected = [(job, attempt, rank) for job, attempt, rank, _ in await read_expected()]
@@ -212,7 +197,7 @@ class SimulatedExecutor:
         return list(self._nodes)
 
     def waits(self, job_id: int) -> list[str]:
-        """What starts here starts at once, or fails."""
+        """Empty: a job starts at once here, or fails."""
         return []
 
     @property
@@ -223,11 +208,11 @@ class SimulatedExecutor:
         return {}
 
     async def nodes_changed(self) -> None:
-        """Never."""
+        """Never returns."""
         await asyncio.Event().wait()
 
     async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
-        return []  # none is ever asked for
+        return []  # canaries are never requested here
 
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
@@ -244,7 +229,7 @@ class SimulatedExecutor:
     # -- by hand --------------------------------------------------------------------------------
 
     def next_at(self) -> datetime | None:
-        """When something will happen next; None while nothing runs."""
+        """When the next event happens; None while nothing runs."""
         if self._unsaid:
             return self._clock.now()
         while self._heap:
@@ -257,7 +242,7 @@ class SimulatedExecutor:
         return None
 
     def take(self, now: datetime) -> list[Fact]:
-        """What has happened until now and was not said."""
+        """The facts that happened until now and have not been reported."""
         facts, self._unsaid = self._unsaid, []
         while self._heap and self._heap[0][0] <= now:
             at, _, key, version = heapq.heappop(self._heap)
@@ -276,7 +261,7 @@ class SimulatedExecutor:
         return facts
 
     def lose(self, node: str) -> None:
-        """The node is gone with all that ran on it."""
+        """The node fails, with all members that ran on it."""
         now = self._clock.now()
         for key, member in list(self._members.items()):
             if member.node == node:
@@ -288,9 +273,9 @@ class SimulatedExecutor:
 
     def _reach(self, term: int) -> None:
         if self.away:
-            raise RunnerDown("the simulated executor is away", "It comes back.")
+            raise RunnerDown("the simulated executor does not answer", "It will answer again.")
         if term < self._term:
-            raise LeadershipLost(f"term {term} is over: term {self._term} commands")
+            raise LeadershipLost(f"term {term} is over: the current term is {self._term}")
         self._term = term
 
     def _schedule(self, key: Key) -> None:

@@ -131,9 +131,7 @@ def _encode(one: Sent) -> bytes:
     part = protocol.encode_part(one.dispatch)
     if len(part) <= MAX_DISPATCH_BYTES:
         return part
-    one.refuse(
-        f"what its processes are to get has {len(part)} bytes, more than {MAX_DISPATCH_BYTES}"
-    )
+    one.refuse(f"the data for its processes has {len(part)} bytes, more than {MAX_DISPATCH_BYTES}")
     return protocol.encode_part(one.dispatch)
 
 

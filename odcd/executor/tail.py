@@ -21,15 +21,15 @@ async def tail(
     threads: FileThreads,
     uid: int,
 ) -> AsyncGenerator[bytes]:
-    """Its content from the beginning; with is_over, what is added too, until that is true.
+    """The content from the beginning; with is_over, also what is added until that returns true.
 
-    A file that became shorter is read again from its beginning. The descriptor stays the caller's.
-    uid: whose file it is. Raises OSError.
+    If the file becomes shorter, it is read again from its beginning. The caller keeps the
+    descriptor. uid: the owner of the file. Raises OSError.
     """
     offset = 0
     pause_s = SOONEST_S
     while True:
-        # Asked before the read, so that what was written before the end is read.
+        # Checked before the read, so that everything written before the end is read.
         over = is_over is None or await is_over()
         data = await threads.run(uid, partial(os.pread, fd, CHUNK_BYTES, offset))
         if data:

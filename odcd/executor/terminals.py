@@ -1,4 +1,4 @@
-"""The daemon's end of a job's terminal; odcd.runner.terminal is the other."""
+"""A job's terminal: the daemon's side. The other side is odcd.runner.terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READ_BYTES = 65536
 
 
 class Attached:
-    """A live terminal. Several may be attached at once and see the same."""
+    """A live terminal. Several clients may attach at once; all see the same output."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -29,7 +29,7 @@ class Attached:
         return cls(*await asyncio.open_unix_connection(sock=sock))
 
     async def read(self) -> bytes:
-        """What the job wrote; b"" when it has ended."""
+        """The job's output; b"" when it has ended."""
         while not self._over:
             taken = protocol.take_frame(self._received)
             if taken is None:
@@ -57,7 +57,7 @@ class Attached:
 
 
 class Replayed:
-    """The terminal of a job that has ended: what it wrote, and nobody to type to."""
+    """The terminal of a job that has ended: its output; input is ignored."""
 
     def __init__(self, fd: int | None, content: AsyncGenerator[bytes] | None) -> None:
         self._fd = fd

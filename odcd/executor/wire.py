@@ -1,4 +1,4 @@
-"""Dispatches and facts as the runner's protocol writes them; see odcd.runner.orders."""
+"""Dispatches and facts in the format of the runner's protocol; see odcd.runner.orders."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from odcd.executor.starts import refusal_of
 from odcd.records.dispatch import Dispatch, Fact, Member
 
 MASTER_ADDR = "127.0.0.1"
-"""Declared or not, all nodes of the local executor are this machine."""
+"""All nodes of the local executor, declared or not, are this machine."""
 KEPT_ENVIRONMENTS = 64
 
 
 class Encoder:
-    """Turns dispatches into what the runner takes."""
+    """Converts dispatches into the runner's format."""
 
     def __init__(self, cluster: str, gpu_ids_of: Callable[[Member], Sequence[int]]) -> None:
         self._cluster = cluster
@@ -82,7 +82,7 @@ def _file(output: OutputFile) -> dict[str, Any]:
 
 
 def fact_of(told: Mapping[str, Any]) -> Fact:
-    """Fields a newer runner adds are ignored."""
+    """Ignores fields added by a newer runner."""
     return Fact(
         job_id=told["job"],
         attempt=told["attempt"],

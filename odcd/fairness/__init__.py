@@ -1,1 +1,1 @@
-"""Limits per user, so that no user takes the daemon from the others."""
+"""Limits per user, so that no user can overload the daemon for the others."""

@@ -1,6 +1,6 @@
-"""Keep the request bodies in memory below a limit, for each user and for all together.
+"""Limit the request bodies in memory, per user and in total.
 
-A body that arrives in one piece is not counted: the front door limits the connections.
+A body that arrives in one piece is not counted: the front door limits the number of connections.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AFTER_S = 2
 
 
 class Bodies:
-    """per_user, in_all: bytes. Operators have the limit in all only."""
+    """per_user, in_all: bytes. For operators, only the total limit applies."""
 
     def __init__(self, per_user: int = PER_USER, in_all: int = IN_ALL) -> None:
         self._per_user = per_user
@@ -26,11 +26,11 @@ class Bodies:
         self._of: Counter[int] = Counter()
 
     def grow(self, who: Identity, size: int, more: int) -> None:
-        """A body of this size becomes larger. Raises TooManyRequests and DaemonBusy, and counts
-        nothing then.
+        """A body of this size grows. Raises TooManyRequests and DaemonBusy, and then counts
+        nothing.
 
-        The first body of a user needs to find room only. All the others of a user have half of what
-        is left at most, so that users who send all they may still leave room for the next user.
+        A user's only body just has to fit. If a user has several, they may use at most half of what
+        is left, so that users who send as much as they can still leave room for the next user.
         """
         mine = self._of[who.uid] + more
         if not who.operator and mine > self._per_user:
@@ -60,7 +60,7 @@ class Bodies:
 
     @property
     def size(self) -> int:
-        """Bytes of all."""
+        """The bytes of all bodies."""
         return self._all
 
 
@@ -75,7 +75,7 @@ class Receipt:
         self._size = 0
 
     def expect(self, size: int) -> None:
-        """The body has so many bytes, or more. Raises TooManyRequests and DaemonBusy."""
+        """The body has at least this many bytes. Raises TooManyRequests and DaemonBusy."""
         if size > self._size:
             self._bodies.grow(self._who, self._size, size - self._size)
             self._size = size

@@ -1,7 +1,7 @@
-"""Take nothing new while the disk of the embedded database is almost full.
+"""Refuse new jobs while the disk of the embedded database is almost full.
 
-PostgreSQL ends itself when it cannot write its log. Submits and uploads are therefore refused
-before that, and the rest of the disk is left to what ends, cancels and changes jobs.
+PostgreSQL stops when it cannot write its log. So submits and uploads are refused before that, and
+the rest of the disk is left for ending, cancelling and changing jobs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MIB = 1024 * 1024
 MOST_MIB = 1_000_000
 DEFAULT_MIB = 512
 DEFAULT_PART = 50
-"""By default a fiftieth of the disk, at most 512 MiB: less than what kept output leaves free."""
+"""By default a fiftieth of the disk, at most 512 MiB: less than kept output leaves free."""
 
 
 def read_reserve(environment: Mapping[str, str]) -> int | None:
-    """MiB; None where nothing is said. Raises BadRequest."""
+    """The reserve in MiB; None if the variable is not set. Raises BadRequest."""
     text = environment.get(NAME)
     if not text:
         return None
@@ -38,7 +38,7 @@ def read_reserve(environment: Mapping[str, str]) -> int | None:
 
 
 class DiskReserve:
-    """folder: on the database's disk. mib: that must be free; None: the default; 0: nothing."""
+    """folder: on the database's disk. mib: the space to keep free; None: the default; 0: none."""
 
     def __init__(self, folder: Path, mib: int | None, clock: Clock) -> None:
         self._folder = folder
@@ -49,13 +49,13 @@ class DiskReserve:
         self._full = False
 
     def check(self) -> None:
-        """Raises DiskAlmostFull. Looks at the disk once a second at most."""
+        """Raises DiskAlmostFull. Checks the disk at most once a second."""
         self._look()
         if self._full:
             raise DiskAlmostFull(
-                f"the disk of {self._folder} has {self._free // MIB} MiB free, and jobs are taken "
-                f"from {self._wanted // MIB} MiB",
-                f"Free space there; odcd goes on by itself. Operators set the reserve by {NAME}.",
+                f"the disk of {self._folder} has {self._free // MIB} MiB free, less than the "
+                f"reserve of {self._wanted // MIB} MiB",
+                f"Free space there; odcd then accepts jobs again. Operators set {NAME}.",
             )
 
     def free_bytes(self) -> int:
@@ -74,7 +74,7 @@ class DiskReserve:
         try:
             disk = os.statvfs(self._folder)
         except OSError as error:
-            # The database itself says what is wrong there.
+            # The database itself reports what is wrong with its disk.
             log.warning("disk.unknown", extra={"folder": str(self._folder), "why": str(error)})
             self._full = False
             return

@@ -15,34 +15,35 @@ from contextlib import contextmanager
 
 from odcd.clock import Clock, SystemClock
 from odcd.errors import TooManyRequests
+from odcd.fairness.answers import Answers
 from odcd.fairness.bodies import Bodies, Receipt
 from odcd.fairness.settings import FairnessSettings
 from odcd.records.job import Identity
 
 MIB = 1024 * 1024
 BURST_S = 10.0
-"""Requests that were not made for so long may be made at once."""
+"""Requests not made for this long may be made at once."""
 MINUTE_S = 60.0
 SLOT_AFTER_S = 5
 MOST_KEPT = 10_000
-"""Users in a table, before those who are idle are dropped from it."""
-BY_OPERATORS = "Operators set the limit by {name}."
+"""The number of users in a table above which idle users are dropped from it."""
+BY_OPERATORS = "Operators set the limit with {name}."
 
 
 class Buckets:
-    """A token bucket for each user. per_s: tokens that come back; size: tokens of a full one."""
+    """A token bucket per user. per_s: tokens added per second; size: tokens in a full bucket."""
 
     def __init__(self, clock: Clock, *, per_s: float, size: float) -> None:
         self._clock = clock
         self._per_s = per_s
         self._size = size
         self._kept: dict[int, tuple[float, float]] = {}
-        """By uid: the tokens, and when they were counted."""
+        """By uid: the tokens, and the time for which they were computed."""
 
     def take(self, uid: int, count: int) -> float:
-        """0.0 where they were taken, else the seconds until they can be.
+        """0.0 if the tokens were taken, otherwise the seconds until they can be.
 
-        Whoever has a full bucket may take more than it holds, and owes the rest.
+        A user with a full bucket may take more than it holds, and owes the rest.
         """
         now_s = self._clock.monotonic()
         tokens = self._tokens(uid, now_s)
@@ -64,14 +65,15 @@ class Buckets:
 
 
 class Fairness:
-    """Every method raises TooManyRequests, and does nothing for operators."""
+    """Methods raise TooManyRequests; operators are exempt, except in body()."""
 
     def __init__(
         self, settings: FairnessSettings | None = None, clock: Clock | None = None,
-        bodies: Bodies | None = None,
+        bodies: Bodies | None = None, answers: Answers | None = None,
     ) -> None:  # fmt: skip
         self._settings = limits = settings or FairnessSettings()
         self.bodies = bodies or Bodies()
+        self.answers = answers or Answers()
         clock = clock or SystemClock()
         self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
         self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)
@@ -79,12 +81,12 @@ class Fairness:
 
     @property
     def pending(self) -> int | None:
-        """Pending jobs that one user may have."""
+        """The maximum number of pending jobs of one user."""
         return self._settings.pending or None
 
     @property
     def stored_bytes(self) -> int | None:
-        """Bytes that the submits of one user may add to the database per day."""
+        """The maximum number of bytes that one user's submits may add to the database per day."""
         return self._settings.stored_mib * MIB or None
 
     def request(self, who: Identity) -> None:
@@ -108,18 +110,18 @@ class Fairness:
             )  # fmt: skip
 
     def body(self, who: Identity) -> Receipt:
-        """Of one request, which releases it. It limits operators, too."""
+        """The receipt for one request's body, which the request releases. Also limits operators."""
         return Receipt(self.bodies, who)
 
     @contextmanager
     def stream(self, who: Identity) -> Generator[None]:
-        """Around an event stream, a followed log or a long poll."""
+        """Use around an event stream, a followed log or a long poll."""
         with self._slot("streams", self._settings.streams, who):
             yield
 
     @contextmanager
     def socket(self, who: Identity) -> Generator[None]:
-        """Around a terminal or a tunnel."""
+        """Use around a terminal or a tunnel."""
         with self._slot("sockets", self._settings.sockets, who):
             yield
 

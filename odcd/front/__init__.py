@@ -1,2 +1,2 @@
-"""The HTTP front door: who may connect, how long a request may take to arrive, how large its head
-may be, TLS. What comes through it is odcd.api's."""
+"""The HTTP front door: it limits connections, request times and the size of heads, and handles
+TLS. Requests that pass are served by odcd.api."""

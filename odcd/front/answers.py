@@ -1,4 +1,4 @@
-"""Answers to those who get no further: written as bytes, since no request of theirs was read."""
+"""Answers to clients that are turned away, as bytes: none of their requests was read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 
 def problem(status: int, title: str, code: str, detail: str, hint: str) -> bytes:
-    """A whole HTTP answer with a problem document, after which the connection ends."""
+    """A complete HTTP response with a problem document; the connection closes after it."""
     body = json.dumps(
         {
             "type": f"/docs#{title}", "title": title, "status": status, "code": code,

@@ -1,4 +1,4 @@
-"""How many connections there are, of whom, and whether one more may come."""
+"""Count the connections of each client, and decide whether another one is admitted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from odcd.runner.subuids import Subuids
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     all: int
-    """Of everybody together. A sixteenth is kept for root and the daemon's own user."""
+    """For all clients together. A sixteenth is reserved for root and the daemon's own user."""
     tcp: int
-    """Of TCP as a whole: strangers leave the unix socket a quarter."""
+    """For TCP as a whole: a quarter is left for the Unix socket."""
     per_user: int
     per_address: int
 
@@ -29,9 +29,9 @@ class Limits:
 
 
 def limits_of(settings: FrontSettings) -> Limits:
-    """As the settings say, and within the descriptors that this process may have."""
+    """The limits from the settings, reduced to the file descriptors that this process may have."""
     most = min(settings.connections, for_connections())
-    # Whatever the settings say, one client alone never has all of them.
+    # No single client may use all connections, even if the settings allow it.
     share = max(1, most // 2)
     return Limits(
         all=most,
@@ -42,8 +42,8 @@ def limits_of(settings: FrontSettings) -> Limits:
 
 
 class Crowd:
-    """own_uid: the daemon's; it and root are counted in the whole alone, over the unix socket. Over
-    TCP they are users like others: root's connections may be those of a proxy."""
+    """own_uid: the daemon's. Over the Unix socket, connections of it and root count only toward the
+    total. Over TCP they count like those of any user: root's may be those of a proxy."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Crowd:
         own_uid: int,
         subuids: Subuids | None = None,
     ) -> None:
-        """subuids: a user's connections from any of these ids count together."""
+        """subuids: connections from all of a user's subordinate uids are counted together."""
         self._limits = limits
         self._proxies = proxies
         self._watch = watch
@@ -66,8 +66,8 @@ class Crowd:
     def enter(
         self, peer: Peer | None, address: str, origin: Origin | None = None
     ) -> Entry | Refused:
-        """address, origin: of a TCP connection. The entry of one more connection, or why there is
-        none."""
+        """Admit one more connection, or return why it is refused. address, origin: of a TCP
+        connection."""
         client = self._client(peer, address, origin)
         refused = self._refusal(peer, client, address)
         if refused is not None:
@@ -77,8 +77,8 @@ class Crowd:
         return Entry(self, client, tcp=peer is None)
 
     def _client(self, peer: Peer | None, address: str, origin: Origin | None) -> int | str:
-        """As what it counts: a user of this machine, also over TCP, or an address. All users of
-        this machine share its addresses."""
+        """The client that the connection counts for: a user of this machine, also over TCP, or an
+        address. Users of this machine share its addresses, so they are counted by uid."""
         if peer is not None:
             return self._subuids.owner_of(peer.uid)
         uid = None if origin is None else origin.uid
@@ -112,7 +112,7 @@ class Crowd:
 
 
 class Entry:
-    """One connection that is counted; leave() takes it away, once."""
+    """A counted connection; leave() stops counting it. Further calls do nothing."""
 
     def __init__(self, crowd: Crowd, client: int | str, *, tcp: bool) -> None:
         self.client = client

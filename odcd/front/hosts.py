@@ -1,8 +1,8 @@
-"""The host names that the daemon answers for over TCP.
+"""The host names that the daemon accepts over TCP.
 
-A browser can be made to reach the daemon by another site's name (DNS rebinding), and then that
-site's scripts may read the answers. Such a request names the other site as its host. Addresses are
-always answered: no such attack works without a name, and probes and scrapes use addresses.
+Another site can make a browser reach the daemon under that site's name (DNS rebinding); its scripts
+could then read the answers. Such a request has the other site in its Host header. Addresses are
+always accepted: the attack needs a name, and probes and scrapes use addresses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PORT = re.compile(r":[0-9]{1,5}$", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Hosts:
     names: frozenset[str]
-    """In lower case; *.NAME is every name below NAME."""
+    """In lower case; *.NAME stands for every name below NAME."""
 
     @classmethod
     def of(cls, *groups: Iterable[str]) -> Hosts:
@@ -32,8 +32,8 @@ class Hosts:
     def check(self, given: list[bytes], http_version: str) -> None:
         """given: the values of all Host headers. Raises BadRequest.
 
-        Without the header a request of HTTP/1.0 is answered: some load balancers probe so, and no
-        browser does.
+        An HTTP/1.0 request without the header is accepted: some load balancers probe that way, and
+        browsers do not.
         """
         if not given and http_version == "1.0":
             return
@@ -49,7 +49,7 @@ class Hosts:
             )
 
     def knows(self, text: str) -> bool:
-        """text: NAME or ADDRESS, with a port or without."""
+        """text: NAME or ADDRESS, with or without a port."""
         if read_address(text) is not None:
             return True
         name = _PORT.sub("", text).lower().rstrip(".")
@@ -60,7 +60,7 @@ class Hosts:
 
 
 def parse_hosts(words: Iterable[str]) -> frozenset[str]:
-    """Raises BadRequest for what is not a name."""
+    """Raises BadRequest for a word that is not a name."""
     found: set[str] = set()
     for word in words:
         name = word.lower().rstrip(".")

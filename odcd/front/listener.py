@@ -1,6 +1,7 @@
-"""Accept connections, count them before anything else happens, and begin TLS.
+"""Accept connections, count them before anything else, and start TLS.
 
-The event loop's own server would accept any number, and reports one only after its TLS handshake.
+The event loop's own server would accept any number of connections, and reports each only after its
+TLS handshake.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from odcd.home.descriptors import ran_out
 log = logging.getLogger(__name__)
 
 AT_ONCE = 64
-"""Connections accepted before the loop does something else."""
+"""The number of connections accepted before other work gets a turn."""
 PAUSE_S = 0.2
 SHORT = frozenset({errno.ENOBUFS, errno.ENOMEM})
 NewProtocol = Callable[[Peer | None, Origin | None], asyncio.Protocol]
 
 
 class CountedSocket(socket.socket):
-    """A connection that is counted until its descriptor is given up: asyncio closes its sockets,
+    """A connection that is counted until its descriptor is released: asyncio closes its sockets,
     uvloop detaches them."""
 
     entry: Entry | None = None
@@ -48,7 +49,7 @@ class CountedSocket(socket.socket):
 
 
 class Listener:
-    """One listening socket; close() and wait_closed() as of asyncio's servers."""
+    """One listening socket; close() and wait_closed() work like those of asyncio's servers."""
 
     def __init__(
         self, listener: socket.socket, crowd: Crowd, new_protocol: NewProtocol, watch: Watch,
@@ -95,7 +96,7 @@ class Listener:
             except OSError as error:
                 if not ran_out(error) and error.errno not in SHORT:
                     raise
-                # Those who wait stay in the backlog.
+                # Waiting clients stay in the backlog.
                 self._watch.connection_refused("descriptors")
                 self._loop.remove_reader(self._listener.fileno())
                 self._pause = self._loop.call_later(PAUSE_S, self._listen)

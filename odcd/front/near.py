@@ -1,7 +1,7 @@
-"""Which user of this machine is at the other end of a TCP connection: the kernel knows its socket.
+"""Find which user of this machine opened a TCP connection, by asking the kernel.
 
-A connection over loopback carries no credentials, but both of its sockets are here. sock_diag names
-the uid that made the other one; /proc/net/tcp does where sock_diag may not be asked.
+A connection over loopback carries no credentials, but both of its sockets are on this machine.
+sock_diag returns the uid of the other socket; if it is not available, /proc/net/tcp has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 ORIGIN = "origin"
-"""Where the scope's state has the Origin of a TCP connection."""
+"""The key in a scope's state for the Origin of a TCP connection."""
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST, _ERROR = 4, 20, 1, 2
 _HEADER = struct.Struct("=IHHII")
@@ -31,11 +31,11 @@ Place = tuple[str, int]
 
 
 class Origin(NamedTuple):
-    """near: the other end is a socket of this machine, of that uid. far: it is another machine.
-    unknown: it is this machine, but nobody holds that socket any more, or the kernel cannot be
+    """near: the other end is a socket of this machine, owned by that uid. far: it is on another
+    machine. unknown: it is on this machine, but the socket is closed, or the kernel cannot be
     asked.
 
-    port: of ours, that was connected to.
+    port: the port of the daemon that was connected to.
     """
 
     kind: Literal["near", "far", "unknown"]
@@ -44,12 +44,12 @@ class Origin(NamedTuple):
 
 
 def origin_of(connection: socket.socket) -> Origin | None:
-    """None: it is no TCP connection."""
+    """None: the connection is not TCP."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     try:
         ours, theirs = connection.getsockname()[:2], connection.getpeername()[:2]
-    except OSError:  # it is gone
+    except OSError:  # the connection is gone
         return Origin("unknown", None, 0)
     return find_origin(ours, theirs)
 
@@ -65,19 +65,19 @@ def find_origin(ours: Place, theirs: Place) -> Origin:
         here = theirs[0] == ours[0] or ipaddress.ip_address(theirs[0]).is_loopback
         return Origin("unknown" if here else "far", None, ours[1])
     uid, inode = found
-    # A socket that its process has closed belongs to uid 0, as far as the kernel tells.
+    # The kernel reports uid 0 for a socket that its process has closed.
     return Origin("near", uid, ours[1]) if inode else Origin("unknown", None, ours[1])
 
 
 def _plain(place: Place) -> Place:
-    """IPv4 within IPv6 as IPv4; no scope."""
+    """Convert an IPv4 address mapped into IPv6 to IPv4, and remove the scope."""
     address = ipaddress.ip_address(place[0].partition("%")[0])
     mapped = address.ipv4_mapped if address.version == 6 else None
     return str(mapped or address), place[1]
 
 
 def _ask_kernel(ours: Place, theirs: Place) -> tuple[int, int] | None:
-    """uid and inode of their socket; None: there is none. Raises OSError."""
+    """uid and inode of the other end's socket; None: there is none. Raises OSError."""
     family = socket.AF_INET6 if ":" in ours[0] else socket.AF_INET
     wanted = b"".join(
         [
@@ -119,7 +119,7 @@ def _key(place: Place) -> tuple[bytes, int]:
 
 
 def _key_in(field: str) -> tuple[bytes, int]:
-    """As the file writes it: words in the machine's byte order."""
+    """Parse the file's notation: words in the machine's byte order."""
     text, _, port = field.partition(":")
     words = [int(text[at : at + 8], 16) for at in range(0, len(text), 8)]
     packed = struct.pack(f"={len(words)}I", *words)

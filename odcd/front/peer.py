@@ -1,4 +1,4 @@
-"""Who is at the other end of a unix connection, as the kernel reports it."""
+"""The user at the other end of a Unix connection, as reported by the kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from typing import NamedTuple
 
 PEER = "peer"
-"""Where the scope's state has the Peer of a unix connection."""
+"""The key in a scope's state for the Peer of a Unix connection."""
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -17,7 +17,7 @@ class Peer(NamedTuple):
 
 
 def peer_of(connection: socket.socket) -> Peer | None:
-    """None: the connection is not a unix socket's."""
+    """None: the connection does not use a Unix socket."""
     if connection.family != socket.AF_UNIX:
         return None
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

@@ -1,7 +1,7 @@
-"""One connection's HTTP: uvicorn's protocol, which here accepts no endless heads, trailers, waits.
+"""The HTTP of one connection: uvicorn's protocol with limits on heads, trailers and waiting times.
 
 Sizes are checked before the parser reads, because the parser collects a header until it ends. They
-are exact to one slice of what arrives at once.
+are exact to one slice of the data that arrives at once.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ IDLE, HEAD, BODY = range(3)
 
 
 class _Rejected(Exception):
-    """Ends the parser's work; the answer is known."""
+    """Ends the parser's work; the answer has been chosen."""
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """peer: who is at the other end of a unix connection; origin: where a TCP connection comes
-    from. They are in the state of every request's scope."""
+    """peer: the user at the other end of a Unix connection; origin: of a TCP connection. Both are
+    in the state of every request's scope."""
 
     def __init__(
         self, *args: Any, peer: Peer | None = None, origin: Origin | None = None,
         rules: Rules | None = None, watch: Watch | None = None, **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(*args, **more)
-        # Copied into the scope of every request, also when it becomes a WebSocket.
+        # Copied into the scope of every request, also if it becomes a WebSocket.
         if peer is not None:
             self.app_state = {**self.app_state, PEER: peer}
         if origin is not None:
@@ -49,9 +49,9 @@ class PeerProtocol(HttpToolsProtocol):
         """Bytes of the head so far; after it, bytes since the last piece of the body."""
         self._count = 0
         self._arrived = 0
-        """Bytes of the body since the last look."""
+        """Bytes of the body since the last check."""
         self._paused = False
-        """The daemon has not read for a while since the last look."""
+        """Whether the daemon has paused reading since the last check."""
         self._timer: asyncio.TimerHandle | None = None
         self._answer: bytes | None = None
 
@@ -72,8 +72,8 @@ class PeerProtocol(HttpToolsProtocol):
         if after.handshake_initiated:
             self._timer = self.loop.call_later(self._rules.handshake_s, self._unanswered, after)
         else:
-            # It could not read the head, and would never answer.
-            self._reject("malformed", 400, "the request is no handshake of a WebSocket")
+            # The WebSocket protocol could not read the head, and would never answer.
+            self._reject("malformed", 400, "the request is not a WebSocket handshake")
 
     def _unanswered(self, after: WebSocketsSansIOProtocol) -> None:
         self._timer = None
@@ -83,15 +83,15 @@ class PeerProtocol(HttpToolsProtocol):
 
     def _check_upgrade(self) -> None:
         parser = self.parser
-        assert parser is not None  # there is one up to the connection's end
+        assert parser is not None  # it exists until the connection ends
         if not (parser.should_upgrade() and self._should_upgrade()):
             return
         if parser.get_method() != b"GET":
-            self._stop("malformed", 400, "a WebSocket is opened by GET")
+            self._stop("malformed", 400, "a WebSocket must be opened with GET")
         if any(name in BODY_HEADERS for name, _ in self.headers):
-            self._stop("malformed", 400, "a request that opens a WebSocket has no body")
+            self._stop("malformed", 400, "a request that opens a WebSocket must not have a body")
         if self._answering():
-            self._stop("malformed", 400, "a WebSocket was asked for before the last answer")
+            self._stop("malformed", 400, "a WebSocket was requested before the last answer")
 
     # -- what arrives -----------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class PeerProtocol(HttpToolsProtocol):
         at = 0
         while at < len(data):
             most = BODY_SLICE if self._phase == BODY else HEAD_SLICE
-            # The phase changes on the way, and with it what a slice may have.
+            # The phase may change within the data, and with it the size of a slice.
             piece = data[at : at + most]
             at += len(piece)
             self._feed(piece)
@@ -119,7 +119,7 @@ class PeerProtocol(HttpToolsProtocol):
             self._reject(*self._too_large("the headers have", self._rules.head_bytes))
 
     def _waits(self) -> bool:
-        """Something is to arrive before anything else happens."""
+        """Whether the next step is for the client to send something."""
         if self._phase != IDLE:
             return True
         return not self._answering() and self.timeout_keep_alive_task is None
@@ -142,7 +142,7 @@ class PeerProtocol(HttpToolsProtocol):
         if self._count > self._rules.headers:
             most = self._rules.headers
             self._stop("head_size", 431, f"the request has more than {most} headers")
-        # Those after the body would reach a request that is answered already.
+        # Trailers would reach a request that is already answered.
         if self._phase == HEAD:
             super().on_header(name, value)
 
@@ -186,7 +186,7 @@ class PeerProtocol(HttpToolsProtocol):
             return
         paused, self._paused = self._paused, False
         if paused or self.flow.read_paused or self._is_to_be_continued():
-            self._set_timer()  # it is our turn, not the client's
+            self._set_timer()  # the daemon is the slow side, not the client
         elif self._phase != BODY:
             why = f"the request did not arrive within {self._rules.head_s:g} s"
             self._reject("head_late", 408, why)
@@ -205,7 +205,7 @@ class PeerProtocol(HttpToolsProtocol):
         return "head_size", 431, f"{what} more than {most} bytes"
 
     def _stop(self, reason: Rejected, status: int, detail: str) -> None:
-        """Within a callback of the parser, which cannot be fed any more."""
+        """Reject from within a callback of the parser, which must not be fed any further."""
         self._answer = _answer(status, detail)
         self._watch.request_rejected(reason, self._client())
         raise _Rejected
@@ -230,7 +230,7 @@ class PeerProtocol(HttpToolsProtocol):
     def _end(self, answer: bytes) -> None:
         self._drop_timer()
         if self._answering() and self.cycle.response_started:
-            # In the middle of another answer.
+            # Another answer has been sent partly.
             self.transport.abort()
         else:
             self.transport.write(answer)

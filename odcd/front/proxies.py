@@ -1,4 +1,4 @@
-"""Where a request comes from: the address of the connection, or what a trusted proxy says."""
+"""Find the client's address: that of the connection, or the one a trusted proxy reports."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Proxies:
     def client(self, address: str, headers: Headers) -> str:
         """The client's address, for a connection from this one.
 
-        X-Forwarded-For is read from its right end, and only as far as trusted proxies wrote it: a
-        client can put anything to the left of that.
+        X-Forwarded-For is read from the right, and only as far as trusted proxies wrote it: a
+        client can put anything further left.
         """
         if not self.trusted or not self.trusts(address):
             return address
@@ -44,7 +44,7 @@ class Proxies:
 
 
 def read_address(text: str) -> Address | None:
-    """An address, with a port or without; an IPv4 address that IPv6 carries as itself."""
+    """Parse an address, with or without a port. IPv4 mapped into IPv6 becomes IPv4."""
     text = text.strip()
     if text.startswith("["):
         inside, closed, _ = text[1:].partition("]")
@@ -60,8 +60,8 @@ def read_address(text: str) -> Address | None:
 
 
 def network_of(address: str) -> str:
-    """What counts as one client: an IPv4 address, an IPv6 network of 64 bits, which one person
-    has."""
+    """The unit that counts as one client: an IPv4 address, or an IPv6 /64 network, because one
+    person may have all of its addresses."""
     found = read_address(address)
     if found is None:
         return address
@@ -69,7 +69,7 @@ def network_of(address: str) -> str:
 
 
 def parse_networks(words: Iterable[str], name: str) -> tuple[Network, ...]:
-    """Raises BadRequest naming the variable."""
+    """Raises BadRequest with the name of the variable."""
     found: list[Network] = []
     for word in words:
         try:

@@ -1,4 +1,4 @@
-"""How a request may arrive. No honest client comes near any of these."""
+"""Limits on how requests arrive. Normal clients never come close to any of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Rules:
     handshake_s: float = 60.0
     """From the end of a WebSocket's headers to its answer, which may wait for database and node."""
     head_bytes: int = 64 * 1024
-    """Request line and headers together; also the trailers, and what stands between the pieces of a
-    body."""
+    """Request line and headers together; also the limit for trailers, and for the bytes between the
+    pieces of a body."""
     target_bytes: int = 16 * 1024
     headers: int = 100
-    """Trailers are counted with them."""
+    """Trailers count as headers."""
     pipelined: int = 32
-    """Requests that wait for the answer to the first of them."""
+    """The maximum number of requests that wait for the answer to an earlier one."""
     body_s: float = 10.0
     """How often a body's progress is checked, while the daemon reads it."""
     body_rate: int = 1024
-    """Bytes per second that a body has on average in that time."""
+    """The minimum average rate of a body in that time, in bytes per second."""

@@ -18,34 +18,34 @@ PER_CLIENT = 512
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontSettings:
     tls_cert: Path | None = None
-    """--tls-cert, ODC_TLS_CERT. The certificate of the TCP listener and its chain, PEM; a changed
+    """--tls-cert, ODC_TLS_CERT. The certificate of the TCP listener and its chain, PEM. A changed
     file is read again. Default none: plain HTTP."""
     tls_key: Path | None = None
-    """--tls-key, ODC_TLS_KEY. The certificate's private key, PEM without a password. Default the
-    file of the certificate."""
+    """--tls-key, ODC_TLS_KEY. The certificate's private key, PEM without a password. Default: the
+    certificate's file."""
     proxies: Proxies = field(default_factory=Proxies)
     """ODC_TRUSTED_PROXIES. Addresses or networks of proxies in front of the daemon, separated by
-    commas. Only what they write into X-Forwarded-For is believed, and the limit of connections per
-    address does not apply to them. Default none."""
+    commas. X-Forwarded-For is only trusted from them, and the limit of connections per address does
+    not apply to them. Default none."""
     hosts: frozenset[str] = frozenset()
-    """ODC_HOSTS. Further host names that the daemon answers for over TCP, separated by commas;
-    *.NAME is every name below NAME. Addresses, localhost, the names of --listen and ODC_URL, and
-    the machine's own name are always answered. Default none."""
+    """ODC_HOSTS. Additional host names that the daemon accepts over TCP, separated by commas;
+    *.NAME stands for every name below NAME. Addresses, localhost, the names in --listen and
+    ODC_URL, and the machine's own name are always accepted. Default none."""
     connections: int = CONNECTIONS
-    """ODC_CONNECTIONS. How many connections of clients the daemon has at once; fewer where the hard
-    limit of open files is low. Default 4096."""
+    """ODC_CONNECTIONS. The maximum number of client connections; fewer if the hard limit of open
+    files is low. Default 4096."""
     per_user: int = PER_CLIENT
-    """ODC_CONNECTIONS_PER_USER. How many of them one user of this machine has, over the unix
-    socket and over loopback together. Default 512."""
+    """ODC_CONNECTIONS_PER_USER. The maximum number of connections of one user of this machine, over
+    the Unix socket and loopback together. Default 512."""
     per_address: int = PER_CLIENT
-    """ODC_CONNECTIONS_PER_ADDRESS. How many of them one address of another machine has over TCP.
-    Default 512."""
+    """ODC_CONNECTIONS_PER_ADDRESS. The maximum number of connections of one address of another
+    machine over TCP. Default 512."""
 
 
 def read_front(
     environment: Mapping[str, str], cert: str | None = None, key: str | None = None
 ) -> FrontSettings:
-    """cert, key: of the command line. Raises BadRequest naming the setting that is wrong."""
+    """cert, key: from the command line. Raises BadRequest with the setting that is wrong."""
     cert = cert or environment.get("ODC_TLS_CERT") or None
     key = key or environment.get("ODC_TLS_KEY") or None
     if key is not None and cert is None:

@@ -1,4 +1,4 @@
-"""The certificate of the TCP listener, read again when its files change."""
+"""The certificate of the TCP listener, loaded again when its files change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 
 class Certificate:
-    """context() is for the next connection; those that are open keep theirs."""
+    """context() is for the next connection; open connections keep theirs."""
 
     def __init__(self, cert: Path, key: Path | None, clock: Clock) -> None:
         """Raises OdcError when the files cannot be used."""
@@ -36,7 +36,7 @@ class Certificate:
             return self._context
         self._checked = now
         stamp = self._stamp_now()
-        # A file that is being replaced is there again in a moment.
+        # A missing file is being replaced, and will exist again in a moment.
         if stamp is not None and stamp != self._stamp:
             self._stamp = stamp
             try:
@@ -62,7 +62,8 @@ class Certificate:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         try:
-            # A password would be asked for at the terminal; none ever fits.
+            # Without this, OpenSSL would ask for a password at the terminal. The empty one never
+            # fits.
             context.load_cert_chain(self._cert, self._key, password=lambda: b"")
         except ssl.SSLError as error:
             raise _unusable(self._cert, self._key, error) from error
@@ -70,7 +71,7 @@ class Certificate:
 
 
 def warn_of_clear_text(settings: FrontSettings, listens: Sequence[tuple[str, int]]) -> None:
-    """Tell operators when keys travel where others can read them."""
+    """Warn operators if API keys cross the network unencrypted."""
     if settings.tls_cert is not None or settings.proxies.trusted:
         return
     for host, port in listens:
@@ -93,15 +94,14 @@ def _check_readable(path: Path, what: str) -> None:
     except OSError as error:
         raise OdcError(
             f"the TLS {what} {path} cannot be read: {error.strerror}",
-            "The account that the daemon runs as must be able to read it: see --tls-cert, "
-            "--tls-key.",
+            "The daemon's account must be able to read it: see --tls-cert, --tls-key.",
         ) from error
 
 
 def _unusable(cert: Path, key: Path, error: ssl.SSLError) -> OdcError:
     if error.reason == "KEY_VALUES_MISMATCH":
         return OdcError(
-            f"the TLS key {key} is not that of the certificate {cert}",
+            f"the TLS key {key} does not belong to the certificate {cert}",
             "Give --tls-key the key that the certificate was made with.",
         )
     return OdcError(

@@ -1,14 +1,14 @@
-"""What the front door counts."""
+"""The events that the front door counts."""
 
 from __future__ import annotations
 
 from typing import Literal, Protocol
 
 Refused = Literal["user", "address", "tcp", "all", "descriptors"]
-"""Why a connection was closed when it came: its user, its address, TCP as a whole or the daemon has
-as many as it may have, or no descriptor was free."""
+"""Why a connection was closed at once: its user, its address, TCP as a whole or the daemon has the
+maximum number of connections, or no file descriptor was free."""
 Rejected = Literal["tls", "head_late", "head_size", "body_slow", "malformed", "host"]
-"""Why a request was answered before anything read it."""
+"""Why a request was rejected before the API read it."""
 REFUSED: tuple[Refused, ...] = ("user", "address", "tcp", "all", "descriptors")
 REJECTED: tuple[Rejected, ...] = (
     "tls", "head_late", "head_size", "body_slow", "malformed", "host",
@@ -16,7 +16,7 @@ REJECTED: tuple[Rejected, ...] = (
 
 
 class Watch(Protocol):
-    """client: an address, or the uid of a unix connection."""
+    """client: an address, or the uid of a Unix connection."""
 
     def connected(self, change: int) -> None: ...
     def connection_refused(self, reason: Refused, client: str | int = "") -> None: ...

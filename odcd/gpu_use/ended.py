@@ -18,7 +18,7 @@ from odcd.gpu_use.prometheus import (
 )
 from odcd.gpu_use.queries import Labels, ask_ended, read_ended
 from odcd.records.gpu_use import Figures, Owed
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,8 @@ AGAIN, MUCH_LATER = timedelta(minutes=2), timedelta(hours=1)
 
 class EndedUse:
     def __init__(
-        self, term: int, store: Store, prometheus: Prometheus | None, labels: Labels, clock: Clock,
-        *, scrape: timedelta, kept: timedelta,
+        self, term: int, store: GpuUseStore, prometheus: Prometheus | None, labels: Labels,
+        clock: Clock, *, scrape: timedelta, kept: timedelta,
     ) -> None:  # fmt: skip
         """prometheus None: only NVML's samples exist, and scrape is the time until they are
         written. kept: how long Prometheus keeps its data."""
@@ -67,7 +67,7 @@ class EndedUse:
         stored = 0
         while True:
             now = self._clock.now()
-            owed = await self._store.owed_gpu_use(
+            owed = await self._store.list_owed(
                 self._term, now - SCRAPES * self._scrape, AT_ONCE, now
             )
             known, asked = self._divide(owed, now)
@@ -80,7 +80,7 @@ class EndedUse:
                 return stored
 
     async def _write(self, found: Sequence[Figures], now: datetime) -> int:
-        return await self._store.store_gpu_use(self._term, found, now) if found else 0
+        return await self._store.save(self._term, found, now) if found else 0
 
     def _divide(self, owed: Sequence[Owed], now: datetime) -> tuple[list[Figures], list[Owed]]:
         """Split the attempts into those whose result is known and those to query Prometheus for."""
@@ -118,8 +118,8 @@ class EndedUse:
         try:
             return await self._ask_at_once(prometheus, owed, now, coarse=True)
         except PrometheusFailed as error:
-            # Keep trying as long as Prometheus keeps the data: the failure is temporary and not
-            # caused by the attempt.
+            # Keep trying while Prometheus keeps the data: the failure is temporary and not caused
+            # by the attempt.
             log.warning("gpu_use.not_told", extra={"job_id": owed[0].job_id, "why": str(error)})
             young = now < owed[0].ended_at + PATIENCE
             return [_again(owed[0], now + (AGAIN if young else MUCH_LATER))]
@@ -141,16 +141,16 @@ class EndedUse:
         if now < one.ended_at + PATIENCE:
             return _again(one, now + AGAIN)
         if why:
-            return _without(one, f"Prometheus was asked, and {why}")
+            return _without(one, f"the query to Prometheus failed: {why}")
         if one.held <= 2 * SCRAPES * self._scrape:
-            return _without(one, "it ran too short to be seen")
+            return _without(one, "it ran too briefly to be measured")
         return _without(one, "Prometheus has no DCGM series of its GPUs")
 
 
 def _as_summed(one: Owed) -> Figures:
     if one.covered_s > 0:
         return Figures(job_id=one.job_id, attempt=one.attempt)
-    return _without(one, "NVML was not asked while it ran")
+    return _without(one, "NVML was not sampled while it ran")
 
 
 def _again(one: Owed, at: datetime) -> Figures:

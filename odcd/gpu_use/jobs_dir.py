@@ -16,7 +16,7 @@ from pathlib import Path
 from odcd.clock import Clock
 from odcd.gpu_use.nvml import Device
 from odcd.records.gpu_use import HeldGpus
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class JobsDir:
     """Implements odcd.loops.leader_term.Woken."""
 
     def __init__(
-        self, term: int, store: Store, clock: Clock, folder: Path, places: Sequence[Device],
+        self, term: int, store: GpuUseStore, clock: Clock, folder: Path, places: Sequence[Device],
         every: timedelta,
     ) -> None:  # fmt: skip
         """places: see Sampler; empty if NVML does not answer: then the positions of jobs' GPUs are
@@ -63,7 +63,7 @@ class JobsDir:
 
     async def write_once(self) -> None:
         wanted = {device.index: "" for device in self._places}
-        wanted |= texts_of(await self._store.live_gpus(self._term), self._places)
+        wanted |= texts_of(await self._store.list_allocated(self._term), self._places)
         try:
             changed = await asyncio.to_thread(write, self._folder, wanted)
         except OSError as error:

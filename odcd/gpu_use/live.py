@@ -1,4 +1,4 @@
-"""Current GPU usage of running jobs: one query of Prometheus per minute for all jobs."""
+"""Current GPU usage of running jobs: one query to Prometheus per minute for all jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odcd.gpu_use.prometheus import (
 )
 from odcd.gpu_use.queries import Labels, Window, ask_live, read_live
 from odcd.records.gpu_use import JobLook, sum_up
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ LEAST_S = 1.0
 
 class LiveUse:
     def __init__(
-        self, term: int, store: Store, prometheus: Prometheus, labels: Labels, clock: Clock, *,
-        scrape: timedelta, idle_ratio: float, every: timedelta = EVERY,
+        self, term: int, store: GpuUseStore, prometheus: Prometheus, labels: Labels, clock: Clock,
+        *, scrape: timedelta, idle_ratio: float, every: timedelta = EVERY,
     ) -> None:  # fmt: skip
         self._term = term
         self._store = store
@@ -59,7 +59,7 @@ class LiveUse:
         samples = await self._prometheus.query("live", ask_live(self._labels, window), now)
         # In a thread: with thousands of GPUs this would delay a scheduling pass.
         looks = await asyncio.to_thread(self._sum_up, samples)
-        await self._store.note_gpu_now(
+        await self._store.record_current(
             self._term, looks, now - self._length, now + PATIENCE * self._every, now
         )
         return len(looks)

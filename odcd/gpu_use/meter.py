@@ -17,11 +17,11 @@ from odcd.gpu_use.ended import EndedUse
 from odcd.gpu_use.jobs_dir import JobsDir
 from odcd.gpu_use.live import LiveUse
 from odcd.gpu_use.nvml import Device, Nvml, PyNvml
-from odcd.gpu_use.prometheus import Prometheus, parse_place
+from odcd.gpu_use.prometheus import Prometheus
 from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import EVERY_S, Sampler, cgroup_of
 from odcd.gpu_use.settings import GpuUseSettings
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class GpuUse:
     """Implements odcd.loops.leader_term.Woken."""
 
     def __init__(
-        self, term: int, store: Store, clock: Clock, settings: GpuUseSettings, *,
+        self, term: int, store: GpuUseStore, clock: Clock, settings: GpuUseSettings, *,
         namespaces: Namespaces | None, every: timedelta,
         calls: Calls = NOBODY, nvml_calls: Calls = NOBODY, nvml: Nvml | None = None,
         devices_s: float = DEVICES_S, retry_s: float = RETRY_S,
@@ -65,13 +65,21 @@ class GpuUse:
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown, in a group."""
         own = self._settings
-        labels = Labels(self._namespaces, own.prometheus_match)
         prometheus = None
         if own.prometheus_url:
             prometheus = Prometheus(
-                place=parse_place(own.prometheus_url), token=own.prometheus_token,
-                ca=own.prometheus_ca, calls=self._calls,
+                own.prometheus_url, token=own.prometheus_token, ca=own.prometheus_ca,
+                calls=self._calls,
             )  # fmt: skip
+        try:
+            await self._measure(prometheus)
+        finally:
+            if prometheus is not None:
+                await prometheus.close()
+
+    async def _measure(self, prometheus: Prometheus | None) -> None:
+        own = self._settings
+        labels = Labels(self._namespaces, own.prometheus_match)
         async with asyncio.TaskGroup() as group:
             # Even without a source: attempts from before must be settled.
             ended = EndedUse(
@@ -113,7 +121,7 @@ class GpuUse:
 
     async def _set_meter(self, source: str | None) -> None:
         idle_after = self._settings.idle_after
-        await self._store.set_gpu_meter(self._term, source, self._idle_ratio, idle_after)
+        await self._store.set_meter(self._term, source, self._idle_ratio, idle_after)
         log.info("gpu_use.source", extra={"source": source or "none"})
 
     async def _for_ever(self, loop: Callable[[], Awaitable[None]]) -> None:

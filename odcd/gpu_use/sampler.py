@@ -17,7 +17,7 @@ from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.nvml import Device, Nvml, NvmlDown, Process, Reading
 from odcd.gpu_use.sums import Sums, own_memory
 from odcd.records.gpu_use import HeldGpus, Part, Seen, sum_up
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ Look = tuple[Reading, dict[str, list[Process]]]
 
 class Sampler:
     def __init__(
-        self, term: int, store: Store, nvml: Nvml, places: Sequence[Device], clock: Clock, *,
+        self, term: int, store: GpuUseStore, nvml: Nvml, places: Sequence[Device], clock: Clock, *,
         idle_ratio: float, cgroup_of: Callable[[int], str], calls: Calls = NOBODY,
         read_s: float = READ_S,
     ) -> None:  # fmt: skip
@@ -68,7 +68,7 @@ class Sampler:
 
     async def sample_once(self) -> set[tuple[int, int]]:
         """Sample every allocated GPU once; return the attempts that ended since the last sample."""
-        held = [one for one in await self._store.live_gpus(self._term) if one.running]
+        held = [one for one in await self._store.list_allocated(self._term) if one.running]
         live = {(one.job_id, one.attempt) for one in held}
         known = len(self._places)
         wanted = {self._places[bit].index for one in held for bit in one.indexes if bit < known}
@@ -139,11 +139,11 @@ class Sampler:
             if key not in ended:
                 seen += gpus
         if parts:
-            await self._store.add_gpu_use(self._term, parts)
+            await self._store.add(self._term, parts)
         looks = sum_up(seen, self._idle_ratio)
         if looks:
             now = self._clock.now()
-            await self._store.note_gpu_now(
+            await self._store.record_current(
                 self._term, looks, now - timedelta(seconds=WRITE_S), now + PATIENCE, now
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odcd.database.pool import Session
+from odcd.database.session import Session
 
 LOCK_TIMEOUT = "5s"
 MARK = "odc: exported where that is wanted, and to be dropped"

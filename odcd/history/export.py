@@ -19,7 +19,8 @@ from odcd import __version__
 from odcd.clock import Clock
 from odcd.database import driver
 from odcd.database.connections import BACKUP
-from odcd.database.pool import Session, close, connect, translate_on
+from odcd.database.pool import close, connect, translate_on
+from odcd.database.session import Session
 from odcd.errors import OdcError
 from odcd.history import manifest as records
 from odcd.history.manifest import FORMAT, MANIFEST, Manifest, Table

@@ -72,11 +72,11 @@ async def read_manifest(target: Target, export: str, scratch: Path) -> Manifest 
         manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise BadRequest(
-            f"{export}/{MANIFEST} is not one of an export: {error}", "Name another export."
+            f"{export}/{MANIFEST} is not the manifest of an export: {error}", "Name another export."
         ) from error
     if manifest.format != FORMAT:
         raise OdcError(
-            f"export {export} has format {manifest.format}, this odc reads {FORMAT}",
+            f"export {export} has format {manifest.format}, but this odc reads {FORMAT}",
             "Use the odc that wrote it, or a newer one.",
         )
     return manifest
@@ -93,7 +93,7 @@ async def check_files(target: Target, manifest: Manifest, scratch: Path) -> dict
             )
         if digest_of(file) != table.sha256:
             raise OdcError(
-                f"{member(manifest.name, name)} was changed: its digest differs",
+                f"{member(manifest.name, name)} was changed: its digest does not match",
                 "Use another copy of the export.",
             )
         files[name] = file

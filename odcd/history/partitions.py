@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from odcd.clock import Clock
 from odcd.database import driver
 from odcd.database.connections import INSTALLER
-from odcd.database.pool import Database, Session, close, connect, translate_on
+from odcd.database.pool import Database, close, connect, translate_on
+from odcd.database.session import Session
 from odcd.errors import DatabaseBusy, OdcError
 
 log = logging.getLogger(__name__)

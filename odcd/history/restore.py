@@ -18,7 +18,8 @@ from typing import Any
 from odcd.clock import Clock
 from odcd.database import driver
 from odcd.database.connections import BACKUP
-from odcd.database.pool import Session, close, connect, translate_on
+from odcd.database.pool import close, connect, translate_on
+from odcd.database.session import Session
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.history.export import APPLICATION, COLUMNS, VERSION
 from odcd.history.manifest import IDENTIFIER, Manifest, check_files, read_manifest
@@ -86,7 +87,7 @@ async def _check(connection: driver.Connection, manifest: Manifest) -> None:
     version = await Session(connection).fetchval(VERSION)
     if manifest.schema_version > version:
         raise SchemaTooNew(
-            f"the export has version {manifest.schema_version}, this database has {version}",
+            f"the export has version {manifest.schema_version}, but this database has {version}",
             "Upgrade the database, then restore the export.",
         )
     if manifest.server != await connection.fetchval("select id::text from odc.server"):
@@ -134,7 +135,7 @@ async def _table(connection: driver.Connection, manifest: Manifest, name: str, f
     done = await connection.copy_to_table("back", columns=table.columns, source=_Chunks(file))
     if int(done.rpartition(" ")[2]) != table.rows:
         raise OdcError(
-            f"{name}.copy.gz has {done.rpartition(' ')[2]} rows, its manifest has {table.rows}",
+            f"{name}.copy.gz has {done.rpartition(' ')[2]} rows, but its manifest has {table.rows}",
             "Use another copy of the export.",
         )
     if name == "attempt":

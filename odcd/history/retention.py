@@ -14,7 +14,8 @@ from datetime import datetime
 
 from odcd.clock import Clock
 from odcd.database.connections import BACKUP
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
+from odcd.database.session import Session
 from odcd.errors import LeadershipLost, OdcError
 from odcd.history.detach import drop_partition, finish_drops
 from odcd.history.export import APPLICATION, Wanted, export

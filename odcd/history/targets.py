@@ -93,7 +93,8 @@ class Folder:
         except OSError as error:
             partial.unlink(missing_ok=True)
             raise OdcError(
-                f"{target} cannot be written: {error.strerror}", "Check its space and its owner."
+                f"{target} cannot be written: {error.strerror}",
+                "Check its free space and its owner.",
             ) from error
 
     async def get(self, name: str, file: Path) -> bool:

@@ -109,7 +109,7 @@ def _made(name: str) -> Account | None:
         return None
     entry = pwd.getpwnam(name)
     if entry.pw_uid == 0:
-        raise OdcError(f"the account {name} is root", "Give it a user id of its own.")
+        raise OdcError(f"the account {name} is root", "Give the account its own user id.")
     return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 

@@ -43,7 +43,7 @@ def with_database(
     if dsn is not None:
         return asyncio.run(_await(work, dsn))
     if not begin and not (home / "data").exists():
-        raise OdcError(f"{home} has no queue", "Name the home with --home, or begin one: odcd up")
+        raise OdcError(f"{home} has no queue", "Name the home with --home, or create one: odcd up")
     postgres = EmbeddedPostgres(home, version)
     was_running = postgres.is_running()
     dsn = postgres.start()
@@ -86,7 +86,7 @@ def as_account(postgres: EmbeddedPostgres, work: Callable[[], T], *, of: Any = N
     finally:
         os.waitpid(pid, 0)
     if not data:
-        raise OdcError("the work on the database was cut short", "Try again.")
+        raise OdcError("the work on the database was interrupted", "Try again.")
     return _read(data, of)
 
 
@@ -99,7 +99,7 @@ def _read(data: bytes, of: Any) -> Any:
             return msgspec.json.decode(answer.value, type=of)
     except msgspec.DecodeError as error:
         raise OdcError(
-            f"the work on the database gave an answer that is none: {error}", "Try again."
+            f"the work on the database returned an invalid answer: {error}", "Try again."
         ) from error
     raise refusal(*answer.refused)
 

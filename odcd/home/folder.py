@@ -82,8 +82,8 @@ def check_ours(home: Path, account: Account) -> None:
     known = CLIENT_PARTS if os.geteuid() != 0 else frozenset[str]()
     if MARKER not in found and found - known:
         raise OdcError(
-            f"home {home} holds other things already ({', '.join(sorted(found)[:3])})",
-            "Choose an empty or a new folder with --home.",
+            f"home {home} already contains other files ({', '.join(sorted(found)[:3])})",
+            "Choose an empty or new folder with --home.",
         )
 
 
@@ -144,7 +144,7 @@ def open_marker(path: Path, account: Account) -> int:
         theirs = former_owners(account) | {os.geteuid()}
         # A file with a second hard link may be a file elsewhere that the account linked here.
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_uid not in theirs:
-            raise OdcError(f"{path} is not a file of odcd's", _LINK_HINT)
+            raise OdcError(f"{path} is not a file made by odcd", _LINK_HINT)
         if os.geteuid() == 0:
             os.fchown(descriptor, 0, account.gid)
             os.fchmod(descriptor, MARKER_MODE)
@@ -175,7 +175,9 @@ def own_folder(path: Path, uid: int, gid: int, mode: int, *, former: frozenset[i
         linked = stat.S_ISLNK(link.st_mode) and link.st_uid == os.geteuid()
         descriptor = os.open(path, _FOLDER & ~os.O_NOFOLLOW if linked else _FOLDER)
     except OSError as error:
-        raise OdcError(f"{path} is not a folder of odcd's: {error.strerror}", _LINK_HINT) from error
+        raise OdcError(
+            f"{path} is not a folder made by odcd: {error.strerror}", _LINK_HINT
+        ) from error
     try:
         owner = os.fstat(descriptor).st_uid
         if owner not in {uid, os.geteuid()} | former:

@@ -30,7 +30,7 @@ class HomeLock:
             pid = _read(self._path)
             os.close(self._descriptor)
             raise OdcError(
-                f"odcd runs in {self._path.parent} already: process {pid or 'unknown'}",
+                f"odcd already runs in {self._path.parent}: process {pid or 'unknown'}",
                 "Stop it with `odcd down`, or choose another home with --home.",
             )
         self.write_pid()

@@ -6,24 +6,23 @@ import asyncio
 import logging
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import quote
 
 from odcd.clock import Clock
 from odcd.errors import DatabaseDown, OdcError
 from odcd.home import account as accounts
 from odcd.home import postgres_files as files
+from odcd.home import postgres_process as process
 from odcd.home import postgres_roles as roles
 from odcd.home import postgres_settings as server_settings
-from odcd.home.descriptors import as_before, ran_out
+from odcd.home.descriptors import ran_out
 from odcd.home.folder import check_entry, former_owners, prepare_home, read_own
+from odcd.home.postgres_watch import watch
 from odcd.home.processes import uid_of
 
 log = logging.getLogger(__name__)
@@ -37,32 +36,6 @@ STOP_TIMEOUT_S = 60.0
 ORPHAN_TIMEOUT_S = 60.0
 POLL_S = 0.05
 TELL_EVERY_S = 10.0
-WATCH_S = 0.5
-MAX_BACKOFF_S = 30.0
-
-# Servers that this process started and that have not ended.
-_children: set[int] = set()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postmaster:
-    """The contents of postmaster.pid for a live server."""
-
-    pid: int
-    sockets: Path
-    status: str
-
-
-class WatchedPostgres(Protocol):
-    """The server of a home, as the daemon uses it."""
-
-    version: int
-
-    async def watch(self, clock: Clock) -> None:
-        """Restart the server whenever it is gone, until cancelled."""
-        ...
-
-    def stop(self) -> None: ...
 
 
 class EmbeddedPostgres:
@@ -123,7 +96,7 @@ class EmbeddedPostgres:
                 self._data, sockets, self._owner, self._account, self._settings
             )
             files.split_roles(install, self._data, self._owner)
-            self._launch(install)
+            self._child = process.launch(install, self._data, self._owner)
 
     def retire_former(self) -> None:
         """Stop a server that an earlier version started under the daemon's account, so that the
@@ -155,7 +128,7 @@ class EmbeddedPostgres:
         if running is None:
             return
         for how in (STOP_SIGNALS[mode], signal.SIGQUIT, signal.SIGKILL):
-            _kill(running.pid, how)
+            process.send_signal(running.pid, how)
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while time.monotonic() < deadline:
                 # It removes its pid file shortly before it ends.
@@ -163,7 +136,7 @@ class EmbeddedPostgres:
                     log.info("postgres.stopped", extra={"pid": running.pid})
                     return
                 time.sleep(POLL_S)
-        raise DatabaseDown(f"PostgreSQL (process {running.pid}) does not end")
+        raise DatabaseDown(f"PostgreSQL (process {running.pid}) does not stop")
 
     def is_running(self) -> bool:
         return self.postmaster() is not None
@@ -192,17 +165,20 @@ class EmbeddedPostgres:
         running = self.postmaster()
         if running is not None:
             return running.status
-        return "starting" if self._child in _children else None
+        return "starting" if process.is_child(self._child) else None
 
     def restart(self) -> None:
         """Start a server that died. Raises the same errors as start()."""
-        log.warning("postgres.died", extra={"data": str(self._data), "said": self._said()})
+        log.warning(
+            "postgres.died",
+            extra={"data": str(self._data), "said": process.last_errors(self._data, self._owner)},
+        )
         self.begin()
 
-    def postmaster(self) -> Postmaster | None:
+    def postmaster(self) -> process.Postmaster | None:
         """The live server of this data folder, whoever started it. Raises OSError when no file
         descriptor is free to check."""
-        _reap()
+        process.reap()
         try:
             lines = read_own(self._data / "postmaster.pid").splitlines()
             pid = int(lines[0])
@@ -213,7 +189,7 @@ class EmbeddedPostgres:
         if not self._is_postmaster(pid) or len(lines) < 5:
             return None
         status = lines[7].strip() if len(lines) > 7 else "starting"
-        return Postmaster(pid=pid, sockets=Path(lines[4]), status=status)
+        return process.Postmaster(pid=pid, sockets=Path(lines[4]), status=status)
 
     def _is_postmaster(self, pid: int) -> bool:
         """Whether the process is alive, not a zombie, and a server on this folder.
@@ -243,7 +219,7 @@ class EmbeddedPostgres:
     def _not_ours(self) -> OdcError:
         return OdcError(
             f"{self._data} does not belong to the account {accounts.current().name}",
-            "Run odcd as the user who made this home, as root where root did, or choose another "
+            "Run odcd as the user who made this home (root, if root made it), or choose another "
             "with --home.",
         )
 
@@ -255,46 +231,16 @@ class EmbeddedPostgres:
         """
         deadline = time.monotonic() + ORPHAN_TIMEOUT_S
         ours = former_owners(self._account) | {self._owner.uid}
-        while remains := _processes_in(self._data, ours):
+        while remains := process.processes_in(self._data, ours):
             if time.monotonic() > deadline:
                 raise DatabaseDown(
-                    f"processes of a PostgreSQL that died still run: {sorted(remains)}",
+                    f"processes of a PostgreSQL that died are still running: {sorted(remains)}",
                     "End them, then start odcd again.",
                 )
             time.sleep(POLL_S)
         with self._owner.acting():
             (self._data / "postmaster.pid").unlink(missing_ok=True)
             (sockets / f".s.PGSQL.{files.PORT}.lock").unlink(missing_ok=True)
-
-    def _launch(self, install: Path) -> None:
-        output = self._data / "startup.log"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            with self._owner.acting():
-                output.unlink(missing_ok=True)
-                sink = os.open(output, flags, 0o600)
-            try:
-                child = subprocess.Popen(
-                    as_before([install / "bin" / "postgres", "-D", self._data]),
-                    stdin=subprocess.DEVNULL,
-                    stdout=sink,
-                    stderr=sink,
-                    cwd="/",
-                    umask=0o077,
-                    env=files.CHILD_ENVIRONMENT,
-                    # Keep it running when the daemon or its terminal ends.
-                    start_new_session=True,
-                    **self._owner.child(),  # pyright: ignore[reportArgumentType, reportCallIssue]
-                )
-            finally:
-                os.close(sink)
-        except OSError as error:
-            raise files.disk_trouble(error, output) from error
-        # It outlives this object, which would make Popen warn; _reap() waits for its process id.
-        child.returncode = 0
-        _children.add(child.pid)
-        self._child = child.pid
-        log.info("postgres.starting", extra={"pid": child.pid, "data": str(self._data)})
 
     def _wait_ready(self) -> str:
         began = told = time.monotonic()
@@ -303,12 +249,14 @@ class EmbeddedPostgres:
             running = self.postmaster()
             if running is not None and running.status == "ready":
                 return _dsn(running.sockets)
-            if running is None and self._child not in _children:
-                raise files.failure("PostgreSQL does not start", self._said())
+            if running is None and not process.is_child(self._child):
+                raise files.failure(
+                    "PostgreSQL does not start", process.last_errors(self._data, self._owner)
+                )
             if now - began > READY_TIMEOUT_S:
                 raise DatabaseDown(
                     f"PostgreSQL is not ready after {READY_TIMEOUT_S:.0f} s",
-                    f"See {self._data / 'log'}; it goes on recovering, try again later.",
+                    f"See {self._data / 'log'}; its recovery continues; try again later.",
                 )
             if now - told > TELL_EVERY_S:
                 told = now
@@ -318,88 +266,9 @@ class EmbeddedPostgres:
                 )
             time.sleep(POLL_S)
 
-    def _said(self) -> str:
-        with self._owner.acting():
-            return self._last_words()
-
-    def _last_words(self) -> str:
-        newest = sorted((self._data / "log").glob("*.log"), key=lambda path: path.stat().st_mtime)
-        texts: list[str] = []
-        for path in [*newest[-1:], self._data / "startup.log"]:
-            with suppress(OSError):
-                texts.append(path.read_text(errors="replace"))
-        wanted = [
-            line
-            for line in "\n".join(texts).splitlines()
-            if "FATAL" in line or "PANIC" in line or "No space left" in line
-        ]
-        return "\n".join(wanted[-3:]) or texts[-1][-500:] if texts else ""
-
-
-async def watch(
-    clock: Clock, look: Callable[[], Awaitable[str | None]], restart: Callable[[], Awaitable[None]]
-) -> None:
-    """Call restart whenever look finds no server, until cancelled. Wait longer between failures."""
-    wait_s = WATCH_S
-    while True:
-        await clock.sleep(wait_s)
-        try:
-            status = await look()
-            if status is not None:
-                # A server in crash recovery may need minutes, and is left alone.
-                if status == "ready":
-                    wait_s = WATCH_S
-                continue
-            wait_s = min(MAX_BACKOFF_S, wait_s * 2)
-            await restart()
-        except OdcError as error:
-            wait_s = max(wait_s, WATCH_S * 2)
-            log.error(
-                "postgres.restart_failed",
-                extra={"error": error.message, "hint": error.hint, "next_try_s": wait_s},
-            )
-        except OSError as error:
-            if not ran_out(error):
-                raise
-            # It is unknown whether the server is gone.
-            log.warning("postgres.out_of_descriptors", extra={"error": str(error)})
-
 
 def _dsn(sockets: Path) -> str:
     return (
         f"postgresql://{roles.ROLE}@/{roles.DATABASE}"
         f"?host={quote(str(sockets), safe='')}&port={files.PORT}"
     )
-
-
-def _kill(pid: int, number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _reap() -> None:
-    """Reap ended servers: as a zombie, one would keep its process id in use for the next server."""
-    for pid in list(_children):
-        try:
-            ended = os.waitpid(pid, os.WNOHANG)[0] == pid
-        except ChildProcessError:
-            ended = True
-        if ended:
-            _children.discard(pid)
-
-
-def _processes_in(data: Path, uids: frozenset[int]) -> set[int]:
-    """Processes of these users that work in the data folder, as every process of a server does.
-
-    The user is checked because in another mount namespace a folder may have the same name.
-    """
-    found: set[int] = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if (entry / "cwd").readlink() == data and uid_of(int(entry.name)) in uids:
-                found.add(int(entry.name))
-        except OSError:
-            continue
-    return found

@@ -42,7 +42,7 @@ def choose_major(home: Path, asked: int | None) -> int:
     """
     if asked is not None and asked not in INSTALLS:
         raise OdcError(
-            f"PostgreSQL {asked} is not in the wheel",
+            f"PostgreSQL {asked} is not in the PostgreSQL wheel",
             f"Choose one of: {', '.join(map(str, INSTALLS))}.",
         )
     there = [major for major in INSTALLS if (home / "data" / str(major)).exists()]
@@ -249,16 +249,16 @@ def socket_folder(home: Path, data: Path, owner: Account, daemon: Account) -> Pa
 def disk_trouble(error: OSError, path: Path) -> OdcError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DatabaseDown(
-            f"the disk of {path} is full", "Free some space; PostgreSQL needs 200 MB to begin."
+            f"the disk of {path} is full", "Free some space; PostgreSQL needs 200 MB to start."
         )
-    return OdcError(f"{error.filename or path}: {error.strerror}", "Check who owns the folder.")
+    return OdcError(f"{error.filename or path}: {error.strerror}", "Check the owner of the folder.")
 
 
 def failure(what: str, output: str) -> OdcError:
     """The error of a PostgreSQL program, with the last lines of its output."""
     if "No space left on device" in output:
         return DatabaseDown(
-            f"{what}: the disk is full", "Free some space; PostgreSQL needs 200 MB to begin."
+            f"{what}: the disk is full", "Free some space; PostgreSQL needs 200 MB to start."
         )
     said = [line.strip() for line in output.splitlines() if line.strip()]
-    return DatabaseDown(f"{what}: {' / '.join(said[-3:]) or 'it said nothing'}")
+    return DatabaseDown(f"{what}: {' / '.join(said[-3:]) or 'it printed nothing'}")

@@ -26,7 +26,8 @@ from odcd.clock import Clock
 from odcd.errors import DatabaseDown, OdcError, RunnerDown
 from odcd.home.account import Account
 from odcd.home.descriptors import as_before
-from odcd.home.postgres import EmbeddedPostgres, watch
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_watch import watch
 from odcd.runner.launch import launch_runner
 
 log = logging.getLogger(__name__)
@@ -117,8 +118,8 @@ class _Remote:
             answer = b""
         if not answer:
             raise RunnerDown(
-                "the keeper, which starts the runner and PostgreSQL as root, is gone",
-                "Restart odcd; running jobs go on: odcd up",
+                "the root helper, which starts the runner and PostgreSQL, is gone",
+                "Restart odcd; running jobs continue: odcd up",
             )
         return json.loads(answer)
 
@@ -126,7 +127,7 @@ class _Remote:
         error = (await self.ask(LAUNCH))["error"]
         if error:
             raise RunnerDown(
-                f"the runner does not start: {error}", "See runner/runner.log in home."
+                f"the runner does not start: {error}", "See runner/runner.log in the home."
             )
 
 

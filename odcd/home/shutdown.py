@@ -43,7 +43,7 @@ def end_daemon(lock: Path, timeout_s: float = DAEMON_TIMEOUT_S) -> None:
         try:
             if not signal_of(pid, number, daemons) and uid_of(pid) is not None:
                 raise OdcError(
-                    f"{lock} names process {pid}, which is not a daemon's",
+                    f"{lock} names process {pid}, which is not odcd",
                     "Find the daemon with `ps -ef | grep odcd`, and end it.",
                 )
         except PermissionError:
@@ -53,7 +53,9 @@ def end_daemon(lock: Path, timeout_s: float = DAEMON_TIMEOUT_S) -> None:
             ) from None
         if _wait(lambda: holder(lock) is None and not _alive(pid), wait_s):
             return
-    raise OdcError(f"odcd (process {pid}) does not end", "See what it waits for: odcd.log in home.")
+    raise OdcError(
+        f"odcd (process {pid}) does not stop", "See odcd.log in the home for what it waits for."
+    )
 
 
 async def count_running(dsn: str) -> int:
@@ -66,10 +68,10 @@ async def give_up_running(dsn: str, who: Identity, clock: Clock) -> None:
     async with Database(dsn, size=1) as database:
         store = Store(database)
         live = {"state": list(LIVE_STATES)}
-        answers = json.loads(await store.requeue(who, live, clock.now()))
+        answers = json.loads(await store.jobs.requeue(who, live, clock.now()))
         fixed = [a["job_id"] for a in answers if a["outcome"] == "refused"]
         if fixed:
-            await store.cancel(who, {**live, "job_ids": fixed}, clock.now())
+            await store.jobs.cancel(who, {**live, "job_ids": fixed}, clock.now())
 
 
 class RunnerClient:
@@ -88,9 +90,9 @@ class RunnerClient:
             self._socket.sendall(protocol.encode({"id": 1, "op": op, **fields}))
             answer = protocol.decode(self._lines.readline())
         except (OSError, protocol.ProtocolError) as error:
-            raise RunnerDown("the runner went away", "Try again.") from error
+            raise RunnerDown("the runner disappeared", "Try again.") from error
         if "error" in answer:
-            raise RunnerDown(f"the runner refuses: {answer['error']['message']}")
+            raise RunnerDown(f"the runner refused: {answer['error']['message']}")
         return answer["ok"]
 
     def live(self) -> set[tuple[int, int]]:

@@ -27,7 +27,7 @@ def check_job(spec: JobSpec) -> None:
     """Raises BadRequest or TooLarge."""
     if not spec.work_dir.startswith("/"):
         raise BadRequest(
-            f'the working directory "{spec.work_dir[:60]}" is not absolute', "Begin it with /."
+            f'the working directory "{spec.work_dir[:60]}" is not absolute', "Start it with /."
         )
     if spec.name is not None and not spec.name.isprintable():
         raise BadRequest(
@@ -52,15 +52,15 @@ def check_job(spec: JobSpec) -> None:
     if spec.node_count_max is not None and spec.node_count_max < (spec.node_count or 0):
         raise BadRequest(
             f"node_count_max {spec.node_count_max} is below node_count {spec.node_count}",
-            "Leave node_count_max out, or let it be the larger.",
+            "Leave node_count_max out, or make it at least node_count.",
         )
     if spec.node_count_max is not None and spec.node_count is None:
-        raise BadRequest("node_count_max stands alone", "Give node_count, the least number, too.")
+        raise BadRequest("node_count_max needs node_count", "Give node_count, the minimum, too.")
     if spec.switches_wait_s is not None and spec.switches is None:
-        raise BadRequest("switches_wait_s stands alone", "Give switches, their number, too.")
+        raise BadRequest("switches_wait_s needs switches", "Give the number of switches, too.")
     for name, moment in (("begin_at", spec.begin_at), ("deadline_at", spec.deadline_at)):
         if moment is not None and moment.tzinfo is None:
-            raise BadRequest(f"{name} {moment.isoformat()} names no time zone", "End it with Z.")
+            raise BadRequest(f"{name} {moment.isoformat()} has no time zone", "End it with Z.")
 
 
 def encode_environment(environment: dict[str, str]) -> bytes:
@@ -76,7 +76,7 @@ def check_environment(environment: dict[str, str], encoded: bytes) -> None:
     if len(encoded) > MAX_ENVIRONMENT_BYTES:
         raise TooLarge(
             f"the environment has {len(encoded)} bytes, more than {MAX_ENVIRONMENT_BYTES}",
-            "Let fewer variables through: --export=NONE, or --export with a list.",
+            "Pass fewer variables: --export=NONE, or --export with a list.",
         )
     if "=" in "".join(environment) or "" in environment:
         raise BadRequest(
@@ -89,7 +89,7 @@ def check_environment(environment: dict[str, str], encoded: bytes) -> None:
             if len(name.encode()) + len(value.encode()) + 1 > MAX_STRING_BYTES:
                 raise TooLarge(
                     f'the variable "{name[:60]}" has more than {MAX_STRING_BYTES} bytes',
-                    "No program could be started with it; leave it out by --export.",
+                    "No program could start with it; leave it out with --export.",
                 )
 
 

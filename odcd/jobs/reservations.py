@@ -12,6 +12,7 @@ import msgspec
 from odcd.errors import BadRequest, NeverFits, NotImplementedYet, UnknownGpuType
 from odcd.jobs import login_shell
 from odcd.jobs.github_keys import check_name
+from odcd.jobs.gpu_types import MAX_NODES, TypeThere
 from odcd.records.fields import PRINTABLE, Comment, Image, Name
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
@@ -20,7 +21,6 @@ BOX = login_shell.script()
 MIN_S, MAX_S = 300, 86_400
 MIN_HOURS, MAX_HOURS = 0.0833, 24
 DEFAULT_HOURS = 8.0
-MAX_NODES = 6
 MAX_DISK_CHARS = 50
 _DISK = re.compile(r"[A-Za-z0-9_-]+")
 _FEATURE = re.compile(r"[\w.:=/+-]+", re.ASCII)
@@ -70,21 +70,6 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     comment: Comment | None = None
 
 
-class TypeThere(msgspec.Struct, frozen=True):
-    """A GPU type that nodes have, of odc.list_availability; amounts are those of its smallest
-    node. Without GPUs, gpus_per_node is 0."""
-
-    gpu_type: str
-    gpus_per_node: int
-    cpus_per_node: int
-    mem_per_node_mib: int
-    nodes: int
-
-
-def read_types(availability: str) -> list[TypeThere]:
-    return msgspec.json.decode(availability, type=list[TypeThere])
-
-
 def seconds_of(hours: float, *, least_s: int = MIN_S) -> int:
     """Raises BadRequest unless it is between least_s and 24 hours."""
     # 0.0833, which is to be five minutes, is not quite.
@@ -106,7 +91,7 @@ def find_type(asked: Reserve, there: Sequence[TypeThere]) -> TypeThere:
         found = named.get(asked.gpu_type.lower())
         if found is None:
             raise UnknownGpuType(
-                f'no node has GPU type "{asked.gpu_type}"', f"Types there are: {names}."
+                f'GPU type "{asked.gpu_type}" does not exist', f"GPU types: {names}."
             )
         return found
     fitting = [
@@ -118,10 +103,10 @@ def find_type(asked: Reserve, there: Sequence[TypeThere]) -> TypeThere:
         return fitting[0]
     if not fitting:
         raise NeverFits(
-            "no node has what that asks for", f"`odcctl avail` shows what there is: {names}."
+            "no node has the requested resources", f"`odcctl avail` shows the types: {names}."
         )
     raise BadRequest(
-        "there are several types, and the request names none",
+        "the request names no GPU type, and there are several",
         f"Name one: --gpu-type {'|'.join(sorted(one.gpu_type for one in fitting))}.",
     )
 
@@ -184,20 +169,20 @@ def spec_of(
 def _check(asked: Reserve) -> None:
     if asked.name is not None and (not asked.name.strip() or asked.name.strip().isdigit()):
         raise BadRequest(
-            f'"{asked.name}" is no name: it is blank, or the number of another one',
-            "Give it a letter.",
+            f'"{asked.name}" is not a valid name: it is blank, or the id of another reservation',
+            "Use at least one letter.",
         )
     disk = asked.disk if asked.disk not in (None, "none") else None
     if disk is not None:
         if len(disk) > MAX_DISK_CHARS or not _DISK.fullmatch(disk):
             raise BadRequest(
-                f'the disk\'s name "{disk[:60]}" is not one',
-                f"It has letters, digits, - and _, at most {MAX_DISK_CHARS}.",
+                f'"{disk[:60]}" is not a valid disk name',
+                f"A name has 1 to {MAX_DISK_CHARS} letters, digits, - and _.",
             )
         if asked.no_persist:
             raise BadRequest(
-                f'disk "{disk}" and a home that ends with the reservation exclude each other',
-                "Leave one of --disk and --no-persist out.",
+                f'disk "{disk}" and --no-persist cannot be used together',
+                "Use only one of --disk and --no-persist.",
             )
     if asked.recreate_env and disk is None:
         raise BadRequest(
@@ -205,23 +190,20 @@ def _check(asked: Reserve) -> None:
         )
     if asked.build is not None and asked.image is not None:
         raise BadRequest(
-            "an image that is there and one that is to be built exclude each other",
-            "Leave one of --dockerimage and --dockerfile out.",
+            "an existing image and one to be built cannot be used together",
+            "Use only one of --dockerimage and --dockerfile.",
         )
     if asked.preserve_entrypoint and asked.image is None and asked.build is None:
-        raise BadRequest(
-            "an entrypoint is kept of an image, and there is none", "Name one: --dockerimage REF."
-        )
+        raise BadRequest("--preserve-entrypoint needs an image", "Name one: --dockerimage REF.")
     if asked.ssh and asked.preserve_entrypoint:
         raise BadRequest(
-            "SSH is to reach it, and an image that keeps its entrypoint has none of odc's",
+            "SSH access needs odc's own start program, which --preserve-entrypoint does not run",
             "Leave --preserve-entrypoint out.",
         )
     if asked.jupyter and asked.preserve_entrypoint:
         raise BadRequest(
-            "an image that keeps its entrypoint is not started by odc, and neither is Jupyter Lab "
-            "in it",
-            "Leave one of --jupyter and --preserve-entrypoint out.",
+            "odc cannot start Jupyter Lab in an image that keeps its entrypoint",
+            "Use only one of --jupyter and --preserve-entrypoint.",
         )
     if asked.github_user is not None:
         check_name(asked.github_user)
@@ -234,7 +216,7 @@ def _constraint(labels: Mapping[str, str]) -> str | None:
     for word in words:
         if not _FEATURE.fullmatch(word):
             raise BadRequest(
-                f'"{word[:60]}" cannot be a feature of a node',
+                f'"{word[:60]}" is not a valid node feature',
                 "For example --node-label nsight=true; `odcctl nodes --json` shows the features.",
             )
     return "&".join(words) or None
@@ -247,13 +229,14 @@ def _shape(asked: Reserve, kind: TypeThere) -> tuple[int, int]:
     if per_node == 0:
         if gpus != 0:
             raise NeverFits(
-                f"{gpus} of type {kind.gpu_type}: its nodes have no GPUs",
-                "Leave --gpus out: a reservation there is a whole node.",
+                f"nodes of type {kind.gpu_type} have no GPUs, but {gpus} were requested",
+                "Leave --gpus out: a reservation of this type is a whole node.",
             )
         return 1, 0
     if gpus == 0:
         raise BadRequest(
-            f"0 GPUs of type {kind.gpu_type} is no reservation", "Give at least --gpus 1."
+            f"a reservation of type {kind.gpu_type} needs at least 1 GPU",
+            "Request at least --gpus 1.",
         )
     if gpus <= per_node:
         return 1, gpus
@@ -264,13 +247,13 @@ def _shape(asked: Reserve, kind: TypeThere) -> tuple[int, int]:
         raise BadRequest(
             f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node}), and not "
             f"whole nodes up to {most}",
-            f"Ask for 1 to {per_node}"
+            f"Request 1 to {per_node}"
             + (f", or with --distributed for {several}." if several else "."),
         )
     if not asked.distributed:
         raise BadRequest(
             f"{gpus} GPUs of type {kind.gpu_type} are {nodes} nodes",
-            "Add --distributed if several nodes are meant; programs must be made for that.",
+            "Add --distributed to reserve several nodes; your programs must support that.",
         )
     return nodes, per_node
 
@@ -288,34 +271,22 @@ def user_places(uid: int) -> tuple[str, str]:
     return known.pw_dir or "/", known.pw_shell or "/bin/sh"
 
 
-def sizes_of(kind: TypeThere) -> list[dict[str, int]]:
-    """The sizes whose waits `avail` shows: parts of a node by powers of two, then whole nodes."""
-    if kind.gpus_per_node == 0:
-        return [{"gpus": 0, "nodes": 1}]
-    parts = [1 << n for n in range(kind.gpus_per_node.bit_length())]
-    parts = [p for p in parts if p < kind.gpus_per_node] + [kind.gpus_per_node]
-    several = range(2, min(MAX_NODES, kind.nodes) + 1)
-    return [{"gpus": part, "nodes": 1} for part in parts] + [
-        {"gpus": n * kind.gpus_per_node, "nodes": n} for n in several
-    ]
-
-
 def check_local(_who: Identity, spec: JobSpec) -> None:
     """Reject options that processes of one machine cannot have. Raises NotImplementedYet."""
     if not isinstance(spec, ReservationSpec):
         return
     if spec.image is not None:
         raise BadRequest(
-            "the reservation names an image, and this cluster runs processes of its machine",
+            "the reservation names an image, but this daemon runs processes of its machine",
             "Leave --dockerimage out; `odcd serve --executor kubernetes` runs containers.",
         )
     if "build" in spec.asked:
         raise BadRequest(
-            "the reservation names a build, and this cluster runs processes of its machine",
+            "the reservation names a build, but this daemon runs processes of its machine",
             "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
         )
     if spec.asked.get("no_persist"):
         raise NotImplementedYet(
-            "the home folder here is the machine's own, and stays",
+            "the home folder here is your own on this machine, so it always stays",
             "Leave --no-persist out.",
         )

@@ -9,7 +9,7 @@ import msgspec
 
 from odcd.clock import Clock
 from odcd.errors import BadRequest, IdentityDown, LoginRefused
-from odcd.login.https import Https
+from odcd.login.identity_server import IdentityServer
 
 USER = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}", re.ASCII)
 GROUP = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,99})(?:/([A-Za-z0-9][A-Za-z0-9_.-]{0,99}))?")
@@ -25,8 +25,8 @@ class _Membership(msgspec.Struct):
 class GitHub:
     """group: ORGANISATION, or ORGANISATION/TEAM. Only a clear yes from GitHub admits a user."""
 
-    def __init__(self, https: Https, group: str, token_file: Path, clock: Clock) -> None:
-        self._https = https
+    def __init__(self, server: IdentityServer, group: str, token_file: Path, clock: Clock) -> None:
+        self._server = server
         self._group = group
         self._token_file = token_file
         self._clock = clock
@@ -37,20 +37,20 @@ class GitHub:
         answer."""
         if user is None:
             raise LoginRefused(
-                f"this server is for members of {self._group} at GitHub, and no name was given",
-                "Say who you are there: odcctl login --github-user NAME",
+                f"this server is for members of {self._group} at GitHub; no GitHub name was given",
+                "Give your GitHub name: odcctl login --github-user NAME",
                 reason="github",
             )
         if not USER.fullmatch(user):
             raise LoginRefused(
-                "that is no name of a user at GitHub",
-                "Such a name has 1 to 39 letters, digits and single dashes.",
+                "that is not a valid GitHub user name",
+                "A name has 1 to 39 letters, digits and single dashes.",
                 reason="github",
             )
         if not await self._is_member(user.lower()):
             raise LoginRefused(
                 f"{user} is not a member of {self._group} at GitHub",
-                f"Ask to be let in there; it takes up to {NO_KEPT_S:.0f} s until it is seen here.",
+                f"Ask its owners to add you; odc notices that within {NO_KEPT_S:.0f} s.",
                 reason="github",
             )
         return user
@@ -70,7 +70,7 @@ class GitHub:
         path = f"/orgs/{org}/members/{user}"
         if team:
             path = f"/orgs/{org}/teams/{team}/memberships/{user}"
-        answer = await self._https.get(
+        answer = await self._server.get(
             path,
             {"Authorization": f"Bearer {self._token()}", "Accept": "application/vnd.github+json"},
         )
@@ -82,8 +82,8 @@ class GitHub:
             try:
                 return msgspec.json.decode(answer.body, type=_Membership).state == "active"
             except msgspec.DecodeError:
-                raise self._https.down("answered with something else than a membership") from None
-        raise self._https.down(f"answered with status {answer.status}: is the token good?")
+                raise self._server.down("answered with something else than a membership") from None
+        raise self._server.down(f"answered with status {answer.status}: is the token good?")
 
     def _token(self) -> str:
         try:
@@ -92,8 +92,8 @@ class GitHub:
             token = ""
         if not re.fullmatch(r"[!-~]{1,1000}", token):
             raise IdentityDown(
-                "this server cannot ask GitHub who is a member: it has no token",
-                f"An operator sees to {self._token_file} (ODC_GITHUB_TOKEN_FILE).",
+                "this server cannot check the membership at GitHub: it has no token",
+                f"An operator must check {self._token_file} (ODC_GITHUB_TOKEN_FILE).",
             )
         return token
 

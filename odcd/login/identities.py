@@ -160,7 +160,7 @@ def read_identities(path: Path) -> tuple[Rule, ...]:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o002:
                 raise BadRequest(
-                    f"ODC_AWS_IDENTITIES: everybody may write {path}, so anybody could become "
+                    f"ODC_AWS_IDENTITIES: everyone may write {path}, so anyone could become "
                     "any user",
                     f"Run: chmod o-w {path}",
                 )
@@ -181,7 +181,7 @@ def read_identities(path: Path) -> tuple[Rule, ...]:
         key = (rule.partition, rule.account, rule.kind, rule.name.lower())
         if key in seen:
             raise BadRequest(
-                f"ODC_AWS_IDENTITIES: {path}: {rule.arn} stands there twice", "Keep one of them."
+                f"ODC_AWS_IDENTITIES: {path}: {rule.arn} is listed twice", "Keep one of them."
             )
         seen.add(key)
     return rules
@@ -195,17 +195,19 @@ def _rule(entry: _Entry, where: str) -> Rule:
     found = _TEMPLATE.fullmatch(entry.user)
     wrong = None
     if found is None or not entry.user:
-        wrong = f'"{entry.user[:100]}" is no name, and no template with one {{session}} or {{name}}'
+        wrong = (
+            f'"{entry.user[:100]}" is neither a name nor a template with {{session}} or {{name}}'
+        )
     elif found[2] == "session" and rule.kind == "user":
-        wrong = "a user of IAM has no {session}: use {name}"
+        wrong = "an IAM user has no {session}: use {name}"
     elif found[2] == "name" and rule.kind == "role":
-        wrong = "{name} is of users of IAM: a role's users are {session}, or one fixed name"
+        wrong = "{name} is for IAM users: for a role, use {session} or one fixed name"
     elif found[2] is None and not USER.fullmatch(entry.user):
-        wrong = f'"{entry.user[:100]}" is no name of a user'
+        wrong = f'"{entry.user[:100]}" is not a valid user name'
     elif found[2] is None and (entry.allow or entry.operators or entry.system or entry.domain):
         wrong = "allow, operators, system and domain are for names with {session} or {name}"
     elif bad := [name for name in entry.allow if not _ALLOWED.fullmatch(name)]:
-        wrong = f'"{bad[0][:100]}" of allow is no pattern of a name'
+        wrong = f'"{bad[0][:100]}" in allow is not a pattern for names'
     elif entry.domain and not _DOMAIN.fullmatch(entry.domain):
         wrong = f'"{entry.domain[:100]}" is not a domain'
     if wrong is not None:
@@ -219,8 +221,8 @@ def find_rule(rules: Sequence[Rule], caller: Caller) -> Rule:
         if rule.matches(caller):
             return rule
     raise LoginRefused(
-        f"the {caller.kind} {caller.arn} is not let in",
-        "Use a profile whose role is; operators list them in ODC_AWS_ROLES and ODC_AWS_IDENTITIES.",
+        f"the {caller.kind} {caller.arn} is not allowed to log in",
+        "Use an allowed role; operators set them in ODC_AWS_ROLES and ODC_AWS_IDENTITIES.",
         reason="role",
     )
 
@@ -238,13 +240,13 @@ def name_of(rule: Rule, caller: Caller, domain: str | None) -> str:
     name = rule.template.replace("{session}", told).replace("{name}", told)
     if not USER.fullmatch(name):
         raise LoginRefused(
-            f'"{name}" is no name of a user here',
+            f'"{name}" is not a valid user name here',
             "A user's name has letters, digits, dots, dashes and underscores. It is the name of "
             "the role's session, without the domain of ODC_AWS_DOMAIN.",
         )
     if rule.allow and not any(_like(pattern, name) for pattern in rule.allow):
         raise LoginRefused(
-            f"the {caller.kind} {caller.arn} may not name user {name}",
+            f"the {caller.kind} {caller.arn} may not log in as user {name}",
             "Log in under your own name; operators list the names in ODC_AWS_IDENTITIES.",
         )
     return name
@@ -257,7 +259,7 @@ def _without_domain(session: str, domain: str | None) -> str:
     if not at or told.lower() != domain.lower():
         raise LoginRefused(
             f'the session "{session}" is not one of {domain}',
-            "Log in with a profile whose sessions are.",
+            "Log in with a profile whose sessions belong to it.",
         )
     return name
 

@@ -40,12 +40,12 @@ class Limiter:
         if self._credentials.full(both):
             raise TooManyLogins(
                 f"{MOST_OF_CREDENTIAL} logins with this access key were refused within a minute",
-                "Wait a minute; then find out with one what is wrong.",
+                "Wait a minute, correct the problem, then log in again.",
             )
         if self._addresses.full(network) and not self._is_known(both):
             raise TooManyLogins(
                 f"{MOST} logins from this address were refused within a minute",
-                "Wait a minute; then find out with one what is wrong.",
+                "Wait a minute, correct the problem, then log in again.",
             )
 
     def refused(self, address: str, credential: str) -> None:

@@ -14,12 +14,13 @@ from typing import Protocol
 from odcd.clock import Clock
 from odcd.errors import LoginRefused, OdcError, TooManyLogins
 from odcd.login.github import GitHub
-from odcd.login.https import TIMEOUT_S, Https, parse_place
 from odcd.login.identities import SYSTEM, Caller, Rule, find_rule, name_of
+from odcd.login.identity_server import TIMEOUT_S, IdentityServer
 from odcd.login.limiter import Limiter
 from odcd.login.presigned import Presigned, check_presigned
 from odcd.login.settings import LoginSettings
 from odcd.login.sts import Sts
+from odcd.outbound import parse_address
 from odcd.records.api_keys import LIFE, LONGEST, NewKey, new_key
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class LoginStore(Protocol):
         key: NewKey, now: datetime, expires_at: datetime, until: datetime,
     ) -> int: ...  # fmt: skip
 
-    async def refuse_login(self, detail: Mapping[str, str], now: datetime) -> None: ...
+    async def refuse(self, detail: Mapping[str, str], now: datetime) -> None: ...
 
 
 class Logins:
@@ -85,16 +86,20 @@ class Logins:
         self._rules = settings.rules()
         self._limiter = Limiter(clock)
         context = context or ssl.create_default_context()
-        place = parse_place(settings.sts_endpoint, "ODC_STS_ENDPOINT")
-        self._sts = Sts(
-            Https(place, "AWS STS", context=context, timeout_s=timeout_s),
-            self._server_id,
-        )
+        address = parse_address(settings.sts_endpoint, "ODC_STS_ENDPOINT")
+        aws = IdentityServer(address, "AWS STS", context=context, timeout_s=timeout_s)
+        self._servers = [aws]
+        self._sts = Sts(aws, self._server_id)
         self._github: GitHub | None = None
         if settings.github_org is not None and settings.github_token_file is not None:
-            place = parse_place(settings.github_api, "ODC_GITHUB_API")
-            https = Https(place, "GitHub", context=context, timeout_s=timeout_s)
-            self._github = GitHub(https, settings.github_org, settings.github_token_file, clock)
+            address = parse_address(settings.github_api, "ODC_GITHUB_API")
+            github = IdentityServer(address, "GitHub", context=context, timeout_s=timeout_s)
+            self._servers.append(github)
+            self._github = GitHub(github, settings.github_org, settings.github_token_file, clock)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            await server.close()
 
     async def log_in(self, proof: Proof) -> LoggedIn:
         """Raises LoginRefused, TooManyLogins, IdentityDown."""
@@ -130,7 +135,9 @@ class Logins:
         now = self._clock.now()
         if not await self._store.use_signature(request.digest, request.expires_at, now):
             raise LoginRefused(
-                "this signature was used before", "Each is good for one login.", reason="replayed"
+                "this signature was used before",
+                "A signature is valid for one login.",
+                reason="replayed",
             )
         caller = await self._sts.ask(request)
         known |= {"account": caller.account, "role": caller.role}
@@ -158,8 +165,8 @@ class Logins:
         LoginRefused."""
         if user in self._operators and not rule.operators:
             raise LoginRefused(
-                f"user {user} is an operator, and the {caller.kind} {caller.arn} may not name "
-                "operators",
+                f"user {user} is an operator, and the {caller.kind} {caller.arn} may not log in as "
+                "one",
                 "An operator who trusts that role says so in the file of ODC_AWS_IDENTITIES: "
                 "operators = true",
             )
@@ -168,7 +175,7 @@ class Logins:
         # In a thread: the user database may be remote (LDAP).
         if user.lower() in SYSTEM or await asyncio.to_thread(_is_system, user):
             raise LoginRefused(
-                f'"{user}" is no name of a user here: it is a system account\'s',
+                f'"{user}" is not a valid user name here: it belongs to a system account',
                 "Log in under your own name.",
             )
 
@@ -177,7 +184,7 @@ class Logins:
             return
         log.warning("login.refused", extra={"reason": reason, **known})
         try:
-            await self._store.refuse_login({"reason": reason, **known}, self._clock.now())
+            await self._store.refuse({"reason": reason, **known}, self._clock.now())
         except OdcError as error:
             log.error("login.untold", extra={"reason": reason, "why": error.message})
 

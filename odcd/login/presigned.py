@@ -55,7 +55,7 @@ def check_presigned(
 ) -> Presigned:  # fmt: skip
     """authority: of the configured STS endpoint. Raises LoginRefused with its reason."""
     if method != "GET":
-        raise LoginRefused("only presigned GET requests are taken", SIGN, reason="method")
+        raise LoginRefused("only presigned GET requests are accepted", SIGN, reason="method")
     given = _parameters(_query(url, authority))
     moment, expires_at = _times(given, now)
     _check_headers(given["X-Amz-SignedHeaders"], headers, authority, server_id)
@@ -70,22 +70,22 @@ def check_presigned(
     )
 
 
-SIGN = "Log in with: odcctl login. docs/operating/login.md says what to sign."
+SIGN = "Log in with: odcctl login. docs/operating/login.md describes what to sign."
 
 
 def _query(url: str, authority: str) -> str:
     if len(url) > MAX_URL:
         raise LoginRefused(f"the URL has more than {MAX_URL} characters", SIGN, reason="size")
     if not _PLAIN.fullmatch(url):
-        raise LoginRefused("the URL has blanks or other than ASCII", SIGN, reason="form")
+        raise LoginRefused("the URL has blanks or characters other than ASCII", SIGN, reason="form")
     if not url.startswith("https://"):
         raise LoginRefused("the URL does not begin with https://", SIGN, reason="scheme")
     found, slash, rest = url.removeprefix("https://").partition("/")
     # Compared literally: no user, no port, no other spelling of the host.
     if found != authority:
         raise LoginRefused(
-            f"the request is signed for another host than {authority}, which this server asks",
-            f"Sign for {authority}; its region is what AWS_REGION says.",
+            f"the request is signed for another host than {authority}, which this server uses",
+            f"Sign for {authority}; set AWS_REGION to its region.",
             reason="host",
         )
     if not slash or not rest.startswith("?") or "#" in rest:
@@ -100,18 +100,16 @@ def _parameters(query: str) -> dict[str, str]:
         name, equals, raw = piece.partition("=")
         pattern = _PARAMETERS.get(name)
         if pattern is None:
-            raise LoginRefused(
-                "the URL has a parameter that has no place there", SIGN, reason="parameter"
-            )
+            raise LoginRefused("the URL has an unexpected parameter", SIGN, reason="parameter")
         if name in given:
             raise LoginRefused(f"{name} is in the URL twice", SIGN, reason="parameter")
         value = unquote(raw, errors="replace") if equals and _VALUE.fullmatch(raw) else None
         if name == "Action" and value != "GetCallerIdentity":
             raise LoginRefused(
-                "the request asks for another action than GetCallerIdentity", SIGN, reason="action"
+                "the request is for another action than GetCallerIdentity", SIGN, reason="action"
             )
         if value is None or not pattern.fullmatch(value):
-            raise LoginRefused(f"{name} is not as it has to be", SIGN, reason="parameter")
+            raise LoginRefused(f"{name} has an invalid value", SIGN, reason="parameter")
         given[name] = value
     missing = _PARAMETERS.keys() - given.keys() - _OPTIONAL
     if "Action" in missing:
@@ -126,8 +124,8 @@ def _times(given: Mapping[str, str], now: datetime) -> tuple[datetime, datetime]
     life = timedelta(seconds=int(given["X-Amz-Expires"]))
     if not timedelta(0) < life <= MAX_AGE:
         raise LoginRefused(
-            f"the signature is to hold for {life.total_seconds():.0f} s; at most "
-            f"{MAX_AGE.total_seconds():.0f} are taken",
+            f"the signature is valid for {life.total_seconds():.0f} s, more than "
+            f"the {MAX_AGE.total_seconds():.0f} s allowed",
             SIGN,
             reason="expiry",
         )
@@ -140,7 +138,9 @@ def _times(given: Mapping[str, str], now: datetime) -> tuple[datetime, datetime]
         raise LoginRefused("X-Amz-Date is not a time", SIGN, reason="parameter") from None
     if signed_at > now + MAX_AHEAD:
         raise LoginRefused(
-            "the request is signed for a time to come", "Set the client's clock.", reason="date"
+            "the request is signed for a time in the future",
+            "Set the client's clock.",
+            reason="date",
         )
     if now > min(signed_at + life, signed_at + MAX_AGE):
         raise LoginRefused(
@@ -159,20 +159,20 @@ def _check_headers(signed: str, headers: Mapping[str, str], authority: str, serv
         )
     if len(names) != len(_SIGNED) or set(names) != _SIGNED:
         raise LoginRefused(
-            f"the signature covers other headers than host and {SERVER_HEADER}", SIGN,
+            f"the signature covers headers other than host and {SERVER_HEADER}", SIGN,
             reason="header",
         )  # fmt: skip
     given = {name.lower(): value for name, value in headers.items()}
     if len(given) != len(headers) or not {SERVER_HEADER} <= given.keys() <= _SIGNED:
         raise LoginRefused(
-            f"the headers are not {SERVER_HEADER} and, if need be, host, each once", SIGN,
+            f"the headers must be {SERVER_HEADER} and, optionally, host, each once", SIGN,
             reason="header",
         )  # fmt: skip
     if given.get("host", authority) != authority:
-        raise LoginRefused("the header host is not the URL's", SIGN, reason="header")
+        raise LoginRefused("the header host does not match the URL", SIGN, reason="header")
     if given[SERVER_HEADER] != server_id:
         raise LoginRefused(
             "the request is signed for another server than this one",
-            f'This one is "{server_id}": name it by that address, or in ODC_SERVER_ID.',
+            f'This server is "{server_id}": use that address, or set ODC_SERVER_ID.',
             reason="server_id",
         )

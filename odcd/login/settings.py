@@ -9,8 +9,8 @@ from pathlib import Path
 
 from odcd.errors import BadRequest
 from odcd.login.github import check_group
-from odcd.login.https import parse_place
 from odcd.login.identities import Rule, parse_role, read_identities
+from odcd.outbound import parse_address
 from odcd.variables import read_words
 
 STS = "https://sts.us-east-2.amazonaws.com"
@@ -76,18 +76,17 @@ def read_login(environment: Mapping[str, str]) -> LoginSettings:
 
 
 def _check(settings: LoginSettings) -> None:
-    if parse_place(settings.sts_endpoint, "ODC_STS_ENDPOINT").path:
-        raise BadRequest("ODC_STS_ENDPOINT has a path", "Write https://HOST alone.")
-    parse_place(settings.github_api, "ODC_GITHUB_API")
+    if parse_address(settings.sts_endpoint, "ODC_STS_ENDPOINT").path:
+        raise BadRequest("ODC_STS_ENDPOINT has a path", "Write only https://HOST.")
+    parse_address(settings.github_api, "ODC_GITHUB_API")
     if settings.rules() and settings.server_id is None:
         raise BadRequest(
-            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets users log in, and nothing says which server "
-            "this is",
-            "Give ODC_URL, where they reach it, or ODC_SERVER_ID.",
+            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets users log in, but the server has no name",
+            "Set ODC_URL, the address that users use, or ODC_SERVER_ID.",
         )
     if settings.server_id is not None and not _ID.fullmatch(settings.server_id):
         raise BadRequest(
-            f'ODC_SERVER_ID="{settings.server_id}" has blanks or other than ASCII',
+            f'ODC_SERVER_ID="{settings.server_id}" has blanks or characters other than ASCII',
             "Use 1 to 200 letters, digits and signs.",
         )
     if settings.aws_domain is not None and not _DOMAIN.fullmatch(settings.aws_domain):
@@ -98,8 +97,8 @@ def _check(settings: LoginSettings) -> None:
         check_group(settings.github_org)
         if settings.github_token_file is None:
             raise BadRequest(
-                "ODC_GITHUB_ORG needs a token to ask GitHub with",
-                "Give the file that has it in ODC_GITHUB_TOKEN_FILE.",
+                "ODC_GITHUB_ORG needs a token for GitHub",
+                "Set ODC_GITHUB_TOKEN_FILE to the file that contains it.",
             )
 
 

@@ -19,7 +19,8 @@ from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.database.connections import BEAT, PASS
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
+from odcd.database.session import Session
 from odcd.errors import DatabaseDown, LeadershipLost, OdcError, Unavailable
 from odcd.loops.clock_checks import HINT, SteadyClock, ahead_by, wrong_clock
 
@@ -197,7 +198,7 @@ class Leader:
         Always raises LeadershipLost."""
         self._rest_s = 2 * self._lease.total_seconds()
         await lead.leave()
-        raise LeadershipLost(f"this daemon has let go of leadership: {why}")
+        raise LeadershipLost(f"this daemon has given up the leadership: {why}")
 
     async def _wait_until_vacant(self) -> tuple[int, int]:
         seen = (-1, -1)

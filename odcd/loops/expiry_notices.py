@@ -6,17 +6,15 @@ The database lists the notices that are due. A notice stays due until it is deli
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import UTC, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
+from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
-
-log = logging.getLogger(__name__)
+from odcd.stores.dev_servers import DevServerStore
 
 LEVELS = (30, 15, 5)
 WALLS = (15, 5)
@@ -26,55 +24,43 @@ GRACE = timedelta(seconds=120)
 """Same as odc._reservation_grace()."""
 
 
-class Warner:
+class Warner(Rounds):
+    """Woken when an end time may have been set or postponed."""
+
+    name = "expiry"
+
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
-    ) -> None:
-        """every: check at least this often."""
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
+        metrics: RoundMetrics | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
-        self._executor = executor
-        self._clock = clock
-        self._every = every
-        self._wake = asyncio.Event()
+        self._servers = servers
 
-    def wake(self) -> None:
-        """Called on a change: an end time may have been set or postponed."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Raises LeadershipLost or DatabaseDown."""
-        while True:
-            self._wake.clear()
-            wait_s = await self.tell_once()
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-
-    async def tell_once(self) -> float:
+    async def run_once(self) -> float:
         """Deliver the notices that are due; return the seconds until the next check."""
-        due = await self._store.warnings(self._term, self._clock.now())
+        due = await self._store.list_expiry_notices(self._term, self._clock.now())
         delivered = await asyncio.gather(*map(self._deliver, due))
         if not all(delivered):
             return RETRY_S
         now = self._clock.now()
-        next_at = await self._store.next_warning(now)
+        next_at = await self._store.get_next_notice_time(now)
         every_s = self._every.total_seconds()
         return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
 
     async def _deliver(self, warning: Warned) -> bool:
         trouble = None
         try:
-            await self._executor.tell(warning.job_id, warning.attempt, notice_of(warning))
-        except RunnerDown as error:
-            log.warning("warner.late", extra={"job_id": warning.job_id, "why": error.message})
+            notice = notice_of(warning)
+            await self.reach(
+                warning.job_id, self._servers.tell(warning.job_id, warning.attempt, notice)
+            )
+        except RunnerDown:
             return False
         except OdcError as error:
-            log.warning("warner.lost", extra={"job_id": warning.job_id, "why": error.message})
             trouble = error.message
-        await self._store.warned(self._term, warning, trouble, self._clock.now())
+        await self._store.record_expiry_notice(self._term, warning, trouble, self._clock.now())
         return True
 
 
@@ -84,22 +70,22 @@ def notice_of(warning: Warned) -> Notice:
     files = [file_name(level, shared_by) for level in LEVELS]
     if warning.minutes is None:
         return Notice(
-            remove=files, wall=f"reservation {warning.job_id} goes on: it now ends at {ends}"
+            remove=files, wall=f"reservation {warning.job_id} continues: it now ends at {ends}"
         )
     more = (
         f"`odcctl extend {warning.job_id}` adds up to 24 hours, once. "
         if warning.extensible
-        else "It was extended already. "
+        else "It was already extended. "
     )
     if warning.minutes == 0:
         gone_at = warning.expires_at.astimezone(UTC) + GRACE
         return Notice(
-            wall=f"The time of reservation {warning.job_id} is over: what runs is ended at "
+            wall=f"The time of reservation {warning.job_id} is over: its processes are stopped at "
             f"{gone_at:%H:%M:%S} UTC. {more}\n"
         )
     text = (
         f"Reservation {warning.job_id} ({warning.name}) ends in {warning.minutes} minutes, "
-        f"at {ends}.\n{more}Save your work: what runs then is ended.\n"
+        f"at {ends}.\n{more}Save your work: all processes are stopped then.\n"
     )
     return Notice(
         name=file_name(warning.minutes, shared_by),

@@ -13,7 +13,8 @@ from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.database.connections import FORECASTER
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
+from odcd.database.session import Session
 from odcd.errors import LeadershipLost, OdcError
 
 log = logging.getLogger(__name__)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from dataclasses import dataclass
 from typing import Protocol
 
 from odcd.builds.worker import BuildWorker
 from odcd.database.pool import Database
 from odcd.disks.worker import DiskWorker
-from odcd.engine import Engine
-from odcd.errors import DatabaseBusy, RunnerDown
+from odcd.engines.base import Engine
+from odcd.errors import DatabaseBusy
 from odcd.executor.base import Executor
 from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
 from odcd.loops.election import Lead, Leader, Pass
+from odcd.loops.executor_watch import ExecutorWatch
 from odcd.loops.expiry_notices import Warner
 from odcd.loops.forecaster import Forecaster
 from odcd.loops.idle_monitor import Idles
@@ -32,10 +33,6 @@ from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 
-INVENTORY_EVERY = timedelta(seconds=30)
-INVENTORY_GAP_S = 1.0
-RUNNER_RETRY_S = 1.0
-UNREACHED_LEASES = 2
 BUSY_RETRY_S = 1.0
 
 Loop = Callable[[], Awaitable[None]]
@@ -49,63 +46,72 @@ class Woken(Protocol):
     async def run(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Objects of the daemon that every term uses."""
+
+    leader: Leader
+    engine: Engine
+    settings: Settings
+    database: Database
+    """The leader's own connections."""
+    metrics: Metrics
+    sampler: Sampler
+    on_pass: Callable[[Pass], None]
+    """Called after every pass."""
+
+
 class Leading:
     """One term of one daemon. run() is called once."""
 
-    def __init__(
-        self, lead: Lead, leader: Leader, executor: Executor, engine: Engine, settings: Settings,
-        database: Database, metrics: Metrics, sampler: Sampler, on_pass: Callable[[Pass], None],
-    ) -> None:  # fmt: skip
-        """database: the leader's own connections. on_pass: called after every pass."""
+    def __init__(self, lead: Lead, executor: Executor, services: Services) -> None:
+        settings, engine = services.settings, services.engine
+        database, metrics = services.database, services.metrics
         store, clock = Store(database), lead.clock
         self._lead = lead
-        self._leader = leader
         self._engine = engine
         self._settings = settings
         self._store = store
         self._clock = clock
         self._metrics = metrics
-        self._sampler = sampler
-        self._on_pass = on_pass
+        self._sampler = services.sampler
+        self._on_pass = services.on_pass
         self._commands = False
         self._executor = executor
+        self._watch = ExecutorWatch(lead, services.leader, executor, engine, store, settings)
         term, every = lead.term, settings.sweep
-        self._planner = Planner(lead, store, executor, clock, every, self._note_pass)
+        self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
         self._reaper = Reaper(
-            lead,
-            store,
-            executor,
-            clock,
-            grace=settings.grace,
-            node_grace=engine.node_grace,
-            quarantine=engine.quarantine,
-            canaries=engine.canaries,
-            every=every,
-            stale_after=settings.reservation_wait,
+            lead, store, executor, clock,
+            grace=settings.grace, node_grace=engine.node_grace, quarantine=engine.quarantine,
+            canaries=engine.canaries, every=every, stale_after=settings.reservation_wait,
             on_change=self._planner.wake,
-        )
+        )  # fmt: skip
+        rounds = metrics.rounds
+        dev_servers = store.dev_servers, executor.dev_servers
         self._quarantine = Quarantine(
-            term, store, executor, clock, every=every, on_change=self._planner.wake
-        )
+            term, store.canaries, executor, clock, every=every, on_change=self._planner.wake,
+            metrics=rounds,
+        )  # fmt: skip
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, store, executor, clock, settings.look)
+        self._idles = Idles(term, *dev_servers, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
             "reaper": self._reaper,
-            "warner": Warner(term, store, executor, clock, every),
+            "warner": Warner(term, *dev_servers, clock, every, rounds),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
-            term, store, clock, settings.gpu_use,
+            term, store.gpu_use, clock, settings.gpu_use,
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(term, store, executor, clock, every)
+            self._woken["jupyter"] = Jupyters(term, *dev_servers, clock, every, rounds)
 
     @property
     def executor(self) -> Executor | None:
@@ -135,9 +141,9 @@ class Leading:
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
-        lead, executor = self._lead, self._executor
+        executor = self._executor
         try:
-            await self._command(lead, executor, self._planner)
+            await self._watch.take_over(self._planner)
             self._commands = True
             self._metrics.leading(True)
             async with asyncio.TaskGroup() as group:
@@ -157,7 +163,7 @@ class Leading:
             "partitions": self._partitions.run,
             "retention": self._retention.run,
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),
-            "inventory": lambda: self._keep_inventory(executor, lead.term),
+            "inventory": self._watch.keep_inventory,
         }
         if self._settings.disks.aws_region is not None:
             loops["disks"] = lambda: self._mind_disks(lead)
@@ -166,8 +172,8 @@ class Leading:
         if self._engine.canaries:
             loops["quarantine"] = self._quarantine.run
         if executor.reconciles:
-            loops["reconcile"] = lambda: self._reconcile(executor, lead)
-            loops["reach"] = lambda: self._mind_reach(executor, lead)
+            loops["reconcile"] = self._watch.reconcile
+            loops["reach"] = self._watch.resign_when_unreached
         return loops
 
     async def _unless_busy(self, name: str, loop: Loop) -> None:
@@ -190,11 +196,14 @@ class Leading:
         own, claims = self._settings.disks, self._engine.claims()
         assert claims is not None
         cloud = Aws(
-            own, await self._store.server_id(), self._clock, calls=self._metrics.backend("aws")
+            own,
+            await self._store.cluster.get_server_id(),
+            self._clock,
+            calls=self._metrics.backend("aws"),
         )
         await cloud.open()
         self._disks = DiskWorker(
-            lead.term, self._store, cloud, claims, self._clock, self._settings.sweep,
+            lead.term, self._store.disk_work, cloud, claims, self._clock, self._settings.sweep,
             own.efs_id, lambda: lead.certain,
         )  # fmt: skip
         try:
@@ -206,7 +215,7 @@ class Leading:
     async def _mind_builds(self, lead: Lead) -> None:
         builder = await self._engine.make_builder(lead)
         self._builds = BuildWorker(
-            lead.term, self._store, builder, self._clock, every=self._settings.sweep,
+            lead.term, self._store.builds, builder, self._clock, every=self._settings.sweep,
             at_once=self._settings.builds.at_once, on_change=self._planner.wake,
         )  # fmt: skip
         try:
@@ -214,78 +223,6 @@ class Leading:
         finally:
             self._builds = None
             await builder.close()
-
-    async def _command(self, lead: Lead, executor: Executor, planner: Planner) -> None:
-        """Take over the executor; retry until it is reachable."""
-        begun = self._clock.monotonic()
-        while True:
-            try:
-                await self._engine.claim(lead.term)
-                await executor.open(lead.term)
-                await self._register(executor, lead.term)
-                await take_over(lead, self._store, executor, planner)
-                took_ms = round((self._clock.monotonic() - begun) * 1000)
-                log.info("executor.ready", extra={"took_ms": took_ms})
-                return
-            except RunnerDown as error:
-                log.error("executor.down", extra={"why": error.message})
-                patience_s = UNREACHED_LEASES * self._settings.lease.total_seconds()
-                if executor.reconciles and self._clock.monotonic() - begun > patience_s:
-                    await self._leader.resign(lead, error.message)
-                await self._clock.sleep(RUNNER_RETRY_S)
-
-    async def _keep_inventory(self, executor: Executor, term: int) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(INVENTORY_EVERY.total_seconds()):
-                    await executor.nodes_changed()
-            except TimeoutError:
-                pass
-            await self._register(executor, term)
-            await self._clock.sleep(INVENTORY_GAP_S)
-
-    async def _reconcile(self, executor: Executor, lead: Lead) -> None:
-        """Periodically compare what runs with what should run, regardless of notifications."""
-        while True:
-            await self._clock.sleep(self._settings.sweep.total_seconds())
-            try:
-                await executor.adopt(lambda: self._store.live_members(lead.term))
-            except RunnerDown as error:
-                log.warning("executor.not_compared", extra={"why": error.message})
-
-    async def _mind_reach(self, executor: Executor, lead: Lead) -> None:
-        """Resign when the systems that run the jobs are unreachable: another daemon may reach
-        them."""
-        patience_s = UNREACHED_LEASES * self._settings.lease.total_seconds()
-        while True:
-            await self._clock.sleep(min(1.0, patience_s / 5))
-            if executor.unreached_s > patience_s:
-                await self._leader.resign(
-                    lead, f"nothing answered for {executor.unreached_s:.0f} s where the jobs run"
-                )
-
-    async def _register(self, executor: Executor, term: int) -> None:
-        """Store the node inventory. If it is unavailable, the nodes keep their last known state."""
-        try:
-            nodes = await executor.inventory()
-        except RunnerDown as error:
-            log.warning("executor.no_inventory", extra={"why": error.message})
-            return
-        await self._store.register_nodes(term, nodes, self._clock.now(), whole=True)
-
-
-async def take_over(lead: Lead, store: Store, executor: Executor, planner: Planner) -> None:
-    """Make the executor match the database: a new leader adopts the running jobs.
-
-    Jobs that the last leader placed but may not have sent are sent again, which is harmless if it
-    did. After that, every member that is live in the database either runs, or the executor reports
-    it as gone.
-    """
-    live = await store.live_members(lead.term)
-    unsent = sorted({job_id for job_id, _, _, started in live if not started})
-    if unsent:
-        await planner.send(unsent)
-    await executor.adopt(lambda: store.live_members(lead.term))
 
 
 def _message(errors: BaseExceptionGroup[DatabaseBusy]) -> str:

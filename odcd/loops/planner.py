@@ -14,7 +14,7 @@ from odcd.errors import DatabaseBusy, PlanStale, RunnerDown
 from odcd.executor.base import Executor
 from odcd.loops.election import Lead, Pass
 from odcd.records.dispatch import Dispatch
-from odcd.stores.store import Store
+from odcd.stores.dispatches import DispatchStore
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Planner:
     def __init__(
         self,
         lead: Lead,
-        store: Store,
+        dispatches: DispatchStore,
         executor: Executor,
         clock: Clock,
         every: timedelta,
@@ -51,13 +51,13 @@ class Planner:
     ) -> None:
         """on_pass: called after every pass, before its dispatches are sent."""
         self._lead = lead
-        self._store = store
+        self._dispatches = dispatches
         self._executor = executor
         self._clock = clock
         self._every = every
         self._on_pass = on_pass
         self._wake = asyncio.Event()
-        self._texts = _TextCache(store)
+        self._texts = _TextCache(dispatches)
         self._unsent: list[int] = []
         self._to_send = asyncio.Event()
         self._again_at: dict[int, float] = {}
@@ -163,7 +163,7 @@ class Planner:
         Return whether the executor accepted them."""
         every = list(job_ids)
         for at in range(0, len(every), MAX_SENT):
-            dispatches = await self._store.dispatches(self._lead.term, every[at : at + MAX_SENT])
+            dispatches = await self._dispatches.list(self._lead.term, every[at : at + MAX_SENT])
             try:
                 for part in self._texts.parts(dispatches):
                     await self._executor.start(part, await self._texts.of(part))
@@ -184,7 +184,9 @@ class Planner:
         """Resend jobs that were not reported as started: the report or the dispatch may be lost.
         Jobs accepted again are not sent for another `every`, because they may be pulling their
         image."""
-        late = await self._store.unstarted(self._lead.term, self._clock.now() - RESEND_AFTER)
+        late = await self._dispatches.list_unstarted(
+            self._lead.term, self._clock.now() - RESEND_AFTER
+        )
         now = self._clock.monotonic()
         self._again_at = {job_id: self._again_at.get(job_id, now) for job_id in late}
         due = [job_id for job_id, again_at in self._again_at.items() if again_at <= now]
@@ -197,8 +199,8 @@ class Planner:
 class _TextCache:
     """Scripts and environments by digest: most jobs of one user share them."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, dispatches: DispatchStore) -> None:
+        self._dispatches = dispatches
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._size = 0
 
@@ -222,7 +224,7 @@ class _TextCache:
         missing = [digest for digest in wanted if digest not in self._texts]
         found = {digest: self._texts[digest] for digest in wanted if digest in self._texts}
         if missing:
-            found |= await self._store.texts(missing)
+            found |= await self._dispatches.get_texts(missing)
         for digest, text in found.items():
             if digest not in self._texts:
                 self._size += sys.getsizeof(text)

@@ -105,7 +105,7 @@ class Reaper:
         while facts:
             some, now = facts[:batch], self._clock.now()
             try:
-                ended = await self._store.record_facts(self._lead.term, some, now)
+                ended = await self._store.attempts.record_facts(self._lead.term, some, now)
             except DatabaseBusy as error:
                 log.warning("reap.busy", extra={"facts": len(some), "why": error.message})
                 batch = max(1, batch // 2)
@@ -137,7 +137,9 @@ class Reaper:
     async def carry_out_once(self) -> None:
         """Send the executor the attempts to end and the changed time limits."""
         again, self._fresh = self._fresh and self._executor.reconciles, False
-        for stop in await self._store.stops(self._lead.term, self._clock.now(), again=again):
+        for stop in await self._store.attempts.take_stops(
+            self._lead.term, self._clock.now(), again=again
+        ):
             log.info(
                 "reap.stop",
                 extra={"job_id": stop.job_id, "attempt": stop.attempt, "intent": stop.intent},
@@ -148,18 +150,18 @@ class Reaper:
                 signal=signal.SIGTERM,
                 grace_s=self._grace.total_seconds() if stop.grace_s is None else stop.grace_s,
             )
-        moved = await self._store.moved_ends(self._lead.term)
+        moved = await self._store.attempts.list_moved_ends(self._lead.term)
         for job_id, attempt, ends_at in moved:
             await self._executor.set_end(job_id, attempt, ends_at)
         if moved:
-            await self._store.ends_told(self._lead.term, moved)
+            await self._store.attempts.record_ends(self._lead.term, moved)
             self.note_starts()
 
     async def signal_once(self) -> None:
         """Send the signals that are due before a time limit, unless the executor does so itself."""
         if self._executor.keeps_time:
             return
-        due = await self._store.signals(self._lead.term, self._clock.now())
+        due = await self._store.attempts.take_signals(self._lead.term, self._clock.now())
         await asyncio.gather(*(self._signal(*one) for one in due))
 
     async def _signal(self, job_id: int, attempt: int, number: int, batch_only: bool) -> None:
@@ -182,7 +184,7 @@ class Reaper:
         """Run one sweep and send the signals that are due; return the seconds until the next
         sweep."""
         now = self._clock.now()
-        due = await self._store.sweep(
+        due = await self._store.leader.sweep(
             self._lead.term, now,
             keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
             quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from time import perf_counter
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,8 +21,8 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 
 from odcd import __version__
-from odcd.call_metrics import any_error
 from odcd.front.watch import REFUSED, REJECTED, Refused, Rejected
+from odcd.metrics.calls import Backend, CallMetrics, RoundMetrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.lines import Lines
 from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
@@ -32,9 +30,17 @@ from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
 PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For metrics with many labels: each bucket is one series per label combination."""
-CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
-LIMITS = ("requests", "streams", "sockets", "submits", "pending", "stored", "statements", "bodies")
-BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
+LIMITS = (
+    "requests",
+    "streams",
+    "sockets",
+    "submits",
+    "pending",
+    "stored",
+    "statements",
+    "bodies",
+    "answers",
+)
 
 
 class Metrics:
@@ -50,8 +56,8 @@ class Metrics:
         )  # fmt: skip
         self._answers = Histogram(
             "odcd_http_request_duration_seconds",
-            "From a request to the beginning of its answer; a stream begins at once, a long poll "
-            "when there is something.",
+            "Time from a request to the start of its answer; a stream starts at once, a long poll "
+            "when there is news.",
             ["method", "route"], registry=registry, buckets=SHORT_BUCKETS,
         )  # fmt: skip
         self._limited = Counter(
@@ -63,28 +69,28 @@ class Metrics:
             # Start at 0, so that the first rejection counts as an increase.
             self._limited.labels(limit)
         self._sockets = Gauge(
-            "odcd_websockets_open", "WebSockets that are open: terminals, ways into dev servers.",
+            "odcd_websockets_open", "Open WebSockets: terminals, and connections to dev servers.",
             ["route"], registry=registry,
         )  # fmt: skip
         self._sockets_ended = Counter(
             "odcd_websockets",
-            "WebSockets that ended, by the code that odcd closed them with, or that of HTTP where "
-            "it refused them; left: the client went; broke: neither said so.",
+            "Closed WebSockets, by odcd's close code, or by the HTTP status of a refusal; left: "
+            "the client closed it; broke: the connection was lost.",
             ["route", "code"], registry=registry,
         )  # fmt: skip
         self._connections = Gauge(
-            "odcd_http_connections", "Connections of clients that are open.", registry=registry
+            "odcd_http_connections", "Open connections of clients.", registry=registry
         )
         self._connections_refused = Counter(
             "odcd_http_connections_refused",
-            "Connections closed as they came: the user, the address, TCP as a whole or this daemon "
-            "had as many as it may have, or no descriptor was free.",
+            "Connections refused because of a limit (of the user, the address, TCP or this "
+            "daemon), or because no descriptor was free.",
             ["reason"], registry=registry,
         )  # fmt: skip
         self._rejected = Counter(
             "odcd_http_requests_rejected",
-            "Requests refused before anything read them: late or large headers, a slow body, no "
-            "HTTP, another host's name, a TLS handshake that failed.",
+            "Requests refused before they were processed: late or large headers, a slow body, not "
+            "HTTP, a wrong host name, a failed TLS handshake.",
             ["reason"], registry=registry,
         )  # fmt: skip
         for refused in REFUSED:
@@ -92,21 +98,22 @@ class Metrics:
         for rejected in REJECTED:
             self._rejected.labels(rejected)
         self._event_clients = Gauge(
-            "odcd_event_clients", "Clients that follow events by a stream.", registry=registry
+            "odcd_event_clients", "Clients that follow a stream of events.", registry=registry
         )
         self._viewers = Gauge(
             "odcd_page_viewers", "Open pages that update themselves.", registry=registry
         )
         self._listener = Gauge(
-            "odcd_listener_up", "1 while this daemon hears of changes from the database.",
+            "odcd_listener_up",
+            "1 while this daemon receives notifications of changes from the database.",
             registry=registry,
         )  # fmt: skip
         self._passes = Histogram(
-            "odcd_scheduler_cycle_seconds", "How long passes took.", registry=registry,
+            "odcd_scheduler_cycle_seconds", "Duration of scheduler passes.", registry=registry,
             buckets=PASS_BUCKETS,
         )  # fmt: skip
         self._refreshes = Histogram(
-            "odcd_forecast_seconds", "How long refreshes of expected starts took.",
+            "odcd_forecast_seconds", "Duration of refreshes of expected starts.",
             registry=registry, buckets=PASS_BUCKETS,
         )  # fmt: skip
         self._leading = Gauge("odcd_leader", "1 while this daemon leads.", registry=registry)
@@ -117,7 +124,8 @@ class Metrics:
         )
         self._clock = Gauge(
             "odcd_clock_ahead_seconds",
-            "How far this daemon's clock was ahead of PostgreSQL's when it last led or tried to.",
+            "How far this daemon's clock was ahead of PostgreSQL's when it last led or tried to "
+            "lead.",
             registry=registry,
         )
         self._disk_free = Gauge(
@@ -133,8 +141,8 @@ class Metrics:
         self._disk_free.set(-1)
         self._phase_limits = Gauge(
             "odcd_reservation_phase_limit_seconds",
-            "How long a dev server may be in a phase, by this daemon's settings, until it is given "
-            "up or restarted.",
+            "How long a dev server may be in a phase before odc restarts it or fails it, by this "
+            "daemon's settings.",
             ["phase"], registry=registry,
         )  # fmt: skip
         self._database = Gauge(
@@ -142,17 +150,11 @@ class Metrics:
         )
         self._queries = Histogram(
             "odcd_database_request_seconds",
-            "How long calls of SQL functions took, waiting for a connection not counted.",
+            "Duration of calls of SQL functions, without the wait for a connection.",
             ["operation"], registry=registry, buckets=SHORT_BUCKETS,
         )  # fmt: skip
-        self._calls = Histogram(
-            "odcd_backend_request_seconds", "How long calls of what odc commands took.",
-            ["backend", "operation"], registry=registry, buckets=CALL_BUCKETS,
-        )  # fmt: skip
-        self._errors = Counter(
-            "odcd_backend_errors", "Those of them that failed.", ["backend", "operation"],
-            registry=registry,
-        )  # fmt: skip
+        self._calls = CallMetrics(registry)
+        self.rounds = RoundMetrics(registry)
         self._unmeasured = Counter(
             "odcd_sample_errors", "Measurements of the cluster that failed.", ["measure"],
             registry=registry,
@@ -268,8 +270,7 @@ class Metrics:
         self._database.set(0)
 
     def backend(self, name: str) -> Backend:
-        assert name in BACKENDS
-        return Backend(name, self._calls, self._errors)
+        return self._calls.backend(name)
 
     # -- exposition --------------------------------------------------------------------------------
 
@@ -291,43 +292,3 @@ class Metrics:
 
 def negotiate(accept: str | None) -> tuple[Encoder, str]:
     return choose_encoder(accept or "")
-
-
-class Backend:
-    """Implements odcd.call_metrics.Calls for one of BACKENDS."""
-
-    def __init__(self, name: str, calls: Histogram, errors: Counter) -> None:
-        self._name = name
-        self._calls = calls
-        self._errors = errors
-        self._known: dict[str, tuple[Histogram, Counter]] = {}
-
-    def _of(self, operation: str) -> tuple[Histogram, Counter]:
-        found = self._known.get(operation)
-        if found is None:
-            found = self._known[operation] = (
-                self._calls.labels(self._name, operation),
-                self._errors.labels(self._name, operation),
-            )
-        return found
-
-    def took(self, operation: str, seconds: float) -> None:
-        self._of(operation)[0].observe(seconds)
-
-    def failed(self, operation: str) -> None:
-        self._of(operation)[1].inc()
-
-    @contextmanager
-    def asking(
-        self, operation: str, *, timed: bool = True, fails: Callable[[Exception], bool] = any_error
-    ) -> Generator[None]:
-        begun = perf_counter()
-        try:
-            yield
-        except Exception as error:
-            if fails(error):
-                self.failed(operation)
-            raise
-        finally:
-            if timed:
-                self.took(operation, perf_counter() - begun)

@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from odcd.clock import Clock
 from odcd.database.connections import METRICS
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
+from odcd.database.session import Session
 from odcd.errors import LeadershipLost, OdcError, Unavailable
 from odcd.metrics.families import MEASURES
 from odcd.metrics.process import Metrics, negotiate

@@ -106,7 +106,7 @@ class Acts:
         check_origin(request)
         form = await _form(request)
         if form.get("sure") != "yes":
-            raise BadRequest("nobody said that it is to be cancelled", "Use the page's button.")
+            raise BadRequest("the cancellation was not confirmed", "Use the page's button.")
         await self._own(request, who)
         told = await self._changes.cancel_one(_call(request, who, {}))
         _raise_refusal(json.loads(bytes(told.body)))
@@ -119,7 +119,7 @@ class Acts:
         try:
             hours = float(form.get("hours", ""))
         except ValueError:
-            raise BadRequest("that is no number of hours", "For example 1.5.") from None
+            raise BadRequest("that is not a number of hours", "For example 1.5.") from None
         job = await self._own(request, who)
         sure, asked_id = form.get("sure") == "yes", request.path_params["id"]
         if job["kind"] == "reservation":
@@ -129,9 +129,9 @@ class Acts:
         else:
             until, delays = None, []
             if job["time_limit_s"] is None:
-                raise BadRequest("it has no time limit", "It may run for ever.")
+                raise BadRequest("it has no time limit", "It may run forever.")
             if not 0 < hours <= 24 * 366:
-                raise BadRequest("so many hours cannot be", "For example 1.5.")
+                raise BadRequest("the number of hours is out of range", "For example 1.5.")
             if sure:
                 more = {"time_limit_s": job["time_limit_s"] + int(hours * 3600)}
                 answer = await self._changes.update(_call(request, who, more))
@@ -170,7 +170,7 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
     except (ValueError, UnicodeDecodeError):
-        raise BadRequest("that is no form of the page", "Use its own buttons.") from None
+        raise BadRequest("that is not a form of this page", "Use the page's own buttons.") from None
     return {name: values[-1] for name, values in fields.items()}
 
 

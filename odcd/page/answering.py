@@ -79,6 +79,7 @@ def problem(request: Request, error: OdcError, who: Identity | None = None) -> R
 def failed(request: Request, error: Exception, who: Identity | None = None) -> Response:
     unexpected(error, request.method, request.url.path)
     return html(
-        request, "problem.html", 500, who=who, title="It failed", code="OD000",
-        message="odcd failed at this request.", hint="That is a bug. The daemon's log has more.",
+        request, "problem.html", 500, who=who, title="Internal error", code="OD000",
+        message="odcd could not answer this request.",
+        hint="This is a bug. The daemon's log has the details.",
     )  # fmt: skip

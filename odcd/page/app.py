@@ -197,7 +197,7 @@ class Page:
         path = query.pop("of", "")
         form = PageOfJob if path == "/page/jobs" else PAGES.get(path, ("", None))[1]
         if form is None:
-            raise BadRequest("there is no such view", "Load the page again.")
+            raise BadRequest("this view does not exist", "Load the page again.")
         seen = request.headers.get("last-event-id") or query.pop("seen", None)
         query.pop("seen", None)
         asked = _convert(query, form)
@@ -229,8 +229,8 @@ class Page:
 
 
 TOLD = {
-    "cancelled": "It is cancelled, or asked to end.",
-    "extended": "It is extended.",
+    "cancelled": "The job is cancelled, or was asked to end.",
+    "extended": "The job is extended.",
 }
 MINE = """SLOTS.c[data-user="USER"] {background-color: var(--mine)}
 .bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}
@@ -286,8 +286,8 @@ async def _of_http(request: Any, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405 and request.method in ("GET", "HEAD"):
         return seen_other(_page_with(request.url.path))
-    title = "There is nothing here" if error.status_code == 404 else "That cannot be done here"
+    title = "Not found" if error.status_code == 404 else "Not allowed here"
     return html(
         request, "problem.html", error.status_code, title=title, code="OD010",
-        message="this address leads nowhere.", hint=None,
+        message="there is no page or action at this address.", hint=None,
     )  # fmt: skip

@@ -87,7 +87,7 @@ class PlanChart:
         now = self._api.clock.now()
         window = Window(now, asked.zoom)
         told: dict[str, Any] = json.loads(
-            await self._api.store.gantt(
+            await self._api.store.plans.get_gantt(
                 [asked.gpu_type] if asked.gpu_type else None,
                 [asked.node] if asked.node else None,
                 asked.after, PAGE, (window.begin, window.end), now,

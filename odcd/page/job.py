@@ -18,15 +18,15 @@ from odcd.slurm.lists import parse_selector
 
 EVENTS = 300
 TOLD = {
-    "submitted": "submitted", "started": "given its nodes", "slipped": "its planned start moved",
-    "ended": "ended", "requeued": "back in the queue", "checkpointed": "wrote a checkpoint",
-    "preempting": "is ended for another job", "preempts": "others are ended for it",
-    "active": "ready to be used", "extended": "extended", "cancelled": "asked to end",
-    "held": "held", "released": "released", "updated": "changed", "warned": "told of its end",
-    "requeue_asked": "asked to go back to the queue", "idle_warned": "told that nobody uses it",
-    "idle_released": "ended, since nobody used it", "disk_ready": "has its disk",
-    "disk_saved": "its disk is saved", "box_oom": "ran out of memory, and began anew",
-    "box_restarted": "its container began anew", "shared": "shared with another user",
+    "submitted": "submitted", "started": "nodes allocated", "slipped": "planned start changed",
+    "ended": "ended", "requeued": "requeued", "checkpointed": "checkpoint written",
+    "preempting": "being preempted", "preempts": "preempts other jobs",
+    "active": "ready", "extended": "extended", "cancelled": "asked to end",
+    "held": "held", "released": "released", "updated": "changed", "warned": "expiry notice sent",
+    "requeue_asked": "requeue requested", "idle_warned": "idle notice sent",
+    "idle_released": "ended because it was idle", "disk_ready": "disk ready",
+    "disk_saved": "disk saved", "box_oom": "ran out of memory and restarted",
+    "box_restarted": "container restarted", "shared": "shared with another user",
 }  # fmt: skip
 Job = dict[str, Any]
 
@@ -42,14 +42,14 @@ class JobPage:
         """The job, or the row that represents an array, and whether it is an array. Raises
         UnknownJob."""
         selector = parse_selector(text)
-        found, _ = await self._api.store.list_jobs(
+        found, _ = await self._api.store.jobs.list(
             {"ids": [selector]}, self._api.clock.now(), ended=True, after=None, limit=2
         )
         jobs: list[Job] = json.loads(found)
         if not jobs:
             if selector.tasks is None:
                 raise unknown_job(selector.job_id)
-            raise UnknownJob(f"there is no job {text}", "The queue lists those that there are.")
+            raise UnknownJob(f"there is no job {text}", "The queue lists the existing jobs.")
         job = jobs[0]
         several = len(jobs) > 1 or (job["array_tasks"] is not None and selector.tasks is None)
         return job, several
@@ -57,7 +57,7 @@ class JobPage:
     async def live(self, text: str) -> bool:
         """Whether any of the named tasks has not ended."""
         filters = {"ids": [parse_selector(text)]}
-        found, _ = await self._api.store.list_jobs(
+        found, _ = await self._api.store.jobs.list(
             filters, self._api.clock.now(), ended=False, after=None, limit=1, fields=["id"]
         )
         return found != "[]"
@@ -82,10 +82,10 @@ class JobPage:
         why: list[dict[str, Any]] = []
         if job["state"] in ("PENDING", "CONFIGURING"):
             why = json.loads(await self._routes.explained(job["id"]))["why"]
-        place = (await self._api.store.places([job["id"]])).get(job["id"])
+        place = (await self._api.store.page.get_places([job["id"]])).get(job["id"])
         end = None
         if job["started_at"] and not job["ended_at"]:
-            end = await self._api.store.end_of(job["id"], self._api.clock.now())
+            end = await self._api.store.page.get_end(job["id"], self._api.clock.now())
         return Rendered(
             parts={
                 "head": str(self._parts.head(job)),
@@ -104,8 +104,8 @@ class JobPage:
         return str(self._parts.causes(told["why"]))
 
     async def _timeline(self, job: Job) -> list[dict[str, Any]]:
-        events = json.loads(await self._api.store.job_events(job["id"], EVENTS))
-        return timeline(events, json.loads(await self._api.store.attempts(job["id"])))
+        events = json.loads(await self._api.store.page.list_job_events(job["id"], EVENTS))
+        return timeline(events, json.loads(await self._api.store.page.list_attempts(job["id"])))
 
 
 def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -147,8 +147,8 @@ def _more(kind: str, detail: dict[str, Any]) -> str:
                 words.append(f"signal {detail['signal']}")
             return ", ".join(word for word in words if word)
         case "slipped":
-            ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none in sight")
-            return f"from {ends[0]} to {ends[1]}; because: {detail.get('cause') or 'not known'}"
+            ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none")
+            return f"from {ends[0]} to {ends[1]}; cause: {detail.get('cause') or 'not known'}"
         case "held":
             return str(detail.get("reason") or "")
         case "extended" | "active":

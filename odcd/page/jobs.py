@@ -14,7 +14,7 @@ from odcd.page.asked import PageOfEnded, PageOfQueue, following
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
 from odcd.page.words import ahead, seconds_between
-from odcd.stores.pages import QueuePage
+from odcd.stores.page import QueuePage
 
 PAGE = 50
 FIRST = 20
@@ -29,10 +29,10 @@ FIELDS = (
 WAITING = ["PENDING"]
 RUNNING = ["CONFIGURING", "RUNNING", "COMPLETING"]
 REASONS = {
-    "None": "the next pass will look at it", "Priority": "others go before it",
-    "Resources": "it is next, and waits for nodes", "Dependency": "it waits for other jobs",
-    "JobHeldUser": "its user holds it", "JobHeldAdmin": "an operator holds it",
-    "BeginTime": "its begin time has not come",
+    "None": "the next pass will consider it", "Priority": "other jobs are ahead of it",
+    "Resources": "it is next and waits for nodes", "Dependency": "it waits for other jobs",
+    "JobHeldUser": "held by its user", "JobHeldAdmin": "held by an operator",
+    "BeginTime": "its begin time is in the future",
 }  # fmt: skip
 Job = dict[str, Any]
 STEP_S = 300
@@ -61,7 +61,7 @@ class JobLists:
         after: int | None = None,
     ) -> tuple[dict[str, str], QueuePage]:  # fmt: skip
         now = self._api.clock.now()
-        told = await self._api.store.queue(
+        told = await self._api.store.page.list_queue(
             filters, now, place=place, after=after, limit=most, fields=FIELDS
         )
         jobs: list[Job] = json.loads(told.jobs)
@@ -83,7 +83,7 @@ class JobLists:
     ) -> tuple[dict[str, str], int | None]:
         """Rows of all jobs, newest first."""
         now = self._api.clock.now()
-        text, following = await self._api.store.list_jobs(
+        text, following = await self._api.store.jobs.list(
             filters, now, ended=True, after=after, limit=PAGE, fields=FIELDS
         )
         jobs: list[Job] = json.loads(text)

@@ -159,10 +159,10 @@ class Live:
         """Raises Unavailable if one more viewer is too many."""
         more = view not in self._watched and len(self._watched) >= MOST_VIEWS
         if more or self._viewers >= MOST_VIEWERS:
-            raise Unavailable("too many look at the page just now", "Try again in a moment.")
+            raise Unavailable("too many browsers have the page open now", "Try again in a moment.")
         others = (one.viewers for other, one in self._watched.items() if other != view)
         if sum(any(v.by == by for v in viewers) for viewers in others) >= MOST_OF_ONE:
-            raise Unavailable(f"you look at {MOST_OF_ONE} pages already", "Close some of them.")
+            raise Unavailable(f"you already have {MOST_OF_ONE} pages open", "Close some of them.")
 
     @asynccontextmanager
     async def watch(

@@ -14,7 +14,7 @@ from odcd.page.asked import PageOfNodes
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
 from odcd.page.words import hue
-from odcd.stores.pages import MappedNode
+from odcd.stores.page import MappedNode
 
 DENSE = 120
 """Above this many nodes of a type, they are drawn without names."""
@@ -59,7 +59,7 @@ class NodeMap:
         return self.render(nodes)
 
     async def read(self) -> list[MappedNode]:
-        return await self._api.store.map_nodes(self._api.clock.now())
+        return await self._api.store.page.list_nodes(self._api.clock.now())
 
     def render(self, nodes: Sequence[MappedNode]) -> Rendered:
         by_type: dict[str, list[MappedNode]] = defaultdict(list)

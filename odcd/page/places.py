@@ -34,7 +34,7 @@ def place_of(request: Request, proxies: frozenset[int]) -> Place:
         return Place("far", None)
     if origin.kind == "unknown":
         raise NotAuthenticated(
-            "the kernel does not say which user of this machine asks", "Try again."
+            "the kernel does not report which user of this machine sent this", "Try again."
         )
     if origin.kind == "far":
         return Place(f"far port {origin.port}", None)
@@ -47,7 +47,7 @@ def check_ticket(peer_uid: int | None, here: Place) -> None:
     """peer_uid: the uid that may use the ticket. Raises NotAuthenticated."""
     if None not in (peer_uid, here.uid) and peer_uid != here.uid:
         raise NotAuthenticated(
-            f"that address is for user {peer_uid} of this machine, and user {here.uid} opened it",
+            f"that link is for user {peer_uid} of this machine, but user {here.uid} opened it",
             PROXY_HINT,
         )
 
@@ -59,9 +59,9 @@ def check_session(uid: int, place: str | None, here: Place) -> None:
     if place == here.text:
         return
     if here.uid is not None and place.split(" port ")[0] != f"uid {here.uid}":
-        message = f"this session is not good for user {here.uid} of this machine"
+        message = f"this session is not valid for user {here.uid} of this machine"
     elif place.partition("port ")[2] != here.text.partition("port ")[2]:
         message = "the daemon's port has changed since this session began"
     else:
-        message = "this session began at another place than yours"
+        message = "this session was started from another place"
     raise NotAuthenticated(message, PROXY_HINT)

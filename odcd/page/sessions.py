@@ -31,13 +31,13 @@ from odcd.records.page_keys import (
     ticket_digest,
     ticket_of,
 )
-from odcd.stores.pages import PageKey
+from odcd.stores.page_sessions import PageKey
 
 log = logging.getLogger(__name__)
 
 COOKIE = "odc-page"
 LOOK_S = 5.0
-HOW = "`odcctl page` prints an address that lets you in; it works once, for a minute."
+HOW = "`odcctl page` prints a link that logs you in; it works once, for one minute."
 
 
 class Entered(NamedTuple):
@@ -80,7 +80,9 @@ class Sessions:
             await self._api.clock.sleep(LOOK_S)
             for digest in [*self._streams]:
                 try:
-                    found = await self._api.store.page_key(digest, self._api.clock.now())
+                    found = await self._api.store.page_sessions.get_user(
+                        digest, self._api.clock.now()
+                    )
                     if found is not None:
                         await self._admit(digest, found)
                 except NotAuthenticated:
@@ -97,7 +99,9 @@ class Sessions:
         if value is None:
             raise NotAuthenticated("you are not logged in here", HOW)
         here = place_of(request, self._api.proxy_uids)
-        found = await self._api.store.page_key(session_digest(value), self._api.clock.now())
+        found = await self._api.store.page_sessions.get_user(
+            session_digest(value), self._api.clock.now()
+        )
         if found is None:
             raise NotAuthenticated("this session is unknown or has expired", HOW)
         try:
@@ -122,9 +126,9 @@ class Sessions:
         if who is not None:
             return who
         log.warning("page.account_changed", extra={"user": found.user_name, "uid": found.uid})
-        await self._api.store.end_key(digest, self._api.clock.now())
+        await self._api.store.keys.end(digest, self._api.clock.now())
         raise NotAuthenticated(
-            f"uid {found.uid} of this machine is not user {found.user_name} any more", HOW
+            f"uid {found.uid} of this machine is no longer user {found.user_name}", HOW
         )
 
     async def guest(self, request: Request, ticket: str) -> Guest | None:
@@ -148,7 +152,7 @@ class Sessions:
         NotAuthenticated."""
         who, here = await self._of_ticket(request, ticket)
         now, made = self._api.clock.now(), session_of()
-        until = await self._api.store.begin_session(
+        until = await self._api.store.page_sessions.create(
             ticket_digest(ticket), made, now, now + SESSION_LIFE, here.uid, here.text
         )
         if until is None:  # another request was faster
@@ -160,7 +164,9 @@ class Sessions:
         """Exchange an API key for a session. Raises NotAuthenticated."""
         digest, now, made = digest_of(key.strip().encode()), self._api.clock.now(), ticket_of()
         who = await self._identifier.of_key(digest, HOW)
-        if not await self._api.store.make_ticket(who, made, digest, now, now + TICKET_LIFE):
+        if not await self._api.store.page_sessions.create_ticket(
+            who, made, digest, now, now + TICKET_LIFE
+        ):
             raise NotAuthenticated("the API key has ended", HOW)
         return await self.enter(request, made.key)
 
@@ -168,7 +174,9 @@ class Sessions:
         """Raises NotAuthenticated: the ticket was used, or belongs to another user of this
         machine."""
         here = place_of(request, self._api.proxy_uids)
-        found = await self._api.store.page_key(ticket_digest(ticket), self._api.clock.now())
+        found = await self._api.store.page_sessions.get_user(
+            ticket_digest(ticket), self._api.clock.now()
+        )
         if found is None:
             raise _used_up()
         try:
@@ -184,7 +192,7 @@ class Sessions:
     async def leave(self, request: Request) -> None:
         value = _cookie(request)
         if value is not None:
-            await self._api.store.end_key(session_digest(value), self._api.clock.now())
+            await self._api.store.keys.end(session_digest(value), self._api.clock.now())
 
 
 def set_cookie(response: Response, request: Request, entered: Entered) -> None:
@@ -206,7 +214,7 @@ def check_origin(request: Request) -> None:
     same = origin is not None and origin.partition("://")[2] == request.headers.get("host")
     if site not in (None, "same-origin") or not same:
         raise NotOwner(
-            "this was not sent by the page itself", "Open the page, and use its own buttons."
+            "this form was not sent by the page itself", "Open the page, and use its own buttons."
         )
 
 
@@ -223,7 +231,7 @@ def _name(request: Request) -> str:
 
 
 def _used_up() -> NotAuthenticated:
-    return NotAuthenticated("that address was used already, or is too old", HOW)
+    return NotAuthenticated("that link was already used, or has expired", HOW)
 
 
 def _is_https(request: Request) -> bool:

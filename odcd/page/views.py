@@ -52,7 +52,7 @@ class Views:
 
     async def _all(self, asked: PageOfAll) -> Rendered:
         diag, nodes, waiting, running, plan = await asyncio.gather(
-            self._api.store.diag(self._api.clock.now()),
+            self._api.store.cluster.diagnose(self._api.clock.now()),
             self._map.read(),
             self._jobs.first(WAITING),
             self._jobs.first(RUNNING),

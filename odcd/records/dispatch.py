@@ -44,7 +44,7 @@ class DiskUse:
 class Dispatch:
     """One attempt of one job, placed: everything an executor needs to run it.
 
-    script and environment are digests of texts that Store.texts() returns.
+    script and environment are digests of texts that DispatchStore.get_texts() returns.
     """
 
     term: int

@@ -1,9 +1,9 @@
-"""The runner: forks jobs, sees them to their end, and outlives the daemon.
+"""The runner: forks jobs, watches them until they end, and outlives the daemon.
 
-Started by odcd.runner.launch. It must run from anything the daemon runs from, start quickly and
-stay small: it is started without site-packages and imports nothing but the standard library, all of
-it before the first job, so that an upgrade of the files below it changes nothing for a runner that
-lives.
+odcd.runner.launch starts it. It must run from the same files as the daemon, start quickly and stay
+small. So it is started without site-packages and imports only the standard library. It imports
+everything before the first job, so an upgrade of its files does not change a runner that is already
+running.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from odcd.runner.uids import Users
 
 EXIT_OTHER_LIVES = 3
 IDLE_S = 600.0
-"""A runner with no daemon and nothing to tell ends after this."""
+"""A runner without a daemon and without facts to report ends after this time."""
 KEPT_OUTPUT_S = 7 * 86400.0
-"""How long output that odcd keeps (odcctl run) stays after it was last written."""
+"""How long odcd keeps output (odcctl run) after the last write to it."""
 SWEEP_S = 300.0
-"""How often such output, and scripts of jobs that are over, are looked for."""
+"""How often the runner looks for such output, and for scripts of ended jobs."""
 _FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700}
 
 
@@ -57,7 +57,8 @@ def main() -> int:
     owner_uid, owner_gid = map(int, options.owner.split(":"))
     ready, started = os.pipe()
     if os.fork() != 0:
-        # The launcher waits for this process: it ends when the runner accepts, or cannot.
+        # The launcher waits for this process, which exits when the runner accepts connections or
+        # failed.
         os.close(started)
         with open(ready, "rb") as told:
             answer = told.read()
@@ -81,18 +82,20 @@ def main() -> int:
 
 class Runner:
     def __init__(self, run_dir: Path, owner_uid: int, owner_gid: int) -> None:
-        """Up to accepting connections. Raises BlockingIOError when another runner lives."""
+        """Prepare everything and accept connections. Raises BlockingIOError when another runner
+        lives."""
         make_folder(run_dir, 0o711)
         for name, mode in _FOLDERS.items():
             make_folder(run_dir / name, mode)
         self._dir = run_dir
-        # The runner's alone: who can read it could hold a lock that keeps the runner from starting.
+        # Only for the runner: anyone who can read it could hold a lock that keeps the runner from
+        # starting.
         lock = os.open(
             run_dir / protocol.LOCK_NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
         self._lock = os.fdopen(lock, "a+")
         os.fchmod(lock, 0o600)
-        # Not flock: this lock stays with this process alone, whatever its children inherit.
+        # Not flock: this lock belongs to this process only, even if its children inherit the file.
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._lock.truncate(0)
         self._lock.write(f"{os.getpid()}\n")
@@ -120,7 +123,7 @@ class Runner:
         self._keeping = Keeping(run_dir / "output", self._log)
         self._busy_at = time.monotonic()
         self._ending = False
-        # What a killed shim leaves behind comes to the runner, not to init.
+        # Processes of a killed shim become children of the runner, not of init.
         kernel.become_subreaper()
         self._ignore_signals()
         limits.raise_own()
@@ -146,7 +149,8 @@ class Runner:
         self._ending = True
 
     def run(self) -> None:
-        """Until it is told to end, or nobody needs it. What runs then lives on below its shims."""
+        """Run until a signal or a request ends it, or until idle for IDLE_S. Running jobs then
+        continue below their shims."""
         gc.collect()
         gc.freeze()
         next_look = 0.0
@@ -160,7 +164,7 @@ class Runner:
                     next_look = time.monotonic() + 1.0
                     self._look_after()
             except Exception:
-                # A bug in one request must not take down what the others rely on.
+                # A bug in one request must not stop the other jobs.
                 self._log.exception("runner.error")
         self._log.info("runner.ended")
         if self._is_ours():
@@ -177,7 +181,8 @@ class Runner:
         if time.monotonic() - self._busy_at > IDLE_S:
             self._ending = True
         if not self._has_lock():
-            # The folder was removed; another runner may live in a new one. No one can reach this.
+            # The folder was removed, and another runner may use a new one. No one can reach this
+            # one.
             self._ending = self._ending or not any(m.live for m in members)
         elif not self._is_ours():
             self._listen()
@@ -207,7 +212,7 @@ class Runner:
         with contextlib.suppress(OSError):
             begun = [m for m in self._roster.members() if m.live and m.state != "queued"]
             scripts = {m.script for m in begun}
-            # An earlier version wrote none down.
+            # A member of an earlier version has no script recorded.
             if None not in scripts:
                 self._texts.sweep({script for script in scripts if script})
             for entry in os.scandir(self._dir / "output"):

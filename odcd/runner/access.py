@@ -1,6 +1,6 @@
-"""Let one user read and execute a file that stays root's.
+"""Give one user read and execute access to a file that root still owns.
 
-Its owner could chmod and grow it, on the daemon's disk and past every quota.
+An owner could chmod and grow the file, on the daemon's disk and beyond every quota.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from typing import Literal
 from odcd.runner.uids import has_group_alone
 
 Means = Literal["acl", "group", "owner"]
-"""By which the user may. owner: the file is the user's after all."""
+"""How the user gets access. owner: the user owns the file after all."""
 
 _ACL = "system.posix_acl_access"
 _ENTRY = struct.Struct("<HHI")
 _NOBODY = 2**32 - 1
 _USER_OBJ, _USER, _GROUP_OBJ, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
 _READ_EXECUTE = 5
-# No ACLs on this file system, or none that name this user.
+# This file system has no ACLs, or none that can name this user.
 _WITHOUT = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM})
 
 
 def give(fd: int, uid: int, gid: int) -> Means:
-    """fd: a file of root's, mode 0500. Raises OSError.
+    """fd: a file owned by root, mode 0500. Raises OSError.
 
-    Without ACLs the user's group may read it, if it has no other member, else the user owns it.
+    Without ACLs, the user's group may read the file if it has no other member. Otherwise the user
+    becomes the owner.
     """
     if _set_acl(fd, uid):
         return "acl"
@@ -48,13 +49,13 @@ def _set_acl(fd: int, uid: int) -> bool:
         if error.errno in _WITHOUT:
             return False
         raise
-    # A file system that does not know ACLs may store one; one that knows shows the mask as the
-    # group's permissions.
+    # A file system without support for ACLs may still store one. With support, the group
+    # permissions show the ACL's mask.
     return stat.S_IMODE(os.fstat(fd).st_mode) == 0o550
 
 
 def _acl(uid: int) -> bytes:
-    """As the kernel takes it: version 2, then tag, permissions and id of each entry."""
+    """In the kernel's format: the version 2, then tag, permissions and id of each entry."""
     entries = (
         (_USER_OBJ, _READ_EXECUTE, _NOBODY), (_USER, _READ_EXECUTE, uid), (_GROUP_OBJ, 0, _NOBODY),
         (_MASK, _READ_EXECUTE, _NOBODY), (_OTHER, 0, _NOBODY),

@@ -1,4 +1,4 @@
-"""What a job's process needs before it is the job."""
+"""Preparation of a job's process before it executes the script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_CLOEXEC
 # null, zero, full, random, urandom
 _DEVICES = frozenset(os.makedev(1, minor) for minor in (3, 5, 7, 8, 9))
 
-# What may be different in a minute, on the same machine: space, processes, files, a server's
+# Errors that may be gone in a minute on the same machine: space, processes, files, a server's
 # answer.
 _PASSING = frozenset({
     errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO,
@@ -24,7 +24,8 @@ _PASSING = frozenset({
 
 
 class CannotBegin(Exception):
-    """The text is for the user: what, which path, why. passing: another try may succeed."""
+    """The text is for the user: the action, the path and the reason. passing: a retry may
+    succeed."""
 
     def __init__(self, text: str, *, passing: bool) -> None:
         super().__init__(text)
@@ -52,7 +53,7 @@ def open_input(order: dict[str, Any]) -> int:
 
 
 def open_outputs(order: dict[str, Any]) -> list[int]:
-    """Of stdout and stderr; one descriptor twice when they are the same file."""
+    """Descriptors of stdout and stderr; the same one twice if they are the same file."""
     out = _open_output("output file", order["stdout"])
     if not order["stderr"]:
         return [out, out]
@@ -71,16 +72,16 @@ def _open_output(what: str, output: dict[str, Any]) -> int:
 
 
 def _open(what: str, path: str, flags: int) -> int:
-    """Never waits for another process, and opens nothing that could make the job wait."""
+    """Never waits for another process, and never opens a file that could make the job wait."""
     try:
         fd = os.open(path, flags | os.O_NONBLOCK, 0o666)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
-            # A FIFO that nobody reads, or a socket.
+            # A FIFO without a reader, or a socket.
             raise _wrong_kind(what, path) from None
         raise CannotBegin.by(f"cannot open the {what} {path}", error) from None
     status = os.fstat(fd)
-    # /proc/self is the runner's fork here, with root's layout of memory.
+    # /proc/self would be the runner's fork here, with the memory layout of root's process.
     if stat.S_ISREG(status.st_mode):
         harmless = not kernel.is_kernels_own(fd)
     else:
@@ -93,7 +94,7 @@ def _open(what: str, path: str, flags: int) -> int:
 
 
 def _is_harmless(status: os.stat_result) -> bool:
-    """/dev/null and its like, which answer at once."""
+    """/dev/null and similar devices, which answer at once."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev in _DEVICES
 
 

@@ -1,9 +1,10 @@
-"""Memory, CPU and process limits of members by cgroup v2, where the machine lets us.
+"""Memory, CPU and process limits of members by cgroup v2, where the machine allows it.
 
-A base group holds one group per member; the runner and its shims stay outside of them. Two places
-are tried: as root on the machine's own hierarchy, /sys/fs/cgroup/odc-<run dir>; else below the
-group this process is in, when that was delegated to us (systemd's Delegate=yes, a container with a
-writable hierarchy), whose processes then move to a leaf beside the members, as the kernel demands.
+A base group contains one group per member; the runner and its shims stay outside of them. There are
+two possible places. Root uses the machine's own hierarchy, /sys/fs/cgroup/odc-<run dir>. Otherwise
+the base is below this process's group, if that group was delegated (systemd's Delegate=yes, or a
+container with a writable hierarchy). The group's processes then move to a leaf beside the members,
+as the kernel requires.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ _CPU_PERIOD_US = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where member groups can be made, or why they cannot (parent is None)."""
+    """The place for the members' groups. If there is none, parent is None and reason says why."""
 
     parent: Path | None
     evict: bool
     """Processes in parent itself must first move into a leaf."""
     reason: str = ""
     tracks: Path | None = None
-    """Where groups limit nothing, yet tell which processes are a member's, and kill them."""
+    """A hierarchy in which groups have no limits, but list a member's processes and can kill them.
+    """
 
 
 def find_place(root: Path = ROOT, own: str | None = None) -> Place:
-    """Look, and change nothing. own: the text of /proc/self/cgroup."""
+    """Inspect only; change nothing. own: the text of /proc/self/cgroup."""
 
     def nowhere(reason: str) -> Place:
         return Place(parent=None, evict=False, reason=reason, tracks=_find_tracking(root))
@@ -45,7 +47,7 @@ def find_place(root: Path = ROOT, own: str | None = None) -> Place:
     absent = [name for name in CONTROLLERS if name not in offered]
     if absent:
         return nowhere(f"cgroup v2 at {root} has no {' and no '.join(absent)} controller")
-    # Every group but the hierarchy's own root has cgroup.events.
+    # Every group except the hierarchy's own root has cgroup.events.
     if not (root / "cgroup.events").exists() and os.access(
         root / "cgroup.subtree_control", os.W_OK
     ):
@@ -60,7 +62,7 @@ def find_place(root: Path = ROOT, own: str | None = None) -> Place:
 
 
 def _find_tracking(root: Path) -> Path | None:
-    """The cgroup v2 hierarchy beside version 1, as systemd mounts it: without controllers."""
+    """The cgroup v2 hierarchy that systemd mounts beside version 1, without controllers."""
     for place in (root, root / "unified"):
         if (place / "cgroup.controllers").exists() and not (place / "cgroup.events").exists():
             return place if os.access(place / "cgroup.procs", os.W_OK) else None
@@ -68,7 +70,8 @@ def _find_tracking(root: Path) -> Path | None:
 
 
 def describe_cgroups(root: Path = ROOT, own: str | None = None) -> str:
-    """One plain line: are memory and CPUs of jobs limited here, and if not, why."""
+    """One line for people: whether memory and CPUs of jobs are limited here, and the reason if
+    not."""
     place = find_place(root, own)
     if place.parent is None:
         return f"memory and CPU limits are not enforced: {place.reason}"
@@ -76,7 +79,7 @@ def describe_cgroups(root: Path = ROOT, own: str | None = None) -> str:
 
 
 class Cgroups:
-    """The groups of this runner's members; does nothing where the machine does not allow it."""
+    """The groups of this runner's members. Does nothing where the machine does not allow groups."""
 
     def __init__(self, run_dir: Path, root: Path = ROOT, own: str | None = None) -> None:
         self._base: Path | None = None
@@ -107,8 +110,8 @@ class Cgroups:
             self._base = base
 
     def create(self, name: str, limits: dict[str, int] | None) -> str | None:
-        """The path of a new group; None where there are none. limits: {"cpus", "mem_mib"}; without,
-        the group only tells which processes are the member's. Raises OSError."""
+        """The path of a new group, or None if this machine has no groups. limits: {"cpus",
+        "mem_mib"}; without limits the group only lists the member's processes. Raises OSError."""
         if self._base is None:
             return None
         path = f"{self._base}/{name}"
@@ -117,7 +120,7 @@ class Cgroups:
         if limits and self._limits:
             group = Path(path)
             (group / "memory.max").write_text(str(limits["mem_mib"] * 1024 * 1024))
-            # A job that is out of memory ends as a whole, not with one process missing.
+            # When a job runs out of memory, the whole job ends, not just one of its processes.
             (group / "memory.oom.group").write_text("1")
             with contextlib.suppress(OSError):
                 (group / "memory.swap.max").write_text("0")
@@ -136,20 +139,20 @@ def remove(group: str) -> None:
 
 
 def kill(group: str) -> None:
-    """KILL every process in it at once; kernels before 5.14 cannot."""
+    """KILL all its processes at once; kernels before 5.14 cannot do that."""
     with contextlib.suppress(OSError), open(f"{group}/cgroup.kill", "w") as file:
         file.write("1")
 
 
 def populated(group: str) -> bool:
-    """Does a process of it live?"""
+    """Whether a process of the group is alive."""
     with contextlib.suppress(OSError):
         return "populated 1" in Path(group, "cgroup.events").read_text()
     return False
 
 
 def oom_kills(group: str) -> int:
-    """How often the kernel killed a process of it for memory."""
+    """How often the kernel killed a process of the group for lack of memory."""
     with contextlib.suppress(OSError, ValueError), open(f"{group}/memory.events") as file:
         for line in file:
             name, _, count = line.partition(" ")

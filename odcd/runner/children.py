@@ -1,6 +1,6 @@
-"""The runner's own children, so that a process of a job that became one is recognized.
+"""Keeps track of the runner's own children, to recognize job processes that became children of it.
 
-The runner is a subreaper, as every shim is: when a shim is killed, the processes below it become
+The runner is a subreaper, like every shim: when a shim is killed, the processes below it become
 children of the runner. A child that the runner did not fork is such a stray.
 """
 
@@ -16,7 +16,8 @@ _known: set[int] = set()
 
 
 def fork() -> int:
-    """os.fork, and the child is no stray. Raises OSError when no process can be made."""
+    """os.fork, but the child does not count as a stray. Raises OSError when no process can be
+    created."""
     pid = os.fork()
     if pid:
         _known.add(pid)

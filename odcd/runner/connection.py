@@ -1,4 +1,4 @@
-"""A peer of the runner's socket."""
+"""One connection to the runner's socket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READ_BYTES = 1024 * 1024
 
 
 class Connection:
-    """One peer: lines in, messages and descriptors out, never waiting for it."""
+    """One peer: reads lines, sends messages and descriptors, and never waits for the peer."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Connection:
         self.version: int | None = None
         self.term: int | None = None
         self.malformed = 0
-        """Requests of it that could not be read."""
+        """The number of this peer's requests that could not be parsed."""
         self._loop = loop
         self._on_line = on_line
         self._on_close = on_close
@@ -38,7 +38,7 @@ class Connection:
         self.open = True
 
     def send(self, message: dict[str, Any], fd: int | None = None) -> None:
-        """fd, if any, goes along and is closed here."""
+        """Send a message. fd, if given, is sent along and then closed here."""
         if not self.open:
             if fd is not None:
                 os.close(fd)

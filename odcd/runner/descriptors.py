@@ -1,5 +1,4 @@
-"""Descriptors over a socket, closed by exec as all of ours are (socket.recv_fds drops its
-flags)."""
+"""Receive descriptors over a socket with close-on-exec set (socket.recv_fds drops its flags)."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ _INT = array.array("i").itemsize
 
 
 def receive(channel: socket.socket, size: int, most: int) -> tuple[bytes, list[int]]:
-    """Data, and up to so many descriptors that came with it; nothing of either at the end."""
+    """Return data, and at most `most` descriptors that came with it; both are empty at the end."""
     data, ancillary, _, _ = channel.recvmsg(
         size, socket.CMSG_SPACE(most * _INT), socket.MSG_CMSG_CLOEXEC
     )

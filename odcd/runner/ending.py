@@ -1,4 +1,4 @@
-"""How members come to their end: signals, grace, KILL, and the time limit."""
+"""How members end: signals, grace, KILL, and the time limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from odcd.runner.record import Key
 
 KILL_AGAIN_S = 0.25
 STUCK_S = 2.0
-"""What is still there so long after a KILL: tracers are killed, too, and a shim that waits."""
+"""If processes are left so long after a KILL, their tracers are killed, too, and a shim that still
+waits to start."""
 _FOR_ALL = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
 
 
@@ -24,14 +25,14 @@ class Ending:
     def __init__(
         self, loop: Loop, path_of: Callable[[Key], Path], drop: Callable[[Member, str], None]
     ) -> None:
-        """drop: settle a member that is still queued as one that never began, with a reason."""
+        """drop: settle a queued member as never begun, with a reason."""
         self._loop = loop
         self._path_of = path_of
         self._drop = drop
 
     def stop(self, member: Member, number: int, grace_s: float) -> None:
-        """Signal every process; KILL them when the grace is over. A repeat can only be stricter,
-        and sends a signal that was sent no second time."""
+        """Signal every process; KILL them when the grace period is over. A repeated stop can only
+        be stricter, and does not send the same signal twice."""
         if member.state == "ended":
             return
         if member.state == "queued":
@@ -52,11 +53,12 @@ class Ending:
         if member.shim_pid is not None and member.stop_signal is not None:
             below = processes.descendants(member.shim_pid)
             processes.signal_all(below, member.stop_signal)
-            # A stopped process takes no signal but this before it goes on.
+            # A stopped process handles no other signal before it is continued.
             processes.signal_all(below, signal.SIGCONT)
 
     def signal(self, member: Member, number: int, *, batch_only: bool) -> None:
-        """Send a signal: to the batch shell alone, or to what it started (or is, after an exec)."""
+        """Send a signal: only to the batch shell, or to the processes it started (or became, by an
+        exec)."""
         if member.state == "starting":
             member.early_signals.append((number, batch_only))
         if member.state != "running" or member.shim_pid is None:
@@ -78,7 +80,7 @@ class Ending:
             self.arm(member)
 
     def began(self, member: Member) -> None:
-        """The script runs now. What came before may have found no process to signal."""
+        """The script runs now. Earlier signals may have found no process."""
         self._deliver_stop(member)
         self.arm(member)
         early, member.early_signals = member.early_signals, []
@@ -86,7 +88,7 @@ class Ending:
             self.signal(member, number, batch_only=batch_only)
 
     def arm(self, member: Member) -> None:
-        """Set its timers anew, by what is true now."""
+        """Set the member's timers again, from its current state."""
         member.timers += 1
         generation = member.timers
 
@@ -116,7 +118,7 @@ class Ending:
         self.stop(member, signal.SIGTERM, member.grace_s)
 
     def _kill(self, member: Member) -> None:
-        """KILL everything, again and again until the end is told."""
+        """KILL everything, again and again until the end is reported."""
         if member.cgroup:
             cgroup.kill(member.cgroup)
         if member.stuck_at is None:
@@ -125,21 +127,22 @@ class Ending:
             processes.kill_below(member.shim_pid)
             if time.time() > member.stuck_at:
                 processes.free_of_tracers(member.shim_pid, member.uid)
-            # One that somebody stopped would never tell the end.
+            # A stopped shim would never report the end.
             with contextlib.suppress(OSError):
                 os.kill(member.shim_pid, signal.SIGCONT)
                 if member.state == "starting" and time.time() > member.stuck_at:
-                    # It waits for something that never comes; its death is dealt with.
+                    # It waits for something that never happens. The death of a shim is handled
+                    # elsewhere.
                     os.kill(member.shim_pid, signal.SIGKILL)
         member.kill_at = time.time() + KILL_AGAIN_S
         self.arm(member)
 
     def end_orphans(self, member: Member, done: Callable[[], None]) -> None:
-        """Its shim is dead: KILL what is left of it, and call done when nothing is."""
+        """The shim is dead: KILL its remaining processes, and call done when none is left."""
         if member.cgroup:
             cgroup.kill(member.cgroup)
         left = processes.leftovers(member.mark, member.uid, member.job_pid, member.ticks)
-        # Strays are of this member, or of another whose shim was killed as well.
+        # Strays belong to this member, or to another one whose shim was killed as well.
         left += children.strays()
         if not left and not (member.cgroup and cgroup.populated(member.cgroup)):
             done()
@@ -148,6 +151,6 @@ class Ending:
         self._loop.at(time.time() + KILL_AGAIN_S, lambda: self.end_orphans(member, done))
 
     def _write_control(self, member: Member) -> None:
-        # Only a later runner reads it; a file system that fails now changes nothing for this one.
+        # Only a later runner reads it, so a write error has no effect on this runner.
         with contextlib.suppress(OSError):
             record.write_file(self._path_of(member.key), record.CONTROL, member.control())

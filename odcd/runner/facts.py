@@ -1,4 +1,4 @@
-"""What is to be told of members: at once, and again until it is acknowledged."""
+"""Reports facts about members to the daemon: at once, and again until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from odcd.runner.files import Files
 from odcd.runner.members import Member
 
 REPEAT_S = 15.0
-"""Facts that nobody acknowledged are told again after this."""
+"""Facts that were not acknowledged are reported again after this time."""
 SYNC_AFTER_S = 1.0
-"""Exits that nobody acknowledged are made durable after this; sooner, the database is."""
+"""Exits that were not acknowledged are synced after this time. Normally the database has them
+sooner."""
 SYNCED_AT_ONCE = 50
 
 
 class Facts:
     def __init__(self, files: Files) -> None:
         self.tell: Callable[[list[dict[str, Any]]], None] = _to_nobody
-        """Sends facts to the daemon, if one listens; set by the server."""
+        """Sends facts to the daemon, if one is connected; set by the server."""
         self._files = files
         self._news: list[dict[str, Any]] = []
 
@@ -36,12 +37,13 @@ class Facts:
             self.tell(news)
 
     def tell_all(self, members: list[Member]) -> None:
-        """Everything not acknowledged, to a daemon that begins to listen."""
+        """Report all facts that were not acknowledged, to a daemon that has just connected."""
         self._news = [fact for member in members for fact in member.facts.values()]
         self.tell_news()
 
     def look_after(self, members: list[Member]) -> None:
-        """Once a second: repeat what was not acknowledged, and sync exits that wait for long."""
+        """Once a second: repeat facts that were not acknowledged, and sync exits that have waited
+        long."""
         now = time.monotonic()
         waiting = [member for member in members if member.facts]
         for member in waiting:
@@ -62,4 +64,4 @@ class Facts:
 
 
 def _to_nobody(facts: list[dict[str, Any]]) -> None:
-    """What is not acknowledged is told again: dropping it loses nothing."""
+    """Without a daemon, facts are dropped. They are reported again until they are acknowledged."""

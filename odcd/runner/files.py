@@ -1,4 +1,4 @@
-"""The members' files in RUN_DIR/members, and the spare ones that wait for the next members."""
+"""The members' files in RUN_DIR/members, and spare files for the next members."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Files:
         return self._folder / str(key)
 
     def all_keys(self) -> Iterator[Key]:
-        """Of every member there is a file of."""
+        """The keys of all members that have a file."""
         for name in sorted(os.listdir(self._folder)):
             key = Key.parse(name)
             if key is not None:
@@ -42,7 +42,7 @@ class Files:
         return record.create(self.path(key), intent, spare)
 
     def stock(self) -> None:
-        """In a quiet moment: make some of the spares that a burst of starts will use up."""
+        """While idle: create some of the spare files that a burst of starts will use."""
         for _ in range(min(STOCKED_AT_ONCE, MAX_SPARES - len(self._spares))):
             spare = self._next_spare()
             try:
@@ -55,7 +55,7 @@ class Files:
         return self._folder / f"{_SPARE}-{next(self._numbers)}"
 
     def give_up(self, key: Key) -> None:
-        """Nothing more is to be known of it."""
+        """Remove the file; the member's facts are no longer needed."""
         path = self.path(key)
         with contextlib.suppress(OSError):
             if len(self._spares) < MAX_SPARES:

@@ -1,4 +1,4 @@
-"""The runner's folders: its own, and no link of anyone's."""
+"""The runner's folders, which must be its own and no link of another user."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 
 def make_folder(path: Path, mode: int) -> None:
-    """Make a folder of this process's user, or take the one that is there. Raises OSError.
+    """Create a folder owned by this process's user, or use the existing one. Raises OSError.
 
-    As root the runner writes, opens and gives away what is in it, so another user's folder, or a
-    link to a folder elsewhere, is refused.
+    As root the runner writes, opens and changes the owner of files in it. So it refuses another
+    user's folder, and another user's link to a folder elsewhere.
     """
     with contextlib.suppress(FileExistsError):
         try:
@@ -23,14 +23,14 @@ def make_folder(path: Path, mode: int) -> None:
             path.mkdir(0o700)
     link = path.lstat()
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    # A link of our own is the operator's, who put the folder on another disk.
+    # Our own link is allowed: an operator may have put the folder on another disk.
     if not (stat.S_ISLNK(link.st_mode) and link.st_uid == os.geteuid()):
         flags |= os.O_NOFOLLOW
     descriptor = os.open(path, flags)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "the folder is another user's", str(path))
-        # Jobs of any user must reach their script and kept output below it, and list nothing.
+        # Jobs of all users must reach their script and kept output below it, but must not list it.
         os.fchmod(descriptor, mode)
     finally:
         os.close(descriptor)

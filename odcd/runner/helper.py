@@ -1,4 +1,4 @@
-"""A fork of the runner that works as a job's user, so that the runner waits for no file system."""
+"""A fork of the runner that works as a job's user, so the runner never waits for a file system."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from odcd.runner.uids import groups_of
 
 
 class Helper:
-    """A process of the user's, who may stop it: whoever waits for it sets a time."""
+    """A process of the user, who may stop it: every caller that waits for it sets a time limit."""
 
     def __init__(self, channel: socket.socket, pidfd: int) -> None:
         self.channel = channel
-        """It is closed when the process ends, whatever came before."""
+        """The other end closes it when the process ends, for whatever reason."""
         self._pidfd = pidfd
 
     def close(self) -> None:
-        """Hear no more of it, and end it: a user who stopped it would keep it forever, also when it
-        had answered. The runner's loop reaps it."""
+        """Stop listening to the process and kill it: otherwise a user who stopped it would keep it
+        forever, even after its answer. The runner's loop reaps it."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         self.channel.close()
@@ -39,10 +39,10 @@ def fork_as(
     switch_user: bool,
     keep: Sequence[socket.socket] = (),
 ) -> Helper:
-    """Do work in a process of the user's, which work hears from and tells by a socket.
+    """Run work in a process of the user. work communicates over a socket.
 
-    gid None: the account's own. keep: all else that stays open there. Raises OSError when nothing
-    can be forked.
+    gid None: the account's own group. keep: descriptors that stay open there. Raises OSError when
+    no process can be forked.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = children.fork()

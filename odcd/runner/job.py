@@ -1,8 +1,8 @@
-"""From a fork of the shim to the script.
+"""The path from the shim's fork to the job's script.
 
-Everything that is done as the job's user happens here: the shim itself never has the user's
-identity, in whichever sense, so the user can neither signal nor trace it. What waits here, a file
-of a slow server for example, is below the shim, and ends with the job.
+Everything that runs as the job's user happens here. The shim itself never takes any of the user's
+ids, so the user can neither signal nor trace it. Anything that blocks here, such as a file on a
+slow server, is below the shim and ends with the job.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from odcd.runner.prepare import Prepared
 
 EXECUTING = b"x"
 FAILED = {False: b"!", True: b"?"}
-"""By whether another try may succeed; the reason follows."""
+"""The first byte of a failure, by whether a retry may succeed; the reason follows."""
 MAX_OUTCOME_BYTES = 32768
-"""Of all that is told: less than a pipe takes at once."""
+"""The limit for the whole message: less than a pipe accepts at once."""
 
 
 def become(
@@ -36,15 +36,15 @@ def become(
 ) -> NoReturn:
     """Run the script of the order in this process; never returns.
 
-    status_fd: told EXECUTING just before the script, or FAILED and why; closed by the script's
-    exec. gate_fd: see _pass_gate. tty_fd: the terminal to be in, if the job has one.
-    spool_ends: instead of output files, if odc keeps the output.
+    status_fd: receives EXECUTING just before the script starts, or FAILED and the reason; the exec
+    of the script closes it. gate_fd: see _pass_gate. tty_fd: the job's terminal, if it has one.
+    spool_ends: used instead of output files if odc keeps the output.
     """
     failure = CannotBegin("", passing=True)
     try:
         os.setsid()
         prepared.begun.write(record_fd, os.getpid())
-        # The job must not hold the lock that tells whether the shim lives.
+        # The job must not hold the lock that shows whether the shim lives.
         os.close(record_fd)
         limits.apply(prepared.limits, ordinary=prepared.ordinary)
         if prepared.group_fd is not None:
@@ -91,10 +91,9 @@ def _switch_user(uid: int, gid: int, groups: list[int]) -> None:
 
 
 def _pass_gate(gate_fd: int | None) -> None:
-    """Wait until rank 0 has opened, and emptied, the output file all ranks share.
+    """Wait until rank 0 has opened, and truncated, the output file that all ranks share.
 
-    Rank 0 holds the gate's write end until its exec, whatever becomes of it; nothing is ever
-    written.
+    Rank 0 holds the gate's write end until its exec or its end. Nothing is ever written to it.
     """
     if gate_fd is not None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,6 +1,7 @@
-"""The bound on kept output of all jobs: output of ended jobs goes first, of the user with the most.
+"""The limit on kept output of all jobs: output of ended jobs is deleted first, starting with the
+user who has the most.
 
-A user's jobs, however many, displace that user's own output before anybody else's.
+However many jobs a user has, they displace that user's own output before the output of others.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from odcd.runner.subuids import Subuids
 
 GONE = b"odc: this output was deleted: kept output of all jobs together reached its limit\n"
 MAX_FILES = 100_000
-"""Of ended jobs. Each takes a block of the disk, however short it is."""
+"""The limit for files of ended jobs. Each takes a block of the disk, however short it is."""
 RUNNING_SHARE = 2
-"""Running jobs of one user keep at most this part, a half, where there may be several users."""
+"""Running jobs of one user keep at most this part (a half) if there may be several users."""
 LOOK_S = 1.0
 REST = 20
-"""A look rests so many times as long as it took."""
+"""After each check the runner pauses for this many times the duration of the check."""
 _MIB = 1024 * 1024
 
 
@@ -32,11 +33,11 @@ _MIB = 1024 * 1024
 class _User:
     uid: int
     uids: set[int] = field(default_factory=set[int])
-    """Whose files these are: the user's own, and subordinate ones."""
+    """The owners of these files: the user, and the user's subordinate ids."""
     size: int = 0
     running: int = 0
     ended: list[tuple[int, str, int]] = field(default_factory=list)
-    """When it was written, path and size: the oldest first, once sorted in reverse, is the last."""
+    """Time of the last write, path and size, sorted in reverse: the oldest is last."""
 
 
 class Keeping:
@@ -47,7 +48,7 @@ class Keeping:
         self._next_look = 0.0
 
     def look_after(self, live: set[str], total_mib: int) -> None:
-        """live: members that may still write. Raises nothing: a file that is gone is no matter."""
+        """live: members that may still write. Raises nothing: files may vanish meanwhile."""
         began = time.monotonic()
         if began < self._next_look:
             return
@@ -60,7 +61,8 @@ class Keeping:
         users, marks = self._users(live)
         _unlink_beyond(MAX_FILES, users)
         share = limit // RUNNING_SHARE if os.geteuid() == 0 else limit
-        # What a user's running jobs keep beyond it, between two looks, costs no one else's output.
+        # Output of a user's running jobs above the share, between two checks, does not displace
+        # others'.
         total = sum(user.size - max(0, user.running - share) for user in users)
         deleted, total = _replace_beyond(limit, users, total)
         if deleted:
@@ -69,7 +71,7 @@ class Keeping:
         self._set_full(marks, wanted | {FULL} if total > limit else wanted)
 
     def _users(self, live: set[str]) -> tuple[list[_User], set[str]]:
-        """Who keeps what, and which marks there are."""
+        """The kept output by user, and the existing marker files."""
         users: dict[int, _User] = {}
         owners: dict[int, int] = {}
         marks: set[str] = set()
@@ -104,7 +106,7 @@ class Keeping:
 
 
 def _unlink_beyond(most: int, users: Iterable[_User]) -> None:
-    """Of the user with the most files first."""
+    """Delete files of the user with the most files first."""
     heap = [(-len(user.ended), user.uid, user) for user in users if user.ended]
     heapq.heapify(heap)
     for _ in range(-sum(count for count, _, _ in heap) - most):
@@ -117,7 +119,8 @@ def _unlink_beyond(most: int, users: Iterable[_User]) -> None:
 
 
 def _replace_beyond(limit: int, users: Iterable[_User], total: int) -> tuple[int, int]:
-    """Of the user with the most bytes first; how many files, and how many bytes are left."""
+    """Replace output of the user with the most bytes first. Returns the number of files and the
+    remaining bytes."""
     heap = [(-user.size, user.uid, user) for user in users]
     heapq.heapify(heap)
     replaced = 0
@@ -139,7 +142,7 @@ def _replace_beyond(limit: int, users: Iterable[_User], total: int) -> tuple[int
 
 
 def _replace(path: str, written_ns: int) -> None:
-    """Leave a line for whoever asks, as old as the output was."""
+    """Leave one line for readers of the output, with the output's old modification time."""
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.write(fd, GONE)

@@ -1,4 +1,4 @@
-"""Calls the standard library has no name for."""
+"""System calls that the standard library does not offer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_kernels_own(fd: int) -> bool:
     if _libc.fstatfs(fd, answer) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    # The first field, a long, is the kind.
+    # The first field, a long, is the type of the file system.
     return ctypes.c_long.from_buffer(answer).value & 0xFFFFFFFF in _KERNELS_OWN
 
 
@@ -36,18 +36,18 @@ def become_subreaper() -> None:
 
 
 def leave_session_keyring() -> bool:
-    """Take an empty one: root's own, of the shell odcd was started from, is not for jobs. False:
-    not done, as where the kernel has no keyrings."""
+    """Join a new, empty session keyring: jobs must not get root's keyring from the shell that
+    started odcd. Returns False if that failed, for example because the kernel has no keyrings."""
     return _KEYCTL is not None and _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None) > 0
 
 
 def name_process(name: str) -> None:
-    """What ps -o comm and top show; at most 15 bytes of it."""
+    """Set the name that ps -o comm and top show; at most 15 bytes."""
     _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def boot_identity() -> str:
-    """Differs after every restart of the machine or of the container this runs in."""
+    """A value that changes with every restart of the machine or of the container."""
     parts: list[str] = []
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/1/stat"):
         try:
@@ -55,6 +55,6 @@ def boot_identity() -> str:
                 parts.append(file.read().decode(errors="replace").strip())
         except OSError:
             parts.append("?")
-    # Field 22 of init's stat is when it started: a container restarted keeps the boot id.
+    # Field 22 of init's stat is its start time: a restarted container keeps the boot id.
     init_started = parts[1].rpartition(")")[2].split()[19:20]
     return "/".join([parts[0], *init_started, os.readlink("/proc/self/ns/pid")])

@@ -1,4 +1,4 @@
-"""Make a runner run: called by the daemon, or by its keeper as root."""
+"""Make sure that a runner runs. Called by the daemon, or as root by its keeper."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _OTHER_LIVES = 3
 
 
 class LaunchFailed(Exception):
-    """No runner runs and none could be started; the text says why."""
+    """No runner runs and none could be started; the text gives the reason."""
 
 
 def connect(run_dir: Path) -> socket.socket:
     """A blocking connection to the runner of run_dir. Raises OSError when none accepts."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
         folder = os.open(run_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             sock.connect(f"/proc/self/fd/{folder}/{protocol.SOCKET_NAME}")
@@ -44,8 +44,9 @@ def launch_runner(
 ) -> None:  # fmt: skip
     """Return when the runner of run_dir accepts connections; start one if none lives.
 
-    owner: whose daemon may command it. wait_s: for one that is just starting. adapt: what the
-    command becomes, for a caller whose limits are not to be inherited. Raises LaunchFailed.
+    owner: the user whose daemon may command it. wait_s: how long to wait for a runner that is
+    starting. adapt: changes the command, for a caller whose limits must not be inherited. Raises
+    LaunchFailed.
     """
     if _accepts(run_dir):
         return
@@ -66,7 +67,7 @@ def launch_runner(
             stderr=subprocess.PIPE,
             env={"PATH": os.defpath, "LANG": "C.UTF-8"},
             cwd="/",
-            # Not the daemon's, which keeps everything to itself.
+            # Not the daemon's umask, which denies access to all others.
             umask=0o022,
             timeout=wait_s + WAIT_S,
             check=False,
@@ -76,7 +77,7 @@ def launch_runner(
     if done.returncode == 0:
         return
     if done.returncode == _OTHER_LIVES:
-        # Another launch is under way; it holds the lock and will accept.
+        # Another launch is in progress; that runner holds the lock and will accept connections.
         deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
             if _accepts(run_dir):
@@ -88,7 +89,8 @@ def launch_runner(
 
 
 def _accepts(run_dir: Path) -> bool:
-    """Does a runner answer? To connect proves nothing: forks of a dead one may hold its socket."""
+    """Whether a runner answers. A connection alone proves nothing: forks of a dead runner may hold
+    its socket."""
     hello = protocol.encode({"id": 1, "op": "hello", "versions": list(protocol.VERSIONS)})
     with contextlib.suppress(OSError), connect(run_dir) as sock:
         sock.settimeout(WAIT_S)

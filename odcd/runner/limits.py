@@ -1,4 +1,4 @@
-"""What the runner takes for itself and must not hand on to jobs, and the limits jobs have."""
+"""The runner's own limits, which jobs must not inherit, and the limits of jobs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ OOM_SCORE = "-900"
 
 
 class Limits:
-    """The runner's own. Its shims give them up again."""
+    """The runner's own limits. Its shims drop them again."""
 
     def __init__(self) -> None:
         self._nofile = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._niceness = os.getpriority(os.PRIO_PROCESS, 0)
 
     def raise_own(self) -> None:
-        """Files for every job; the processor before jobs that fork without end; no death for memory
-        that jobs use. As far as we may."""
+        """As far as permitted, raise the limit of open files for all jobs, take a higher CPU
+        priority than jobs that fork endlessly, and avoid being killed for memory that jobs use."""
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._nofile[1], self._nofile[1]))
         with contextlib.suppress(OSError):
@@ -36,12 +36,12 @@ class Limits:
 
 
 Set = tuple[int, int, int]
-"""A limit's number, soft and hard, as the kernel takes them."""
+"""The number of a limit, and its soft and hard value, for the kernel."""
 
 
 def differing(limits: Mapping[str, Sequence[int | None]]) -> list[Set]:
-    """The job's limits that a child of this process would not have. One that may not be raised so
-    far is raised as far as possible."""
+    """The job's limits that differ from those that a child of this process would inherit. A limit
+    that cannot be raised that far is raised as far as possible."""
     found: list[Set] = []
     for name, (soft, hard) in limits.items():
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
@@ -62,7 +62,7 @@ def _possible(number: int, own: tuple[int, int], wanted: tuple[int, int]) -> tup
     if _least(own[1], hard) == hard:
         return soft, hard
     try:
-        # This process may have the higher one, too: it gives each job limits of its own.
+        # This process may have the higher limit, too, because it sets the limits of each job.
         resource.setrlimit(number, (own[0], hard))
     except (OSError, ValueError):
         return _least(soft, own[1]), own[1]
@@ -75,7 +75,7 @@ def _least(one: int, other: int) -> int:
 
 
 def is_ordinary() -> bool:
-    """Has this process the scheduling and the OOM score that jobs begin with?"""
+    """Whether this process has the scheduling and the OOM score that jobs start with."""
     with contextlib.suppress(OSError):
         if os.sched_getscheduler(0) == os.SCHED_OTHER and os.getpriority(os.PRIO_PROCESS, 0) == 0:
             fd = os.open("/proc/self/oom_score_adj", os.O_RDONLY | os.O_CLOEXEC)
@@ -87,8 +87,8 @@ def is_ordinary() -> bool:
 
 
 def apply(limits: list[Set], *, ordinary: bool) -> None:
-    """Give this process a job's limits, and an ordinary scheduling unless it has it: nothing is
-    inherited from the shell that odcd was started from."""
+    """Give this process a job's limits, and ordinary scheduling if it does not have it: a job
+    inherits nothing from the shell that started odcd."""
     for number, soft, hard in limits:
         try:
             resource.setrlimit(number, (soft, hard))

@@ -1,4 +1,4 @@
-"""The runner's log: one line an event, never in the way. A full disk drops lines, no more."""
+"""The runner's log: one line per event. Logging never fails: a full disk only drops lines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 MAX_BYTES = 10 * 1024 * 1024
 WINDOW_S = 3600.0
 MOST_ASKED = 100
-"""Lines of one event that peers may cause within the window."""
+"""How many lines of one event peers may cause within the window."""
 
 
 class Log:
-    """Appends to a file that also takes the process's standard output and error."""
+    """Appends to a file that also receives the process's standard output and error."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -43,12 +43,13 @@ class Log:
         self._write("ERROR", event, fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """The error being handled, with its traceback folded into the line."""
+        """Log the error being handled, with its traceback in the same line."""
         self._write("ERROR", event, {**fields, "traceback": traceback.format_exc()})
 
     def asked(self, event: str, **fields: object) -> None:
-        """A line that a peer causes, as often as it likes: beyond a bound it is only counted, or
-        the peer could have the log rotate until the lines of its starts are gone."""
+        """Log a line that a peer can cause as often as it likes. Above a limit, lines are only
+        counted. Otherwise a peer could make the log rotate until the lines about its starts are
+        gone."""
         now = time.monotonic()
         since, count = self._asked.get(event, (now, 0))
         left_out = 0

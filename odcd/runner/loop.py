@@ -1,4 +1,4 @@
-"""The runner's one thread: callbacks for descriptors that are ready, and for moments that come."""
+"""The runner's single thread: callbacks for ready descriptors and for points in time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 LONGEST_WAIT_S = 2.0
-"""Moments are wall-clock times: a clock that was set is noticed within this."""
+"""Times are wall-clock times: a changed clock is noticed within this time."""
 
 
 class Loop:
@@ -22,7 +22,7 @@ class Loop:
         self._order = itertools.count()
 
     def watch(self, channel: Any, callback: Callable[[int], None], events: int = READ) -> None:
-        """channel: a descriptor, or what has a fileno(). callback: gets the events there are."""
+        """channel: a descriptor, or an object with fileno(). callback: receives the events."""
         self._selector.register(channel, events, callback)
 
     def change(self, channel: Any, callback: Callable[[int], None], events: int) -> None:
@@ -35,7 +35,7 @@ class Loop:
         heapq.heappush(self._moments, (moment, next(self._order), callback))
 
     def turn(self, *, wait: bool) -> None:
-        """Do once what is due; with wait, sleep until there is something."""
+        """Run everything that is due once. If wait is true, sleep until something is due."""
         timeout = 0.0
         if wait:
             timeout = LONGEST_WAIT_S

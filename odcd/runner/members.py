@@ -1,4 +1,4 @@
-"""What the runner holds of each member and attempt while it matters."""
+"""The runner's data about each member and attempt while they matter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ State = Literal["queued", "starting", "running", "ended"]
 
 @dataclass(slots=True)
 class EndSignal:
-    """A signal to be sent some time before the end (sbatch's --signal)."""
+    """A signal to send some time before the end (sbatch's --signal)."""
 
     number: int
     before_s: float
@@ -27,18 +27,18 @@ class Member:
     state: State
     gid: int | None = None
     home: str | None = None
-    """HOME of its environment. Both None: it is of a runner that did not write them down."""
+    """HOME of its environment. If both are None, an earlier runner did not record them."""
     order: dict[str, Any] | None = None
-    """What to run; kept until it is handed to a shim."""
+    """The order to run; kept until a shim has it."""
     limits: dict[str, int] | None = None
     cgroup: str | None = None
     mark: str = ""
     script: str | None = None
-    """The name of its file."""
+    """The name of its script file."""
 
     shim_pid: int | None = None
     watch_fd: int | None = None
-    """A pidfd, of a shim that another runner forked."""
+    """A pidfd of a shim that another runner forked."""
     job_pid: int | None = None
     ticks: int = 0
 
@@ -46,19 +46,19 @@ class Member:
     grace_s: float = 30.0
     end_signal: EndSignal | None = None
     early_signals: list[tuple[int, bool]] = field(default_factory=list)
-    """Asked for while it was starting: number, batch shell only."""
+    """Signals requested while it was starting: number, batch shell only."""
     stop_signal: int | None = None
     kill_at: float | None = None
     cause: str | None = None
     stuck_at: float | None = None
-    """Its processes were killed; a shim that has not begun it by then is killed, too."""
+    """Its processes were killed; a shim that has not started the script by then is killed, too."""
 
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By kind, those that were not acknowledged yet."""
+    """Facts that were not acknowledged yet, by kind."""
     told_at: float = 0.0
     synced: bool = False
     timers: int = 0
-    """Raised to disarm the timers that were set for it before."""
+    """Increased to disarm all timers that were set before."""
 
     @property
     def live(self) -> bool:
@@ -69,7 +69,7 @@ class Member:
         return {"job": job, "attempt": attempt, "rank": rank, "kind": kind, "at": at, **more}
 
     def control(self) -> dict[str, Any]:
-        """What a later runner must know to carry on."""
+        """The data that a later runner needs to continue."""
         return {
             "ends_at": self.ends_at, "kill_at": self.kill_at, "cause": self.cause,
             "stop_signal": self.stop_signal, "signalled": self.end_signal is None,
@@ -82,20 +82,22 @@ class Attempt:
     _gated: set[int] = field(default_factory=set)
     """Ranks that share one output file and have not been launched yet."""
     _gate: dict[bool, int] = field(default_factory=dict)
-    """A pipe: rank 0 holds the write end (True) until it opened the file; the others wait."""
+    """A pipe: rank 0 holds the write end (True) until it has opened the file; the others wait."""
 
     @property
     def forgettable(self) -> bool:
-        """All ended, and all that was to be told is acknowledged."""
+        """Whether all members have ended and all their facts are acknowledged."""
         return all(not member.live and not member.facts for member in self.members.values())
 
     def gate(self, ranks: set[int]) -> None:
-        """Let these, not launched yet, wait for rank 0; without rank 0 among them it has been."""
+        """Make these ranks, not launched yet, wait for rank 0. If rank 0 is not among them, it has
+        already opened the file."""
         if 0 in ranks and len(ranks) > 1:
             self._gated = ranks
 
     def gate_of(self, rank: int) -> int | None:
-        """The end of the gate to launch this rank with. Raises OSError when no pipe can be had."""
+        """The end of the gate to launch this rank with. Raises OSError when no pipe can be
+        created."""
         if rank not in self._gated:
             return None
         if not self._gate:
@@ -103,7 +105,7 @@ class Attempt:
         return self._gate[rank == 0]
 
     def passed_gate(self, rank: int) -> None:
-        """It was launched, or never will be."""
+        """The rank was launched, or never will be."""
         self._gated.discard(rank)
         if rank == 0 and True in self._gate:
             os.close(self._gate.pop(True))
@@ -116,7 +118,8 @@ def outcome(answer: dict[str, Any], cause: str | None) -> dict[str, Any]:
     if answer["e"] == "failed":
         return {
             "kind": "start_failed", "at": answer["at"],
-            # launch: the machine's fault, worth another try; the job's own would only fail again.
+            # launch: the machine's fault, so a retry may help; the job's own fault would only
+            # repeat.
             "cause": cause or ("launch" if answer["passing"] else "unknown"),
             "detail": answer["detail"],
         }  # fmt: skip

@@ -1,8 +1,9 @@
-"""What the runner must not forget: the highest term, and which attempts ended.
+"""The data that the runner must not forget: the highest term, and the attempts that ended.
 
-Both live in RUN_DIR. `term` is one record, written in place (a full disk cannot refuse it) and
-synced. `ended` lists attempts whose facts are committed in the database and whose files are gone: a
-late, repeated start of one of them must not run it again. It is held to the last few ten thousand.
+Both are in RUN_DIR. `term` is one record, written in place (so a full disk cannot prevent it) and
+synced. `ended` lists attempts whose facts are committed in the database and whose files are
+deleted: a late, repeated start of one of them must not run it again. It is limited to the last few
+ten thousand.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Memory:
         boot = kernel.boot_identity()
         self.term: int = known.get("term", 0)
         self.fresh: bool = known.get("boot") != boot
-        """Nothing is known of the time before: the folder is new, or the machine was restarted.
-        Over when a daemon has told what it expects."""
+        """Nothing is known about earlier attempts: the folder is new, or the machine was restarted.
+        Becomes false when a daemon has reported the attempts that it expects."""
         self.since: float = time.time() if self.fresh else known["since"]
         self._boot = boot
         self._ended: dict[int, int] = {}
@@ -42,7 +43,7 @@ class Memory:
         self._write_term()
 
     def raise_term(self, term: int) -> None:
-        """Raises OSError when it cannot be kept; then the old one stays."""
+        """Raises OSError when the term cannot be stored; then the old one stays."""
         if term > self.term:
             before, self.term = self.term, term
             try:
@@ -60,7 +61,7 @@ class Memory:
 
     def remember_ended(self, attempts: list[tuple[int, int]]) -> None:
         """Raises OSError when it cannot be written; the attempts' files must then stay."""
-        # The leading newline keeps a line that a full disk cut off from swallowing the next.
+        # The leading newline separates this from a line that a full disk cut off.
         data = "".join(["\n", *(f"{job} {attempt}\n" for job, attempt in attempts)]).encode()
         if os.write(self._log, data) != len(data):
             raise OSError(28, os.strerror(28))

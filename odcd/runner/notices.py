@@ -1,7 +1,7 @@
-"""Tell a job's user something: in a file of the home folder, and on the job's terminal.
+"""Show a notice to a job's user: in a file of the home folder, and on the job's terminal.
 
-All of it is done by a fork that is the user: whatever lies in a home, links to others' files
-among it, it can do nothing that its owner could not.
+A fork with the user's ids does all of it. So whatever is in the home, including links to files of
+others, it can only do what the owner could do.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MAX_NAME_BYTES = 255
 MAX_TEXT_BYTES = 64 * 1024
 MAX_WALL_BYTES = 16 * 1024
 ANSWER_S = 10.0
-"""A home that takes longer is told of as one that does not answer, and is written no more."""
+"""A home that takes longer is reported as not answering, and the write is abandoned."""
 SHOW_S = 3.0
 TOLD = 5
-"""Of many things that failed, so many are told."""
+"""At most this many failures are reported."""
 
 
 class Notice(NamedTuple):
@@ -40,14 +40,14 @@ class Notice(NamedTuple):
 
     @classmethod
     def of(cls, request: dict[str, Any]) -> Notice:
-        """Raises KeyError, TypeError or ValueError when something is missing or out of bounds."""
+        """Raises KeyError, TypeError or ValueError when a field is missing or out of bounds."""
         notice = cls(request["name"], request["text"], list(request["remove"]), request["wall"])
         for name in notice.names:
             check_name(name)
         if len(notice.text.encode()) > MAX_TEXT_BYTES:
-            raise ValueError(f"a notice of more than {MAX_TEXT_BYTES} bytes")
+            raise ValueError(f"the notice has more than {MAX_TEXT_BYTES} bytes")
         if len((notice.wall or "").encode()) > MAX_WALL_BYTES:
-            raise ValueError(f"more than {MAX_WALL_BYTES} bytes to show")
+            raise ValueError(f"the text to show has more than {MAX_WALL_BYTES} bytes")
         return notice
 
     @property
@@ -56,11 +56,11 @@ class Notice(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """Raises ValueError for what does not name a file of one folder."""
+    """Raises ValueError unless the name is that of a file in one folder."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise ValueError(f"no name of a file: {name!r}")
+        raise ValueError(f"not a file name: {name!r}")
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
-        raise ValueError(f"a file's name has at most {MAX_NAME_BYTES} bytes: {name!r}")
+        raise ValueError(f"a file name has at most {MAX_NAME_BYTES} bytes: {name!r}")
 
 
 def tell(
@@ -72,10 +72,11 @@ def tell(
     *,
     switch_user: bool,
 ) -> None:
-    """Tell it, and call done once with {"shown", "kept", "trouble": [text]}.
+    """Deliver the notice, and call done once with {"shown", "kept", "trouble": [text]}.
 
-    screen: the socket of the member's terminal. shown, kept: was there something to show, or to do
-    in the home, and was it done? Raises OSError when no process can be forked for it.
+    screen: the socket of the member's terminal. shown, kept: whether the text was shown, and
+    whether the work in the home was done, if there was any. Raises OSError when no process can be
+    forked.
     """
     said: dict[str, Any] = {"shown": False, "kept": False, "trouble": list[str]()}
     watched = _connect(screen) if notice.wall is not None and screen else None
@@ -112,10 +113,10 @@ def tell(
             said["trouble"] += part.pop("trouble", [])
             said.update(part)
             return
-        end("the process that was to tell it died" if heard < waits_for else None)
+        end("the process that was to deliver it died" if heard < waits_for else None)
 
     def late() -> None:
-        end(f"no answer of the home folder within {ANSWER_S:g} s")
+        end(f"no answer from the home folder within {ANSWER_S:g} s")
 
     def end(trouble: str | None) -> None:
         nonlocal over
@@ -133,12 +134,13 @@ def tell(
 
 
 def _connect(screen: str) -> socket.socket | None:
-    """By the runner, which alone may reach it. None: there is none, or it takes nobody now."""
+    """Connect as the runner, because no one else can reach the socket. None: there is no terminal,
+    or it accepts no connection now."""
     folder, _, name = screen.rpartition("/")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.setblocking(False)
     try:
-        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
         fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             sock.connect(f"/proc/self/fd/{fd}/{name}")
@@ -169,8 +171,8 @@ def _show(watched: socket.socket | None, wall: str) -> dict[str, Any]:
                     return {"shown": True}
     except OSError:
         pass
-    # One that an older runner made knows no such frame.
-    return {"trouble": ["its terminal did not take it; one made by an older odc cannot"]}
+    # A terminal of an older runner does not know this frame.
+    return {"trouble": ["its terminal did not accept it; one made by an older odc cannot"]}
 
 
 def _keep(member: Member, notice: Notice) -> dict[str, Any]:
@@ -202,7 +204,8 @@ def _keep(member: Member, notice: Notice) -> dict[str, Any]:
 
 
 def _put(folder: int, name: str, content: bytes) -> None:
-    """A whole file in place of whatever had the name: of a link the link itself, not its target."""
+    """Replace the name with a whole new file. If the name is a link, the link is replaced, not its
+    target."""
     made = f".odc-notice-{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(made, flags, 0o644, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Open a job's output as the job's user, without the runner waiting for a slow file system."""
+"""Open a job's output as the job's user, so the runner never waits for a slow file system."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from odcd.runner import kernel
 from odcd.runner.helper import Helper, fork_as
 
 OPEN_S = 2.0
-"""A file that takes longer to open is not opened: its user may have stopped who opens it."""
+"""A file that takes longer is not opened: its user may have stopped the process that opens it."""
 
 
 def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> Helper:
-    """On its channel one message will come: {"ok": {...}} with the descriptor, or {"error": text}.
+    """Its channel receives one message: {"ok": {...}} with the descriptor, or {"error": text}.
 
-    It is closed without a message when the helper dies. Raises OSError when none can be forked.
+    If the helper dies, the channel closes without a message. Raises OSError when no process can be
+    forked.
     """
 
     def work(channel: socket.socket) -> None:
@@ -31,8 +32,8 @@ def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> Helper:
 def open_for(
     path: str, uid: int, gid: int, answer_to: socket.socket, *, switch_user: bool
 ) -> Helper:
-    """The same by answer_to, past the runner: whoever closes such a file may have to wait for its
-    file system. The channel is closed when it is over."""
+    """The same, but the helper sends its answer to answer_to and not through the runner, because
+    closing such a file can block on its file system. The channel closes when the helper is done."""
 
     def work(_: socket.socket) -> None:
         answer, fds = _open(path)
@@ -42,12 +43,12 @@ def open_for(
 
 
 def open_kept(path: str, uid: int) -> tuple[dict[str, Any], list[int]]:
-    """Output that odc keeps, opened by the runner: nobody else enters its folder. It is for the
-    user whose file it is."""
+    """Open output that odc keeps. The runner itself does it, because only the runner can enter the
+    folder. Only the owner of the file gets it."""
     answer, fds = _open(path)
     if fds and os.geteuid() == 0 and os.fstat(fds[0]).st_uid != uid:
         os.close(fds[0])
-        return {"error": f"{path} is not of user id {uid}"}, []
+        return {"error": f"{path} does not belong to user id {uid}"}, []
     return answer, fds
 
 
@@ -55,7 +56,7 @@ def _open(path: str) -> tuple[dict[str, Any], list[int]]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return {"missing": True, "error": f"there is no file {path}"}, []
+        return {"missing": True, "error": f"file {path} does not exist"}, []
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return {"error": f"cannot open {path}: {why}"}, []

@@ -1,12 +1,12 @@
-"""A dispatch as it comes over the wire, made into members and into what a shim is told.
+"""Turn a dispatch from the daemon into members, and into the order for a shim.
 
 {"job", "attempt", "uid", "gid", "umask", "work_dir", "script", "environment" (digests), "env",
  "args", "started_at", "ends_at", "grace_s", "signal": [number, before_s, batch_only] | null,
  "spool", "pty", "members": [{"rank", "env", "stdin", "stdout", "stderr", "shared", "limits"}]}
-Moments are seconds since 1970. env: what is added to the environment of the digest.
+Times are seconds since 1970. env: variables added to the environment of the digest.
 stdout, stderr: {"path", "truncate", "append"}; stderr null: the same descriptor as stdout.
-shared: other ranks write the same file, so only rank 0 may empty it, before the others open it.
-"refusal": text, if there: it cannot start, for this reason, and its members end so at once.
+shared: other ranks write the same file, so only rank 0 may truncate it, before the others open it.
+"refusal": text, optional: it cannot start, for this reason, and its members end at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MIB = 1024 * 1024
 
 
 def members_of(dispatch: dict[str, Any]) -> list[Member]:
-    """Raises KeyError, TypeError or ValueError when something is missing or of a wrong type."""
+    """Raises KeyError, TypeError or ValueError when a field is missing or has a wrong type."""
     members: list[Member] = []
     for part in dispatch["members"]:
         key = Key(int(dispatch["job"]), int(dispatch["attempt"]), int(part["rank"]))
@@ -44,14 +44,16 @@ def members_of(dispatch: dict[str, Any]) -> list[Member]:
 
 
 def mark_of(key: Key, run_dir: Path) -> str:
-    """In the environment of every process of the member; no other runner has the same."""
+    """A value in the environment of every process of the member; no other runner uses the same
+    one."""
     return f"{key}@{zlib.crc32(str(run_dir).encode()):08x}"
 
 
 def order_of(
     member: Member, run_dir: Path, texts: Texts, rules: Rules, *, gated: bool
 ) -> dict[str, Any]:
-    """What the shim needs. Raises OSError or KeyError when the script cannot be put in place."""
+    """The data that the shim needs. Raises OSError or KeyError when the script cannot be
+    written."""
     assert member.order is not None
     dispatch, part = member.order["dispatch"], member.order["member"]
     key = member.key

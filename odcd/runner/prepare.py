@@ -1,7 +1,7 @@
-"""What the shim does for a job's process before there is one.
+"""Work of the shim for a job's process before that process exists.
 
-A fork copies every page that it touches, and so does the shim while the fork lives: what is done
-before the fork costs a fraction of what it costs after.
+While a fork lives, every page that it or the shim writes to is copied. So work done before the fork
+costs a fraction of the same work after it.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from odcd.runner.begin import CannotBegin
 from odcd.runner.uids import groups_of
 
 GROUPS_S = 5.0
-"""A user's groups are looked up again after this."""
+"""A user's groups are read again after this time."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Prepared(NamedTuple):
-    """What the job's process needs, in the form in which the kernel takes it."""
+    """The settings of the job's process, in the kernel's format."""
 
     begun: record.Begun
     limits: list[limits.Set]
     ordinary: bool
-    """Its scheduling and its OOM score are those of every process."""
+    """Whether its scheduling and its OOM score are the defaults."""
     groups: list[int] | None
-    """None: it stays the user that the shim is."""
+    """None: it keeps the shim's user."""
     group_fd: int | None
-    """cgroup.procs of the group that it joins."""
+    """cgroup.procs of the group to join."""
 
 
 class Preparer:
-    """Of one shim. What stays the same from job to job is done once."""
+    """One per shim. Work that is the same for all jobs is done once."""
 
     def __init__(self) -> None:
-        """The shim has its own limits by now."""
+        """Created after the shim has dropped the runner's limits."""
         self._ordinary = limits.is_ordinary()
         self._has_new_keyring = kernel.leave_session_keyring()
         self._limits: Any = None
@@ -48,8 +48,7 @@ class Preparer:
 
     def prepare(self, order: dict[str, Any]) -> Prepared:
         """Raises CannotBegin."""
-        # Before anything is written down: a directory server that hangs keeps the job from
-        # beginning.
+        # Before anything is recorded: if a directory server hangs, the job must not count as begun.
         groups = self._groups_of(order["uid"], order["gid"]) if order["switch_user"] else None
         if order["limits"] != self._limits:
             self._differing = limits.differing(order["limits"])
@@ -61,8 +60,8 @@ class Preparer:
         return Prepared(begun, self._differing, self._ordinary, groups, group_fd)
 
     def finish(self, prepared: Prepared) -> None:
-        """The job's process is made, or never will be."""
-        # The next job gets this one: the shim shares none with a job.
+        """The job's process was created, or never will be."""
+        # The next job gets this keyring: the shim shares none with a job.
         self._has_new_keyring = kernel.leave_session_keyring()
         if prepared.group_fd is not None:
             os.close(prepared.group_fd)
@@ -86,5 +85,5 @@ def _open_group(group: str) -> int:
 
 
 def _ticks_now() -> int:
-    """No process that is made from now on started before this, by /proc/<pid>/stat."""
+    """Any process created from now on has at least this start time in /proc/<pid>/stat."""
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)

@@ -1,8 +1,8 @@
-"""Find and end every process of a member, however it detached itself.
+"""Find and end every process of a member, even if it detached itself.
 
-A shim is the subreaper of its member: a process that forks twice or makes a session of its own is
-still the shim's descendant. Only when the shim itself was killed are its processes looked for by
-their session and by the mark in their environment.
+A shim is the subreaper of its member: a process that forks twice or creates its own session is
+still the shim's descendant. Only if the shim itself was killed, its processes are found by their
+session and by the mark in their environment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 class Process(NamedTuple):
-    """A process that cannot be mistaken for a later one with its number."""
+    """Identifies a process, also if its pid is used again later."""
 
     pid: int
     started: int
@@ -30,18 +30,19 @@ class Process(NamedTuple):
 
 
 def describe(pid: int) -> Process | None:
-    """None: there is none, or only its zombie."""
+    """None: there is no such process, or only its zombie."""
     fields = _stat(pid)
     return Process(pid, int(fields[19])) if fields and _lives(fields) else None
 
 
 def _lives(fields: list[str]) -> bool:
-    """A process whose first thread has ended looks like a zombie while its others run."""
+    """Whether it is alive. A process whose first thread has ended looks like a zombie while other
+    threads run."""
     return fields[0] not in "ZX" or int(fields[17]) > 1
 
 
 def descendants(root: int) -> list[Process]:
-    """Every living process below root, parents first; root itself is not among them."""
+    """Every living process below root, parents first; root itself is not included."""
     found: list[Process] = []
     queue = [root]
     while queue:
@@ -54,7 +55,7 @@ def descendants(root: int) -> list[Process]:
 
 
 def send(process: Process, number: int) -> None:
-    """Signal it, unless it is gone and its number belongs to another by now."""
+    """Send it a signal, unless it has ended and its pid belongs to another process by now."""
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:
@@ -69,7 +70,8 @@ def send(process: Process, number: int) -> None:
 
 
 def exit_status(pid: int) -> int | None:
-    """The wait status of a zombie, read without collecting it; None: it lives, or is gone."""
+    """The wait status of a zombie, read without reaping it. None: it is alive, or already
+    reaped."""
     fields = _stat(pid)
     return int(fields[49]) if fields and not _lives(fields) and len(fields) > 49 else None
 
@@ -80,7 +82,7 @@ def signal_all(processes: list[Process], number: int) -> None:
 
 
 def kill_below(root: int) -> None:
-    """KILL all descendants. Stopping them first keeps a fork bomb from outrunning the walk."""
+    """KILL all descendants. Stopping them first keeps a fork bomb from outrunning the search."""
     stopped: set[Process] = set()
     for _ in range(_FREEZE_ROUNDS):
         new = [process for process in descendants(root) if process not in stopped]
@@ -92,9 +94,9 @@ def kill_below(root: int) -> None:
 
 
 def free_of_tracers(root: int, uid: int) -> None:
-    """KILL what traces a process below root and is the user's, for processes that were killed.
+    """KILL the user's tracers of killed processes below root.
 
-    A tracer can stop a dying process before it gives anything back, and no signal moves it on.
+    A tracer can stop a dying process before it releases anything, and no signal continues it.
     """
     owner = Owner(uid)
     for process in descendants(root):
@@ -104,7 +106,7 @@ def free_of_tracers(root: int, uid: int) -> None:
 
 
 def _tracer(pid: int) -> int:
-    """0: none."""
+    """0: it has none."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"TracerPid:"):
@@ -113,11 +115,11 @@ def _tracer(pid: int) -> int:
 
 
 def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Process]:
-    """Processes of a member whose shim is gone.
+    """Processes of a member whose shim has died.
 
-    mark: the value of ODC_MEMBER they inherited. session: the pid of the member's first process,
-    which made its session; since: when that started, in ticks, so that a reused number is not taken
-    for it.
+    mark: the value of ODC_MEMBER that they inherited. session: the pid of the member's first
+    process, which created its session. since: the start time of that process in ticks, so that a
+    reused number is not mistaken for it.
     """
     found: list[Process] = []
     owner = Owner(uid)
@@ -145,7 +147,8 @@ def _all_pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/<pid>/stat from the state on; the name before it may hold anything."""
+    """Fields of /proc/<pid>/stat from the state on; the name before it may contain any
+    characters."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
@@ -160,7 +163,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def children(pid: int) -> list[int]:
-    """Pids of all children, zombies among them."""
+    """Pids of all children, including zombies."""
     if not _LISTS_CHILDREN:
         return [other for other in _all_pids() if (_stat(other) or ["", ""])[1] == str(pid)]
     found: list[int] = []

@@ -1,13 +1,13 @@
-"""The language between daemon and runner: one JSON object a line over a unix stream socket.
+"""The protocol between daemon and runner: one JSON object per line over a Unix stream socket.
 
 A request is {"id": n, "op": name, ...}; its answer {"id": n, "ok": {...}} or
-{"id": n, "error": {"code", "message"}}, in order. A connection opens with hello, which names the
-versions the daemon speaks and its term; both then keep to the highest version they share. A
-connection that sent `observe` is also sent {"facts": [...]} as things happen. Answers of
-open_output and attach carry a file descriptor (SCM_RIGHTS).
+{"id": n, "error": {"code", "message"}}, in order. A connection starts with hello, which has the
+daemon's versions and its term; both sides then use the highest common version. A connection that
+sent `observe` also receives {"facts": [...]} as events happen. Answers to open_output and attach
+carry a file descriptor (SCM_RIGHTS).
 
-Within a version fields may be added and must be ignored when unknown, so a newer daemon can take
-over an older runner and the jobs it runs.
+Fields may be added within a version, and unknown fields must be ignored. So a newer daemon can take
+over an older runner and its jobs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SOCKET_NAME = "runner.sock"
 LOCK_NAME = "runner.lock"
 
 MAX_MESSAGE_BYTES = 512 * 1024 * 1024
-"""A bound against a broken peer. A daemon stays far below (see odcd.executor.starts); earlier ones
-sent many jobs at once."""
+"""A limit to protect against a broken peer. A daemon stays far below it (see odcd.executor.starts);
+earlier daemons sent many jobs at once."""
 
 LEADERSHIP_LOST = "leadership_lost"
 NO_COMMON_VERSION = "no_common_version"
@@ -32,11 +32,11 @@ NOT_READY = "not_ready"
 IO_ERROR = "io_error"
 
 COMMANDS = frozenset({"start", "stop", "signal", "set_end", "tell", "adopt", "acknowledge", "quit"})
-"""Operations that change something: refused on a connection whose term is not the highest."""
+"""Operations that change something. They are refused on connections without the highest term."""
 
 
 class ProtocolError(Exception):
-    """A request that is answered with an error."""
+    """A request that gets an error as its answer."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -49,14 +49,14 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 def encode_part(value: object) -> bytes:
-    """UTF-8, in which a lone surrogate stays one: so json.loads reads it, of earlier versions, too.
-    Escapes instead would make a letter of two bytes six."""
+    """UTF-8 that keeps lone surrogates, which json.loads of earlier versions can read, too. Escapes
+    would turn a letter of two bytes into six."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="surrogatepass")
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """Raises ProtocolError for anything but one JSON object."""
+    """Raises ProtocolError if the line is not one JSON object."""
     try:
         message = json.loads(line)
     except ValueError as error:
@@ -67,7 +67,7 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def common_version(theirs: object) -> int:
-    """The highest version both sides speak. Raises ProtocolError when there is none."""
+    """The highest version that both sides support. Raises ProtocolError when there is none."""
     offered = theirs if isinstance(theirs, list) else []
     shared = [version for version in VERSIONS if version in offered]
     if not shared:

@@ -1,18 +1,18 @@
-"""The file of one member: what the runner knows of it, and what outlives the runner.
+"""The file of one member: the runner's data about it, which outlives the runner.
 
-members/<job>-<attempt>-<rank> is made whole before the member's process, so a full disk can refuse
-a start and can never lose an exit: everything later is written in place. Each region has one
-writer:
+members/<job>-<attempt>-<rank> gets its full size before the member's process starts. So a full disk
+can prevent a start, but can never lose an exit: everything later is written in place. Each region
+has one writer:
 
-    intent   the runner, once     who it is, as whom, until when
-    begun    the job's process    its pid, before it becomes the script: without it, it never began
+    intent   the runner, once     its key, its user, its time limit
+    begun    the job's process    its pid, before it executes the script: without it, it never began
     started  the shim             the script was executed
-    control  the runner           the end as moved later, and a stop that is under way
+    control  the runner           changes of the end, and a stop in progress
     exit     the shim             how it ended, once none of its processes is left
 
-The shim holds a flock on the file while it lives. The runner takes it before the shim has the file,
-and both share it through one open file description, so it is free only when nobody cares for the
-member.
+The shim holds a flock on the file while it lives. The runner takes the lock before the shim has the
+file, and both share it through one open file description. So it is free only when no process
+handles the member.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SIZE = 4096
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 Regions = dict[str, Any]
-"""What is written in each region, by its name; None where nothing is."""
+"""The content of each region by name; None for an empty one."""
 
 
 class Begun:
-    """The begun region, made ready by the shim for a process whose pid it cannot know yet.
+    """The begun region, prepared by the shim for a process whose pid it does not know yet.
 
-    ticks: a moment before that process, as /proc/<pid>/stat counts. at: by the clock.
+    ticks: a time before that process, in the unit of /proc/<pid>/stat. at: wall-clock time.
     """
 
     __slots__ = ("_rest",)
@@ -51,16 +51,17 @@ class Begun:
         self._rest = b',"ticks":%d,"shim":%d,"at":%r}' % (ticks, shim, at)
 
     def write(self, fd: int, pid: int) -> None:
-        """pid 0: there is no process yet, but from now on there may be one. Raises OSError."""
+        """pid 0: there is no process yet, but there may be one from now on. Raises OSError."""
         body = b'{"pid":%d' % pid + self._rest
         data = b"%08x %b\n" % (zlib.crc32(body), body)
         os.pwrite(fd, data.ljust(BEGUN[1]), BEGUN[0])
 
 
 UNREADABLE: Regions = {"started": None, "exit": None, "begun": {"pid": 0, "ticks": 0}}
-"""Stands for a record that cannot be read: it may have begun, and nobody knows how it ended."""
+"""Used for an unreadable record: the member may have begun, and its outcome is unknown."""
 DETAIL_BYTES = 900
-"""Of a failure's text, printable characters only: fits an exit record however it is quoted."""
+"""The limit for a failure's text, printable characters only: it fits an exit record with any
+quoting."""
 
 
 class Key(NamedTuple):
@@ -80,9 +81,11 @@ class Key(NamedTuple):
 
 
 def create(path: Path, intent: dict[str, Any], spare: Path | None = None) -> int:
-    """Make the member's file, locked; its descriptor. Raises OSError (FileExistsError, ENOSPC).
+    """Create the member's file, locked, and return its descriptor. Raises OSError (FileExistsError,
+    ENOSPC).
 
-    spare: a file to use up for it. File systems are slow to make and remove files at a high rate.
+    spare: an existing file to use for it. File systems are slow to create and remove files at a
+    high rate.
     """
     whole = encode(INTENT, intent).ljust(SIZE, b" ")
     if spare is not None and path.exists():
@@ -116,7 +119,7 @@ def write_file(path: Path, region: tuple[int, int], facts: dict[str, Any]) -> No
 
 
 def read(fd: int) -> Regions:
-    """Every region by name; None for one that was not, or not wholly, written."""
+    """Every region by name; None for a region that was not, or not completely, written."""
     whole = os.pread(fd, SIZE, 0)
     return {
         name: parse(whole[offset : offset + size])
@@ -135,7 +138,7 @@ def read_file(path: Path) -> Regions:
 
 
 def is_held(path: Path) -> bool:
-    """Does the member's shim live (or is it just being made)?"""
+    """Whether the member's shim lives, or is just being created."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

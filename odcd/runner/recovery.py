@@ -1,4 +1,4 @@
-"""Take over the members of a runner that is gone, ended or living on below their shims."""
+"""Take over the members of an earlier runner, whether they ended or live on below their shims."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Recovery:
             regions = record.read_file(files.path(key))
             member = _member(key, regions)
             if member is None:
-                # Never begun: the intent is whole before anything else happens.
+                # It never began: the intent is complete before anything else happens.
                 self._log.error("member.unreadable", member=key)
                 files.give_up(key)
                 continue
@@ -56,7 +56,7 @@ class Recovery:
         return "live"
 
     def _follow(self, member: Member) -> None:
-        """Watch a living shim; until its script runs, by looking at its record now and then."""
+        """Watch a living shim; until its script runs, check its record from time to time."""
         if not member.live:
             return
         path = self._roster.files.path(member.key)
@@ -70,7 +70,7 @@ class Recovery:
                 member.shim_pid, member.job_pid = begun["shim"], begun["pid"]
                 self._roster.arm(member)
                 self._loop.watch(member.watch_fd, lambda _: self._shim_ended(member))
-        # The lock is looked at last: while it is held, the pid above is the shim's own.
+        # Check the lock last: while it is held, the pid above belongs to the shim.
         if not record.is_held(path):
             self._shim_ended(member)
         elif member.state != "running" or member.watch_fd is None:

@@ -1,4 +1,4 @@
-"""Every member this runner answers for: accept, start, end, and tell; each step may be repeated."""
+"""All members of this runner: accept, start, end and report them. Each step may be repeated."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from odcd.runner.texts import Texts
 from odcd.runner.uids import Users
 
 START_WIDTH = 2 * (os.cpu_count() or 1) + 2
-"""Members on their way at once: more would not start faster, and shims get reused."""
+"""The limit of members being started at once: more would not start faster, and shims get reused."""
 SLOW_START_S = 0.25
-"""One that takes longer (a FIFO, a slow file system) no longer counts."""
+"""A start that takes longer (a FIFO, a slow file system) no longer counts for that limit."""
 
 NEVER_BEGAN = {
     "e": "failed", "passing": True, "detail": "the process that was to start it died",
@@ -63,15 +63,15 @@ class Roster:
         self._users = users
         self._attempts: dict[tuple[int, int], Attempt] = {}
         self._queue: deque[tuple[Member, tuple[str, ...]]] = deque()
-        """With the texts that are held for each."""
+        """Queued members, each with the texts that are held for it."""
         self._args: list[str] | None = None
-        """Of the last dispatch."""
+        """The arguments of the last dispatch."""
         self._starting: dict[Member, float] = {}
         self._will_look = False
         self._shims = Shims(loop, limits, self._on_answer, self._on_death)
         self._ending = Ending(loop, self.files.path, self._drop_queued)
 
-    # -- what the daemon asks ---------------------------------------------------------------------
+    # -- requests of the daemon -------------------------------------------------------------------
 
     def missing_texts(self, dispatches: Iterable[dict[str, Any]]) -> list[str]:
         wanted: set[str] = set()
@@ -81,8 +81,8 @@ class Roster:
         return self._texts.missing(wanted)
 
     def start(self, dispatches: list[dict[str, Any]]) -> None:
-        """Queue what is not there yet. The texts it needs must be kept. Raises KeyError, TypeError
-        or ValueError for a malformed dispatch; then nothing was queued."""
+        """Queue all members that are not there yet. Their texts must already be kept. Raises
+        KeyError, TypeError or ValueError for a malformed dispatch; then nothing was queued."""
         new = [
             (dispatch, members_of(dispatch))
             for dispatch in dispatches
@@ -90,7 +90,7 @@ class Roster:
         ]
         for dispatch, members in new:
             if dispatch.get("args") == self._args:
-                # Of an array: its tasks wait with one list, which may have a MiB.
+                # Queued tasks of one array share one list, which may have a MiB.
                 dispatch["args"] = self._args
             self._args = dispatch.get("args")
             attempt = self._attempts.setdefault((dispatch["job"], dispatch["attempt"]), Attempt())
@@ -115,8 +115,8 @@ class Roster:
         return known is not None and len(known.members) == len(dispatch["members"])
 
     def _refusal(self, dispatch: dict[str, Any]) -> dict[str, Any] | None:
-        """The fact instead of a start: another's job, one ordered before this runner's memory, or
-        one that the daemon knows cannot start."""
+        """The fact that replaces a start: the user may not run jobs, the start was ordered before
+        this runner's memory begins, or the daemon knows that it cannot start."""
         now = time.time()
         detail = self._users.refusal(int(dispatch["uid"]))
         if detail:
@@ -133,7 +133,7 @@ class Roster:
         return None
 
     def stop(self, job: int, attempt: int, number: int, grace_s: float, ranks: int) -> None:
-        """ranks: how many members the daemon thinks it has, to be told of each that is unknown."""
+        """ranks: the daemon's number of members; a fact is reported for each unknown one."""
         known = self._attempts.get((job, attempt))
         if known is None:
             if not self._memory.has_ended(job, attempt):
@@ -154,7 +154,8 @@ class Roster:
             self._ending.set_end(member, ends_at)
 
     def adopt(self, expected: list[Key]) -> dict[str, int]:
-        """Make what is here what the database expects; how many were lost, how many killed."""
+        """Make the members here match those in the database. Returns how many were lost and how
+        many killed."""
         wanted = set(expected)
         lost = 0
         for key in expected:
@@ -165,7 +166,7 @@ class Roster:
                     self._add_ghost(key, "lost", "the runner has no trace of it")
                 else:
                     self._add_ghost(key, "start_failed", "it was never given to the runner")
-        # From here on it knows of everything that was ordered.
+        # From now on the runner knows all attempts that were ordered.
         self._memory.fresh = False
         strangers = [m for m in self.members() if m.live and m.key not in wanted]
         for member in strangers:
@@ -174,7 +175,7 @@ class Roster:
         return {"lost": lost, "killed": len(strangers)}
 
     def acknowledge(self, facts: Iterable[tuple[int, int, int, str]]) -> None:
-        """Forget facts that are committed, and attempts of which nothing more is to be told."""
+        """Forget facts that are committed, and attempts without further facts to report."""
         touched: dict[tuple[int, int], Attempt] = {}
         for job, number, rank, kind in facts:
             attempt = self._attempts.get((job, number))
@@ -192,7 +193,7 @@ class Roster:
         try:
             self._memory.remember_ended(keys)
         except OSError as error:
-            # The files stay, and say the same, until there is space again.
+            # The files stay, with the same content, until there is space again.
             self._log.error("ended.unwritten", error=error)
             return
         for key in keys:
@@ -209,7 +210,7 @@ class Roster:
         return attempt.members.get(key.rank) if attempt else None
 
     def first_live(self, job: int, attempt: int) -> Member | None:
-        """Of its members that have not ended, the one with the lowest rank."""
+        """Of the members that have not ended, the one with the lowest rank."""
         known = self._attempts.get((job, attempt))
         live = [member for member in known.members.values() if member.live] if known else []
         return min(live, key=lambda member: member.key.rank, default=None)
@@ -219,7 +220,7 @@ class Roster:
         return bool(self._queue) and len(self._starting) < START_WIDTH
 
     def start_some(self) -> None:
-        """Hand over as many queued members as may be on their way at once."""
+        """Launch as many queued members as may start at once."""
         if self._queue and self._starting:
             slow = time.monotonic() - SLOW_START_S
             for member in [m for m, since in self._starting.items() if since < slow]:
@@ -234,12 +235,12 @@ class Roster:
             self._loop.at(time.time() + SLOW_START_S, self._look_again)
 
     def stock(self) -> None:
-        """In a quiet moment: have ready what the next burst needs, and no more."""
+        """While idle: prepare for the next burst, and release idle shims."""
         self.files.stock()
         self._shims.let_go()
 
     def _look_again(self) -> None:
-        """Only to wake the loop: those that are slow by now make room."""
+        """Only wakes the loop: slow starts no longer count for the limit by now."""
         self._will_look = False
 
     def _launch(self, member: Member) -> None:
@@ -254,8 +255,8 @@ class Roster:
             record_fd = self.files.create(member.key, self._intent(member))
             self._shims.give(member, record_fd, order, gate)
         except FileExistsError:
-            # Of an attempt that nobody here remembers: it may have run.
-            self.settle_for_good(member, {"e": "lost", "detail": "its record was there before it"})
+            # A record of an attempt that is unknown here: it may have run.
+            self.settle_for_good(member, {"e": "lost", "detail": "a record of it already existed"})
             return
         except (OSError, KeyError, ValueError) as error:
             self._refuse_launch(member, error, made=record_fd is not None)
@@ -264,7 +265,8 @@ class Roster:
             if record_fd is not None:
                 os.close(record_fd)
             attempt.passed_gate(member.key.rank)
-        # Kept where the daemon cannot change it: as whom it had a job started.
+        # The daemon cannot change this log: it records the user for whom the daemon had a job
+        # started.
         self._log.info("member.starts", member=member.key, uid=member.uid)
         member.state = "starting"
         member.order = None
@@ -282,7 +284,7 @@ class Roster:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 detail = f"cannot start: no space left in {self.run_dir}"
         else:
-            detail = f"cannot start: bad order: {error!r}"
+            detail = f"cannot start: invalid order: {error!r}"
         self._log.error("member.refused", member=member.key, error=error)
         self.settle(member, {"kind": "start_failed", "at": time.time(), "cause": "launch",
                               "detail": detail})  # fmt: skip
@@ -295,7 +297,7 @@ class Roster:
             "signal": [wanted.number, wanted.before_s, wanted.batch_only] if wanted else None,
             "script": member.script,
         }  # fmt: skip
-        # A home too long to be written down is forgotten with this runner.
+        # A home that is too long for the record is forgotten with this runner.
         with_home = {**intent, "home": member.home}
         return with_home if record.fits(record.INTENT, with_home) else intent
 
@@ -312,23 +314,25 @@ class Roster:
             self.settle(member, outcome(answer, member.cause))
 
     def begin(self, member: Member, answer: dict[str, Any]) -> None:
-        """Its script runs; answer: what the shim told or wrote of it."""
+        """The script runs. answer: the shim's message or record about it."""
         member.state = "running"
         member.job_pid = answer["pid"]
         self.facts.report(member, member.fact("started", answer["at"]))
         self._ending.began(member)
 
     def _on_death(self, member: Member) -> None:
-        """Its shim was killed: believe the record, else end what is left and call it lost."""
+        """Its shim was killed: use the record, or end the remaining processes and report it as
+        lost."""
         self._starting.pop(member, None)
         member.shim_pid = None
         self._log.error("shim.died", member=member.key)
         self.settle_by_record(member)
 
     def settle_by_record(self, member: Member) -> None:
-        """Its shim is gone: what it wrote is the end; else what follows from what it did not write.
+        """Its shim has ended: the end is the recorded one, or follows from the missing parts of the
+        record.
 
-        That is written down too, so that the next runner says the same.
+        The result is written down too, so that the next runner reports the same.
         """
         path = self.files.path(member.key)
         try:
@@ -344,7 +348,7 @@ class Roster:
             return
         if begun is not None:
             member.job_pid, member.ticks = begun["pid"] or None, begun["ticks"]
-        # Even of one that never began: its process may be about to.
+        # Also if it never began: its process may be about to start.
         answer = NEVER_BEGAN if begun is None else UNWATCHED
         self._ending.end_orphans(member, lambda: self.settle_for_good(member, answer))
 
@@ -355,7 +359,7 @@ class Roster:
         self.settle(member, outcome(answer, member.cause))
 
     def settle(self, member: Member, end: dict[str, Any]) -> None:
-        """It has ended, in whichever way: no process of it is left."""
+        """It has ended, for whatever reason: none of its processes is left."""
         member.state = "ended"
         member.order = None
         member.timers += 1
@@ -364,7 +368,7 @@ class Roster:
         self.facts.report(member, member.fact(**end))
 
     def _add_ghost(self, key: Key, kind: str, detail: str) -> None:
-        """A member that is not here and about which the daemon must hear once more."""
+        """Add a member that is unknown here, to report one more fact about it to the daemon."""
         attempt = self._attempts.setdefault((key.job, key.attempt), Attempt())
         member = Member(key, uid=-1, state="ended")
         attempt.members[key.rank] = member
@@ -372,6 +376,6 @@ class Roster:
         self.facts.report(member, member.fact(kind, time.time(), cause=cause, detail=detail))
 
     def add(self, member: Member) -> None:
-        """Take a member over from an earlier runner."""
+        """Take over a member from an earlier runner."""
         attempt = self._attempts.setdefault(member.key[:2], Attempt())
         attempt.members[member.key.rank] = member

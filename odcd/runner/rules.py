@@ -1,8 +1,8 @@
-"""What the operator allows jobs of this machine: users, process limits, kept output.
+"""The operator's rules for jobs of this machine: users, process limits, kept output.
 
-A daemon's start writes RUN_DIR/rules, as root where root starts it; the runner reads it when it
-starts and whenever it changes. The daemon itself, which gives up root, cannot write it: what it
-asks for later is checked against the rules.
+When a daemon starts, it writes RUN_DIR/rules, as root if root starts it. The runner reads the file
+when it starts and whenever it changes. Once the daemon has given up root, it cannot write the file:
+its later requests are checked against these rules.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OUTPUT_TOTAL_MIB = 10_240
 MAX_BYTES = 65536
 
 Limit = tuple[int | None, int | None]
-"""Soft and hard; None: unlimited."""
+"""Soft and hard limit; None: unlimited."""
 
 
 def _kernel_processes() -> int:
-    """What the kernel gives its first process: half of all threads it allows."""
+    """The kernel's limit for its first process: half of all threads that it allows."""
     try:
         with open("/proc/sys/kernel/threads-max") as file:
             return max(1024, int(file.read()) // 2)
@@ -35,9 +35,9 @@ def _kernel_processes() -> int:
 
 
 def default_limits() -> dict[str, Limit]:
-    """Every limit a job has, by the kernel's name in lowercase; bytes, seconds and counts.
+    """Every limit of a job, by the kernel's name in lowercase; in bytes, seconds or counts.
 
-    They are those of a fresh login, with locked memory as InfiniBand and EFA need it.
+    They are those of a fresh login, with unlimited locked memory for InfiniBand and EFA.
     """
     processes = _kernel_processes()
     unlimited: Limit = (None, None)
@@ -60,21 +60,21 @@ class Rules:
 
 
 def write(run_dir: Path, rules: Rules) -> None:
-    """Nothing is written if nothing changes: the disk may be full.
+    """Write the file only if the rules changed: the disk may be full.
 
-    Raises OSError: also when the folder is another user's, or another user's link.
+    Raises OSError, also when the folder is another user's, or is another user's link.
     """
     with contextlib.suppress(FileExistsError):
         run_dir.mkdir(parents=True)
     link = run_dir.lstat()
-    # A link of our own is the operator's, who put the folder on another disk.
+    # Our own link is allowed: an operator may have put the folder on another disk.
     foreign = stat.S_ISLNK(link.st_mode) and link.st_uid != os.geteuid()
     folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW * foreign)
     made = f"{NAME}.new"
     try:
         if os.fstat(folder).st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "the folder is another user's", str(run_dir))
-        # Jobs of any user must reach their script below it, and list nothing.
+        # Jobs of all users must reach their script below it, but must not list it.
         os.fchmod(folder, 0o711)
         if Reader(run_dir).read and Reader(run_dir).rules == rules:
             return
@@ -92,18 +92,19 @@ def write(run_dir: Path, rules: Rules) -> None:
 
 
 class Reader:
-    """The rules as they are now. A file that is not ours, or not whole, is none: the defaults."""
+    """The current rules. A file that is not ours, or incomplete, does not count: the defaults
+    apply."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / NAME
         self._seen: tuple[int, int] | None = None
         self.read = False
-        """Are these the rules of a file, not the defaults?"""
+        """Whether these are the rules of a file, not the defaults."""
         self.rules = Rules()
         self.refresh()
 
     def refresh(self) -> None:
-        """Read them again if they were written again."""
+        """Read them again if the file has changed."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:

@@ -1,4 +1,4 @@
-"""The runner's socket: who may speak, in which version and term, and what each request does."""
+"""The runner's socket: who may connect, the version and term of a connection, and its requests."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from odcd.runner.uids import Users
 MALFORMED = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-"""What a request may cause whose fields are missing or of another kind."""
+"""Exceptions that a request with missing or wrong fields can cause."""
 MOST_MALFORMED = 20
-"""Of one connection, which is closed then."""
+"""A connection with this many malformed requests is closed."""
 _CREDENTIALS = struct.Struct("3i")
 _LONGEST = 200
 
 
 class Deferred(Exception):
-    """The answer comes later."""
+    """The answer is sent later."""
 
 
 class Server:
@@ -50,7 +50,7 @@ class Server:
         users: Users,
         about: dict[str, Any],
     ) -> None:
-        """about: what hello tells of this runner."""
+        """about: this runner's description for the answer to hello."""
         self.loop = loop
         self.connections: set[Connection] = set()
         self.quitting = False
@@ -66,11 +66,11 @@ class Server:
         roster.facts.tell = self._tell
 
     def listen(self, path: Path, owner_uid: int, owner_gid: int) -> None:
-        """Accept at path, and no more where it did before. Raises OSError."""
+        """Accept connections at path, and stop accepting at the previous one. Raises OSError."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
-        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
         folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             listener.bind(f"/proc/self/fd/{folder}/{path.name}")
@@ -144,7 +144,7 @@ class Server:
         if op in protocol.COMMANDS and connection.term != self._memory.term:
             raise ProtocolError(
                 protocol.LEADERSHIP_LOST,
-                f"term {connection.term} is over: {self._memory.term} commands now",
+                f"term {connection.term} is over: the current term is {self._memory.term}",
             )
         handler = getattr(self, f"_do_{op}", None)
         if handler is None:
@@ -158,7 +158,7 @@ class Server:
             if term < self._memory.term:
                 raise ProtocolError(
                     protocol.LEADERSHIP_LOST,
-                    f"term {term} is over: {self._memory.term} commands now",
+                    f"term {term} is over: the current term is {self._memory.term}",
                 )
             if term > self._memory.term:
                 self._memory.raise_term(int(term))
@@ -168,7 +168,7 @@ class Server:
 
     def _do_observe(self, connection: Connection, request: dict[str, Any]) -> None:
         if connection.term != self._memory.term:
-            raise ProtocolError(protocol.LEADERSHIP_LOST, "only the daemon that commands observes")
+            raise ProtocolError(protocol.LEADERSHIP_LOST, "only the leading daemon may do that")
         self._observer = connection
         connection.send({"id": request.get("id"), "ok": {}})
         self._roster.facts.tell_all(self._roster.members())
@@ -204,11 +204,11 @@ class Server:
         self._roster.set_end(request["job"], request["attempt"], request["ends_at"])
 
     def _do_tell(self, connection: Connection, request: dict[str, Any]) -> None:
-        """Show and write a notice, as odcd.runner.notices does; what came of it."""
+        """Deliver a notice with odcd.runner.notices, and answer with the result."""
         notice = notices.Notice.of(request)
         member = self._roster.first_live(int(request["job"]), int(request["attempt"]))
         if member is None:
-            raise ProtocolError(protocol.NOT_FOUND, "it does not run")
+            raise ProtocolError(protocol.NOT_FOUND, "it is not running")
         if member.state != "running":
             raise ProtocolError(protocol.NOT_READY, f"it is {member.state}")
 
@@ -253,7 +253,8 @@ class Server:
         return {"quitting": self.quitting, "live": live}
 
     def _do_open_output(self, connection: Connection, request: dict[str, Any]) -> None:
-        """A descriptor to read a job's output by. spool: "out" or "err" instead of a path."""
+        """Return a descriptor for reading a job's output. spool: "out" or "err" instead of a
+        path."""
         path = request.get("path")
         refusal = self._users.refusal(int(request["uid"]))
         if refusal:
@@ -291,7 +292,7 @@ class Server:
         raise Deferred
 
     def _open_by_socket(self, connection: Connection, request: dict[str, Any]) -> None:
-        """Answer with a socket, on which whoever opens the file answers."""
+        """Answer with a socket; the process that opens the file sends its answer there."""
         asking, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             helper = opener.open_for(
@@ -328,13 +329,14 @@ class Server:
             connection.send({"id": request.get("id"), "error": error})
 
     def _do_attach(self, connection: Connection, request: dict[str, Any]) -> None:
-        """A connection to the member's terminal; see odcd.runner.terminal for what it speaks."""
+        """Return a connection to the member's terminal; odcd.runner.terminal describes its
+        frames."""
         key = _key(request)
         member = self._roster.find(key)
         if member is None or not member.live:
-            raise ProtocolError(protocol.NOT_FOUND, f"member {key} does not run")
+            raise ProtocolError(protocol.NOT_FOUND, f"member {key} is not running")
         terminal = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # One whose queue is full, because its shim is busy, must not hold up all others.
+        # A terminal whose queue is full, because its shim is busy, must not block everything else.
         terminal.setblocking(False)
         try:
             folder = os.open(
@@ -346,7 +348,7 @@ class Server:
                 os.close(folder)
         except BlockingIOError:
             terminal.close()
-            text = f"the terminal of member {key} takes nobody now"
+            text = f"the terminal of member {key} accepts no one now"
             raise ProtocolError(protocol.NOT_READY, text) from None
         except OSError as error:
             terminal.close()
@@ -362,7 +364,7 @@ def _key(request: dict[str, Any]) -> Key:
 
 
 def _place(error: BaseException) -> str:
-    """Where it was raised."""
+    """The place in the code where it was raised."""
     places = [
         f"{os.path.basename(frame.f_code.co_filename)}:{line}"
         for frame, line in traceback.walk_tb(error.__traceback__)

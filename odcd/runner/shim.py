@@ -1,9 +1,8 @@
-"""The parent of one member's processes: starts them, waits for all of them, writes down how it
-ended.
+"""The parent of one member's processes: starts them, waits for all of them, and records the end.
 
-The runner forks it without exec, gives it members one after the other, and may die meanwhile: the
-shim then sees its member to the end, and goes. It is root when the runner is; nothing of the job
-runs in it.
+The runner forks it without exec and gives it one member after the other. If the runner dies
+meanwhile, the shim still watches its member until it ends, then exits. It runs as root if the
+runner does; no code of the job runs in it.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from odcd.runner.terminal import Terminal
 from odcd.runner.waiting import Children, any_left
 
 LEFTOVER_GRACE_S = 2.0
-"""How long processes that outlive the script have between TERM and KILL."""
+"""The time between TERM and KILL for processes that outlive the script."""
 
 
 def run(channel: socket.socket, limits: Limits) -> NoReturn:
-    """Serve members given over the channel until it closes; never returns.
+    """Run the members that arrive over the channel until it closes; never returns.
 
-    An order comes as the descriptors [record, order text, gate?]; answers are one JSON object each:
+    An order arrives as the descriptors [record, order text, gate?]. Each answer is one JSON object:
     {"e": "started", "pid", "at"}, then {"e": "ended", "status", "oom", "at"}; or
     {"e": "failed", "detail", "at"}.
     """
@@ -74,7 +73,7 @@ def _serve(channel: socket.socket, fds: list[int], children: Children, preparer:
     else:
         answer = _see_through(channel, order, record_fd, gate_fd, terminal, children, preparer)
     _keep(record_fd, record.EXIT, answer)
-    # Frees the lock: from here on the record tells all.
+    # This frees the lock: from now on the record has all information.
     os.close(record_fd)
     if terminal:
         terminal.finish(answer.get("status", 0))
@@ -90,7 +89,7 @@ def _see_through(
     children: Children,
     preparer: Preparer,
 ) -> dict[str, Any]:
-    """Run the job's process to the end of everything it left behind; what is to be recorded."""
+    """Run the job's process until all its descendants have ended. Returns the exit record."""
     spool = None
     try:
         spool = Spool(order) if order["spool"] else None
@@ -121,11 +120,11 @@ def _make(
     children: Children,
     preparer: Preparer,
 ) -> int:
-    """The process that runs the script now. Raises CannotBegin."""
+    """Return the process that now runs the script. Raises CannotBegin."""
     try:
         ready = preparer.prepare(order)
         try:
-            # If this shim dies from here on, there may be a process to look for.
+            # If this shim dies from now on, there may be a process to look for.
             ready.begun.write(record_fd, 0)
             read_end, write_end = os.pipe()
             child = os.fork()
@@ -152,7 +151,7 @@ def _make(
 
 
 def _failure(outcome: bytes, status: int) -> CannotBegin:
-    """Of a forked process that never became the script."""
+    """The failure of a forked process that never executed the script."""
     told = outcome.removeprefix(job.EXECUTING)
     for passing, mark in job.FAILED.items():
         if told.startswith(mark):
@@ -162,14 +161,14 @@ def _failure(outcome: bytes, status: int) -> CannotBegin:
 
 
 def _failed(failure: CannotBegin) -> dict[str, Any]:
-    """As much of its text as fits the record, printable characters only."""
+    """As much of the text as fits the record, printable characters only."""
     printable = "".join(c if c.isprintable() else "?" for c in str(failure))
     detail = printable.encode(errors="replace")[: record.DETAIL_BYTES].decode(errors="ignore")
     return {"e": "failed", "detail": detail, "passing": failure.passing, "at": time.time()}
 
 
 def _end_leftovers(order: dict[str, Any], spool: Spool | None) -> None:
-    """Return only when no process of the member is left, and what they wrote is kept."""
+    """Return only when no process of the member is left and their output is kept."""
     if any_left():
         _end_what_is_left(order, spool)
     if spool:
@@ -197,20 +196,20 @@ def _end_what_is_left(order: dict[str, Any], spool: Spool | None) -> None:
 
 
 def _keep(record_fd: int, region: tuple[int, int], answer: dict[str, Any]) -> None:
-    # The runner is told as well: losing the file alone loses nothing.
+    # The runner is informed as well, so losing only the file loses nothing.
     with contextlib.suppress(OSError):
         record.write(record_fd, region, answer)
 
 
 def _tell(channel: socket.socket, answer: dict[str, Any]) -> None:
-    # A runner that is gone reads the record when it comes back.
+    # If the runner is down, it reads the record when it returns.
     with contextlib.suppress(OSError):
         channel.send(json.dumps(answer).encode())
 
 
 def _wait_until_closed(fd: int) -> None:
-    """Sleep until no process has the other end. What is written to it wakes nobody: while the fork
-    lives, each page that this process touches is copied."""
+    """Sleep until no process has the other end. Data written to it wakes no one: while the fork
+    lives, each page that this process writes to is copied."""
     poll = select.poll()
     poll.register(fd, 0)
     poll.poll()

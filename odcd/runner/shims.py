@@ -15,10 +15,10 @@ from odcd.runner.loop import Loop
 from odcd.runner.members import Member
 
 MAX_IDLE = 2 * (os.cpu_count() or 1) + 10
-"""So many wait for the next members in a burst: to fork another takes longer than to start a job.
-"""
+"""So many idle shims wait for the next members in a burst: forking a shim takes longer than
+starting a job."""
 KEPT_IDLE = 8
-"""So many wait on when a burst is over."""
+"""So many idle shims remain after a burst."""
 
 
 class Shim:
@@ -38,7 +38,8 @@ class Shims:
         on_answer: Callable[[Member, dict[str, Any]], None],
         on_death: Callable[[Member], None],
     ) -> None:
-        """on_answer: what a shim tells of its member. on_death: it died before it told the end."""
+        """on_answer: receives a shim's reports about its member. on_death: the shim died before it
+        reported the end."""
         self._loop = loop
         self._limits = limits
         self._on_answer = on_answer
@@ -46,7 +47,8 @@ class Shims:
         self._idle: list[Shim] = []
 
     def give(self, member: Member, record_fd: int, order: dict[str, Any], gate: int | None) -> None:
-        """Let a shim run the member. record_fd stays the caller's. Raises OSError: none took it."""
+        """Give the member to a shim. The caller keeps record_fd. Raises OSError: no shim accepted
+        it."""
         shim_of_it = self._idle.pop() if self._idle else self._fork()
         order_fd = os.memfd_create("order", os.MFD_CLOEXEC)
         try:
@@ -65,7 +67,7 @@ class Shims:
 
     def _fork(self) -> Shim:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # What lives now is left out of collections for good: a collection would copy the shared
+        # Exclude all existing objects from garbage collection: a collection would copy the shared
         # pages.
         gc.freeze()
         pid = children.fork()
@@ -103,12 +105,12 @@ class Shims:
             self._bury(idle)
 
     def let_go(self) -> None:
-        """In a quiet moment: end an idle one that only a burst would need."""
+        """While idle: end an idle shim that only a burst would need."""
         if len(self._idle) > KEPT_IDLE:
             self._bury(self._idle[0])
 
     def _bury(self, dead: Shim) -> None:
-        """Close its channel, which ends it if it lives."""
+        """Close its channel, which also ends it if it lives."""
         self._loop.forget(dead.channel)
         dead.channel.close()
         if dead in self._idle:

@@ -1,7 +1,7 @@
-"""Output that odc keeps of a job: it goes through its shim, which keeps no more than it may.
+"""Output of a job that odc keeps. It passes through the shim, which enforces the quota.
 
-A job gets pipes, so it can neither write past its quota nor reach the file. What is beyond is read
-and dropped: the job goes on, and a line in the output says so.
+A job gets pipes, so it can neither write past its quota nor reach the file. Output above the quota
+is read and dropped: the job continues, and a line in the output says so.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MIB = 1024 * 1024
 
 
 def full_of(uid: int) -> str:
-    """The same, of the user's running jobs together."""
+    """The same for the running jobs of one user together."""
     return f"{FULL}-{uid}"
 
 
 class Quota:
-    """What one member may still keep, of all its streams together."""
+    """The remaining quota of one member, for all its streams together."""
 
     def __init__(self, folder: str, limit: int, uid: int) -> None:
         self._limit = limit
@@ -43,7 +43,7 @@ class Quota:
         self._lacks_space = False
 
     def refusal(self, size: int) -> str | None:
-        """Why so many bytes are not kept; None: they are, and count."""
+        """Why so many bytes are not kept. None: they are kept, and count."""
         if size > self._left:
             self._left = 0
             return f"output limit of this job reached ({self._limit // _MIB} MiB)"
@@ -71,7 +71,7 @@ def _lacks_space(folder: str) -> bool:
 
 
 class Kept:
-    """One stream's file. It is the user's, in a folder that only the runner enters."""
+    """One stream's file. The user owns it, in a folder that only the runner can enter."""
 
     def __init__(self, path: str, order: dict[str, Any], quota: Quota) -> None:
         """Raises CannotBegin."""
@@ -82,14 +82,15 @@ class Kept:
         try:
             self._fd = os.open(path, flags | os.O_NOFOLLOW, 0o600)
             if order["switch_user"]:
-                # Who may read it, see odcd.runner.opener.
+                # odcd.runner.opener describes who may read it.
                 os.fchown(self._fd, order["uid"], order["gid"])
         except OSError as error:
             text = f"cannot keep output in {path}: {error.strerror}"
             raise CannotBegin(text, passing=True) from None
 
     def write(self, data: bytes) -> None:
-        """Keep it, or drop it and say so once. Never fails: a full disk costs the kept copy."""
+        """Keep the data, or drop it and report that once. Never fails: if the disk is full, only
+        the kept copy is lost."""
         refusal = self._quota.refusal(len(data))
         if refusal is None:
             if self._dropped:
@@ -98,7 +99,7 @@ class Kept:
             self._put(data)
             return
         if not self._dropped:
-            self._say(f"{refusal}: what follows is dropped, and the job goes on")
+            self._say(f"{refusal}: further output is dropped, and the job continues")
         self._dropped += len(data)
 
     def _say(self, text: str) -> None:
@@ -115,7 +116,7 @@ class Kept:
         self._at_line_start = data.endswith(b"\n")
 
     def leave(self) -> None:
-        """In a fork: say nothing, and let the other go on."""
+        """In a fork: close without a report; the other process continues."""
         os.close(self._fd)
 
     def close(self) -> None:
@@ -136,7 +137,7 @@ class Spool:
         quota = quota_of(order)
         self._streams: dict[int, Kept] = {}
         self.ends: list[int] = []
-        """What the job gets as its standard output and error."""
+        """The job's ends of the pipes: its standard output and error."""
         try:
             for path in order["spool"]:
                 kept = Kept(path, order, quota)
@@ -147,7 +148,7 @@ class Spool:
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
                 if order["switch_user"]:
-                    # So that a script may open /dev/stdout.
+                    # So that a script can open /dev/stdout.
                     os.fchown(writing, order["uid"], order["gid"])
         except BaseException:
             self.begun()
@@ -161,15 +162,15 @@ class Spool:
         self.ends = []
 
     def leave(self) -> None:
-        """In a fork: close all but the ends. A job's input may be named /proc/self/fd/N, and by a
-        file that is its own it could write past the quota."""
+        """In a fork: close everything except the ends. A job's input may be named /proc/self/fd/N;
+        through a file that the user owns, the job could write past the quota."""
         for fd, kept in self._streams.items():
             os.close(fd)
             kept.leave()
         self._streams = {}
 
     def serving(self) -> dict[int, Callable[[], None]]:
-        """What to call when a descriptor is readable; one that is over removes itself."""
+        """Callbacks for readable descriptors; a descriptor at its end removes itself."""
         serve: dict[int, Callable[[], None]] = {}
 
         def server(fd: int) -> Callable[[], None]:
@@ -184,7 +185,7 @@ class Spool:
         return serve
 
     def _copy(self, fd: int) -> bool:
-        """Is there more to come?"""
+        """Whether more data may follow."""
         try:
             data = os.read(fd, _READ_BYTES)
         except BlockingIOError:
@@ -194,7 +195,8 @@ class Spool:
         return bool(data)
 
     def drain(self) -> None:
-        """Take what is there: a pipe's worth of each, whoever goes on writing."""
+        """Read the remaining data: at most one pipe's capacity of each, even if a process continues
+        writing."""
         for fd in self._streams:
             for _ in range(2 * _PIPE_BYTES // _READ_BYTES):
                 try:

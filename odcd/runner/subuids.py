@@ -1,7 +1,7 @@
-"""Which user ids are a user's, besides the user's own: those of /etc/subuid.
+"""The subordinate user ids of each user, from /etc/subuid.
 
-newuidmap gives them to a user namespace that the user makes. A file in it may be made setuid, so
-processes outside the namespace can have them, too.
+newuidmap gives them to a user namespace of the user. A file in it can be made setuid, so processes
+outside the namespace can have these ids, too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 FILE = Path("/etc/subuid")
 _NS_GET_PARENT, _NS_GET_OWNER_UID = 0xB702, 0xB704
 _MOST_DEEP = 32
-"""The kernel allows no deeper namespaces."""
+"""The kernel allows no deeper nesting of namespaces."""
 
 
 class Subuids:
-    """Reads the file again when it changes. A file that is missing names nobody."""
+    """Reads the file again when it changes. Without a file there are no subordinate ids."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or FILE
@@ -28,15 +28,15 @@ class Subuids:
         self._ranges: list[tuple[str, range]] = []
 
     def owner_of(self, uid: int) -> int:
-        """Whose id it is: another user's, or the id itself."""
+        """The owner of the id: another user, or the id itself."""
         for name, numbers in self._all():
             if uid in numbers:
                 return _uid_of(name, uid)
         return uid
 
     def user_of(self, uid: int) -> int:
-        """The same, but an id with an account of its own is nobody else's: ranges that somebody
-        wrote by hand may overlap with a directory's users."""
+        """The same, except that an id with its own account belongs only to that account:
+        handwritten ranges may overlap with the ids of a directory's users."""
         owner = self.owner_of(uid)
         if owner != uid:
             with contextlib.suppress(KeyError):
@@ -77,15 +77,14 @@ def _uid_of(name: str, unknown: int) -> int:
 
 
 class Owner:
-    """A user at one moment."""
+    """A user's ids at one point in time."""
 
     def __init__(self, uid: int) -> None:
         self._ranges = Subuids().of(uid)
 
     def has(self, pid: int) -> bool:
-        """Is the process the user's, by its ids or by the namespace it is in?"""
-        # Not by the owner of /proc/PID, which is root for a process that keeps its memory from
-        # others.
+        """Whether the process belongs to the user, by its ids or by its user namespace."""
+        # Not by the owner of /proc/PID, which is root for a process that hides its memory.
         with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
             for line in file:
                 if line.startswith(b"Uid:"):
@@ -96,7 +95,7 @@ class Owner:
         return any(uid in numbers for numbers in self._ranges)
 
     def _made(self, pid: int) -> bool:
-        """Did the user make its user namespace, or one around it?"""
+        """Whether the user created the process's user namespace, or one around it."""
         path = f"/proc/{pid}/ns/user"
         try:
             if os.readlink(path) == os.readlink("/proc/self/ns/user"):
@@ -109,7 +108,7 @@ class Owner:
                 answer = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
                 if self._is_own(struct.unpack("I", answer)[0]):
                     return True
-                # Fails at the runner's own.
+                # Fails at the runner's own namespace.
                 parent = fcntl.ioctl(fd, _NS_GET_PARENT)
             except OSError:
                 return False

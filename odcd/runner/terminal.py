@@ -1,12 +1,12 @@
-"""The terminal of a job that asked for one: kept by its shim, shown to whoever attaches.
+"""The terminal of a job that asked for one: held by its shim, shown to all attached clients.
 
-It listens on terminals/<job>-<attempt>-<rank>. A client gets what was written so far (the last
-REPLAY_BYTES of it), then what follows. Frames, both ways: a letter, a length (4 bytes, big-endian),
-data.
-    from the client   i input; r rows and columns (2 bytes each); w a text to show to all (the
-                      runner's alone to send), answered with an empty w
-    to the client     o output; e {"exit_code", "signal"} as JSON, the last one
-The window has the size of the client that typed or came last.
+It listens on terminals/<job>-<attempt>-<rank>. A client receives the earlier output (the last
+REPLAY_BYTES of it), then new output. Frames in both directions: a letter, a length (4 bytes,
+big-endian), data.
+    from the client   i input; r rows and columns (2 bytes each); w a text to show to all (only
+                      the runner can send it), answered with an empty w
+    to the client     o output; e {"exit_code", "signal"} as JSON, the last frame
+The window has the size of the client that typed or connected last.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from odcd.runner.waiting import collect
 
 REPLAY_BYTES = 256 * 1024
 MAX_BEHIND_BYTES = 8 * 1024 * 1024
-"""A client that lets more than this pile up is dropped: a job never waits for a watcher."""
+"""A client with more unread data than this is dropped: a job never waits for a client."""
 LOOK_S = 0.002
 PART_S = 1.0
-"""How long all clients together have, at the end, to take what they have not read."""
+"""The time that all clients together have at the end to receive the remaining data."""
 MAX_INPUT_BYTES = 1024 * 1024
 WALL = b"w"
 WALL_AGAIN_S = 60.0
-"""The same text sooner than this is a request that was repeated: it is shown once."""
+"""The same text within this time is a repeated request: it is shown once."""
 
 _HEAD = struct.Struct(">cI")
 
@@ -45,7 +45,7 @@ def frame(kind: bytes, data: bytes) -> bytes:
 
 
 def take_frame(buffer: bytearray) -> tuple[bytes, bytes] | None:
-    """Remove one whole frame from the buffer's beginning; None when there is none yet."""
+    """Remove one whole frame from the start of the buffer; None if there is none yet."""
     if len(buffer) < _HEAD.size:
         return None
     kind, length = _HEAD.unpack_from(buffer)
@@ -65,7 +65,7 @@ class _Client:
 
 
 def _give_terminal(slave: int, order: dict[str, Any]) -> None:
-    """To the user alone: by default the user's whole group could write to it."""
+    """Give it to the user only: by default the user's whole group could write to it."""
     try:
         group = grp.getgrnam("tty").gr_gid
     except KeyError:
@@ -77,7 +77,7 @@ def _give_terminal(slave: int, order: dict[str, Any]) -> None:
 
 class Terminal:
     def __init__(self, order: dict[str, Any]) -> None:
-        # The slave stays open here: the terminal outlives a job's own closing of it.
+        # The slave stays open here: the terminal stays usable when the job closes it.
         self._master, self.slave = os.openpty()
         os.set_blocking(self._master, False)
         self._resize(order.get("rows") or 24, order.get("columns") or 80)
@@ -90,7 +90,7 @@ class Terminal:
         self._input = bytearray()
         self._clients: dict[int, _Client] = {}
         self._sizing: _Client | None = None
-        """Whose window the terminal has the size of."""
+        """The client whose window size the terminal has."""
         self._walled: tuple[bytes, float] = b"", 0.0
         self._selector = selectors.DefaultSelector()
 
@@ -98,7 +98,7 @@ class Terminal:
         folder, _, name = self._path.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
-        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
         fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -110,7 +110,8 @@ class Terminal:
         return listener
 
     def serve(self, child: int) -> int:
-        """Bridge until the child has ended and all it wrote is read; its wait status."""
+        """Forward data until the child has ended and all its output is read. Returns its wait
+        status."""
         ended = os.pidfd_open(child)
         self._selector.register(ended, selectors.EVENT_READ)
         self._selector.register(self._master, selectors.EVENT_READ)
@@ -128,7 +129,7 @@ class Terminal:
                     self._serve_client(self._clients[key.fd], mask)
         while self._read_master():
             pass
-        # Its number may soon be a client's.
+        # A client may soon get this descriptor's number.
         self._selector.unregister(ended)
         os.close(ended)
         while (status := collect(child)) is None:
@@ -136,14 +137,14 @@ class Terminal:
         return status
 
     def finish(self, status: int) -> None:
-        """Tell those attached how it ended, and close."""
+        """Send the end to all clients, and close."""
         signalled = os.WIFSIGNALED(status)
         outcome = {
             "exit_code": None if signalled else os.WEXITSTATUS(status),
             "signal": os.WTERMSIG(status) if signalled else None,
         }
         last = frame(b"e", json.dumps(outcome).encode())
-        # Nobody comes any more: those who wait are the last.
+        # No new clients after this: the waiting ones are the last.
         with contextlib.suppress(OSError):
             os.unlink(self._path)
         with contextlib.suppress(OSError):
@@ -157,7 +158,7 @@ class Terminal:
         self._kept.close()
 
     def _part(self, last: bytes) -> None:
-        """Send all of them what is left, for as long together as PART_S, and close."""
+        """Send the remaining data to all clients within PART_S together, and close."""
         deadline = time.monotonic() + PART_S
         with selectors.DefaultSelector() as behind:
             for client in list(self._clients.values()):

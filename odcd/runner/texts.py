@@ -18,15 +18,16 @@ MEMORY_BYTES = 32 * 1024 * 1024
 """The limit for texts that no queued job needs. Shims are forks and inherit the texts."""
 UNUSED_SCRIPT_S = 3600
 LONG_SCRIPT_BYTES = 64 * 1024
-"""A longer script is written to its file before its job's turn comes."""
+"""A longer script is written to its file while its job is still queued."""
 
 
 class Texts:
-    """Keeps texts in memory up to MEMORY_BYTES, and scripts as files a job's user can execute.
+    """Keeps texts in memory up to MEMORY_BYTES, and scripts as files that a job's user can execute.
 
-    A script file is for one user, and root's where root runs this (see odcd.runner.access), in a
-    folder nobody but the runner can write or list: no other user can read it. Where it is the
-    user's own, the user could change it with effort, so one that was touched is made anew.
+    A script file is for one user. If root runs the runner, root owns the file (see
+    odcd.runner.access). Only the runner can write to or list its folder, so no other user can read
+    the file. If the user owns the file, the user could change it, so a file that was touched is
+    written again.
     """
 
     def __init__(self, run_dir: Path, log: Log, *, switch_user: bool) -> None:
@@ -34,7 +35,7 @@ class Texts:
         self._log = log
         self._switch_user = switch_user
         self._means: set[access.Means] = {"acl"}
-        """By which users may read their scripts; all but an ACL is told once."""
+        """How users may read their scripts; every kind except an ACL is logged once."""
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._environments: dict[str, dict[str, str]] = {}
         self._bytes = 0
@@ -58,7 +59,8 @@ class Texts:
             self._environments.pop(digest, None)
 
     def hold(self, script: str, environment: str, uid: int, gid: int) -> tuple[str, ...]:
-        """Keep the texts of a queued member; return those to release when it has left the queue."""
+        """Keep the texts of a queued member; returns those to release when it has left the
+        queue."""
         held = (environment,)
         try:
             text = self._texts[script]
@@ -67,7 +69,7 @@ class Texts:
             else:
                 held = (script, environment)
         except OSError:
-            # It is tried again when the member's turn comes, and that says what is wrong.
+            # The launch of the member tries it again, and reports the error.
             held = (script, environment)
         self._held.update(held)
         return held
@@ -129,7 +131,7 @@ class Texts:
             self._log.info("scripts.without_acl", readable_by=means, folder=self._dir)
 
     def sweep(self, in_use: set[str]) -> None:
-        """Remove script files that no member runs and that nobody asked for in a while."""
+        """Remove script files that no member runs and that were not used for a while."""
         now = time.monotonic()
         for name in os.listdir(self._dir):
             used_at = self._used_at.setdefault(name, now)

@@ -1,4 +1,4 @@
-"""Which users jobs may run as: the runner's own check, and the daemon's at submit."""
+"""The users that jobs may run as: the runner's own check, and the daemon's check at submit."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ import pwd
 from odcd.runner.rules import Reader, Rules
 
 NOT_PEOPLE = frozenset({65534, 65535, 2**32 - 2, 2**32 - 1})
-"""nobody, and numbers that stand for no user at all."""
+"""The user `nobody`, and numbers that are no user at all."""
 
 MIN_GID = 100
-"""Below are the groups of the system: root, disk, shadow."""
+"""Lower numbers are groups of the system: root, disk, shadow."""
 
 
 def refusal(rules: Rules, uid: int) -> str | None:
-    """Why no job may run as the user, on a machine where root starts them; None: it may."""
+    """Why no job may run as the user if root starts the jobs; None: it may."""
     if uid == 0:
-        return None if rules.allow_root else "jobs do not run as root here"
+        return None if rules.allow_root else "jobs may not run as root here"
     if not 0 < uid < 2**32 - 1:
-        return f"user id {uid} is no user"
+        return f"user id {uid} is not the id of a user"
     if rules.min_uid and uid in NOT_PEOPLE:
-        return f"user id {uid} is shared by everything without an account of its own"
+        return f"user id {uid} is shared by everything without its own account"
     if uid < rules.min_uid:
-        return f"user id {uid} is a system account: those of users begin at {rules.min_uid}"
+        return f"user id {uid} is a system account: the ids of users begin at {rules.min_uid}"
     return None
 
 
 class Users:
-    """Who may run processes here, as a runner sees it, which trusts no daemon."""
+    """The users that may have processes here. The runner checks this itself and trusts no
+    daemon."""
 
     def __init__(self, reader: Reader, daemon_uid: int) -> None:
-        """daemon_uid: the account that commands the runner. As a job's user it could reach the
+        """daemon_uid: the account that commands the runner. A job of this user could reach the
         database and the runner."""
         self._reader = reader
         self._daemon_uid = daemon_uid
@@ -42,10 +43,10 @@ class Users:
         return self._reader.rules
 
     def refusal(self, uid: int) -> str | None:
-        """Why no process may be this user's; None: it may."""
+        """Why no process may have this user's id; None: it may."""
         own = os.geteuid()
         if own != 0:
-            # A user's own runner: it could not become anybody else.
+            # A user's own runner cannot change to any other user.
             return (
                 None if uid == own else f"odcd runs as uid {own} and cannot start jobs of uid {uid}"
             )
@@ -55,26 +56,26 @@ class Users:
 
 
 def groups_of(uid: int, gid: int) -> list[int]:
-    """All groups of a process of the user with this group of theirs.
+    """All groups of a process of this user with this primary group.
 
-    Raises ValueError when the user is not of the group: a daemon may ask for any.
+    Raises ValueError when the user does not belong to the group: a daemon may request any group.
     """
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
-        # Who has no account here has no groups but a private one.
+        # A user without an account here has only a private group.
         groups, known = [gid], gid == uid or (gid >= MIN_GID and not _is_anybodys(gid))
     else:
         groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
         known = gid in groups
     if not known and uid != 0:
-        raise ValueError(f"user id {uid} is not of group {gid}")
+        raise ValueError(f"user id {uid} is not in group {gid}")
     return groups
 
 
 def has_group_alone(uid: int, gid: int) -> bool:
-    """Has nobody else the group, as far as this machine knows? It is one of the user's own number,
-    as most machines make with an account."""
+    """Whether no other user has the group, as far as this machine knows, and its number is the
+    user's own. Most systems create such a group with an account."""
     if gid != uid:
         return False
     try:
@@ -87,7 +88,7 @@ def has_group_alone(uid: int, gid: int) -> bool:
 
 
 def _is_anybodys(gid: int) -> bool:
-    """The group has a name here, or is the primary one of an account."""
+    """Whether the group has a name here, or is the primary group of an account."""
     try:
         grp.getgrgid(gid)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Wait for a job's process and collect what it orphaned, whatever its user does meanwhile."""
+"""Wait for a job's process and reap its orphans, even if its user interferes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NOTED = {
 
 
 class Children:
-    """Tells its owner, once per process, that a child has ended: a SIGCHLD that can be selected.
+    """Reports that a child has ended by a SIGCHLD that can be selected. One object per process.
 
-    No other signal does anything to a process that has made one. What it ignores, and what whoever
-    started odcd ignored, is handled by a function that does nothing: exec resets that, so a job's
-    process has nothing to reset.
+    A process with such an object ignores all other signals. Signals ignored by this process, or by
+    the process that started odcd, get a handler that does nothing. An exec resets handlers, so a
+    job's process has nothing to reset.
     """
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class Children:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
 
     def wait_for(self, child: int, serve: dict[int, Callable[[], None]]) -> int:
-        """Return the child's wait status; until then call what serves a descriptor that is
-        readable. A callback may remove its own entry."""
+        """Return the child's wait status; until then, call the callbacks of readable descriptors. A
+        callback may remove its own entry."""
         ended = os.pidfd_open(child)
         poll = select.poll()
         for fd in (ended, self.woken, *serve):
@@ -58,14 +58,14 @@ class Children:
 
 
 def _take_note(*_: object) -> None:
-    """The wake-up descriptor tells."""
+    """Does nothing: the wake-up descriptor reports the signal."""
 
 
 def collect(child: int) -> int | None:
-    """Reap all that has ended; the wait status of the child if it has, too.
+    """Reap all ended processes; return the wait status of the child if it has ended, too.
 
-    A zombie stays while another process of its user traces it. Nothing of it runs any more, so it
-    counts as ended.
+    A zombie stays while another process of its user traces it. Nothing of it runs, so it counts as
+    ended.
     """
     while True:
         try:
@@ -79,7 +79,7 @@ def collect(child: int) -> int | None:
 
 
 def any_left() -> bool:
-    """Reap what has ended; does anything below this process live?"""
+    """Reap ended processes; return whether a process below this one is alive."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

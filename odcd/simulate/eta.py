@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from odcd.database.pool import Session
+from odcd.database.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,15 +52,15 @@ def parse_recipe(text: str) -> Recipe:
     Raises BadRequest.
     """
     model, *rest = text.split(",")
-    hint = f"Write it like {Recipe()}; what is left out is as there."
+    hint = f"Write it like {Recipe()}; these are the defaults."
     if model != "lublin":
-        raise BadRequest(f'there is no workload model "{model}"', hint)
+        raise BadRequest(f'workload model "{model}" does not exist', hint)
     recipe = Recipe()
     known: set[str] = set()
     for part in rest:
         name, equals, value = part.partition("=")
         if name not in ("jobs", "load", "users", "seed") or not equals or name in known:
-            raise BadRequest(f'"{part}" says nothing of a workload', hint)
+            raise BadRequest(f'"{part}" is not part of a workload description', hint)
         known.add(name)
         try:
             number = float(value) if name == "load" else int(value)
@@ -72,7 +72,7 @@ def parse_recipe(text: str) -> Recipe:
     ):
         raise BadRequest(
             f"{recipe} is out of range",
-            f"jobs is 1 to {MAX_JOBS}, load 0.01 to 10, users 1 to 100000.",
+            f"Use jobs from 1 to {MAX_JOBS}, load from 0.01 to 10, users from 1 to 100000.",
         )
     return recipe
 

@@ -30,7 +30,7 @@ def read(path: Path) -> Iterator[TraceJob]:
     if missing:
         raise BadRequest(
             f"{path}, line {first[0]}: the header has no column {', '.join(missing)}",
-            f"Its first line names the columns; needed are {', '.join(NEEDED)}.",
+            f"Its first line must name the columns {', '.join(NEEDED)}.",
         )
     at = {name: index for index, name in enumerate(header)}
     for number, line in lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odcd.database.pool import Session
+from odcd.database.session import Session
 from odcd.errors import BadRequest
 
 ALL = 1_000_000

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from odcd.clock import SystemClock
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
 from odcd.database.schema import Source, install, read_source, sql_folder
+from odcd.database.session import Session
 from odcd.errors import OdcError
 from odcd.simulate.cluster import Cluster
 from odcd.simulate.estimates import Estimates, Planned
@@ -267,7 +268,7 @@ async def replay(
     ):
         await session.execute(sources.step)
         name = await set_policy(session, policy)
-        await Store(database).register_nodes(TERM, cluster.reports(), START, whole=True)
+        await Store(database).nodes.register(TERM, cluster.reports(), START, whole=True)
         forecaster = Forecaster(beside) if predict else None
         running = Replay(session, forecaster, workload, cluster, estimates, progress)
         try:

@@ -21,7 +21,8 @@ def trace_form(path: Path) -> str:
     form = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if form not in FORMS:
         raise BadRequest(
-            f"{path} names no form of trace", "End it in .swf or .csv, with .gz behind if you like."
+            f"{path} has no known trace format",
+            "End the name in .swf or .csv, optionally followed by .gz.",
         )
     return form
 

@@ -88,7 +88,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                     yield number, text
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadRequest(
-            f"{path} is not a whole gzip file: {error}", "Fetch the file again."
+            f"{path} is not a complete gzip file: {error}", "Fetch the file again."
         ) from error
 
 
@@ -112,7 +112,7 @@ class Fields:
 
     def wrong(self, what: str) -> BadRequest:
         return BadRequest(
-            f"{self._where}: {what}", "Correct the line, or make a comment of it with a leading #."
+            f"{self._where}: {what}", "Correct the line, or make it a comment with a leading #."
         )
 
 

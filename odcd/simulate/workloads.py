@@ -44,11 +44,11 @@ def read_trace(text: str) -> Trace:
     if not path.is_file():
         raise BadRequest(
             f"trace {text} {'is not a file' if path.exists() else 'does not exist'}",
-            f"Name a file in the Standard Workload Format or a GPU CSV; {SAMPLE} is always there.",
+            f"Name a file in the Standard Workload Format or a GPU CSV; {SAMPLE} is built in.",
         )
     jobs = list(_reader(path)(path))
     if not jobs:
-        raise BadRequest(f"trace {text} has no jobs", "Look whether it is the right file.")
+        raise BadRequest(f"trace {text} has no jobs", "Check that it is the right file.")
     return Trace(name=SAMPLE if text == SAMPLE else path.name, jobs=jobs, machine=_machine(path))
 
 

@@ -1,1 +1,1 @@
-"""sbatch's language, parsed in this one place."""
+"""The parser for sbatch's options, scripts and environment variables."""

@@ -1,8 +1,8 @@
-"""A command line split into options and operands, by GNU getopt_long's rules as sbatch uses it.
+"""Split a command line into options and operands, by GNU getopt_long's rules as sbatch uses it.
 
-A long option may be cut to a unique prefix, its argument follows `=` or is the next word; an
-optional argument only follows `=`. Short ones may be bundled: `-HW`, `-n4`, `-n 4`. The options end
-at the first word that is none, and at `--`.
+A long option may be cut to a unique prefix. Its argument follows `=` or is the next word; an
+optional argument can only follow `=`. Short options may be bundled: `-HW`, `-n4`, `-n 4`. The
+options end at the first word that is not an option, and at `--`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_POSSIBILITIES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """operands: the script and its arguments. after_dashes: they came behind `--`, so they are a
+    """operands: the script and its arguments. after_dashes: they followed `--`, so they are a
     command."""
 
     options: tuple[Given, ...]
@@ -30,14 +30,18 @@ class CommandLine:
 
 
 def parse_argv(argv: Sequence[str], where: str = "") -> CommandLine:
-    """where: put before every message, such as `line 3 of the script, `."""
+    """where: a prefix of every message, such as `line 3 of the script, `."""
     if len(argv) > MAX_WORDS:
-        raise BadRequest(f"{where}{len(argv)} words are too many", f"At most {MAX_WORDS}.")
+        raise BadRequest(
+            f"{where}{len(argv)} words are too many", f"At most {MAX_WORDS} are accepted."
+        )
     options: list[Given] = []
     at = 0
     while at < len(argv):
         if len(options) > MAX_OPTIONS:
-            raise BadRequest(f"{where}there are more than {MAX_OPTIONS} options", "Give each once.")
+            raise BadRequest(
+                f"{where}there are more than {MAX_OPTIONS} options", "Give each option once."
+            )
         word = argv[at]
         at += 1
         if word == "--":
@@ -58,12 +62,12 @@ def _command_line(
 
 
 def _long(word: str, following: str | None, options: list[Given], where: str) -> int:
-    """Append the option; return how many of the following words it took."""
+    """Append the option; return how many of the following words belong to it."""
     name, equals, text = word[2:].partition("=")
     option = find_long(name, where)
     if equals:
         if option.argument == "none":
-            raise BadRequest(f"{where}option {option.flag} takes no value, and was given one")
+            raise BadRequest(f"{where}option {option.flag} does not accept a value")
         options.append(Given(option=option, text=text, where=where))
         return 0
     if option.argument == "required":
@@ -95,7 +99,7 @@ def _shorts(word: str, following: str | None, options: list[Given], where: str) 
 
 
 def find_long(name: str, where: str = "") -> Option:
-    """The option of this name, or the only one that begins so."""
+    """The option with this name, or the only one that starts with it."""
     if name in BY_LONG:
         return BY_LONG[name]
     candidates = [option for long, option in BY_LONG.items() if name and long.startswith(name)]
@@ -117,7 +121,7 @@ def find_long(name: str, where: str = "") -> Option:
 def _required(option: Option, following: str | None, where: str) -> str:
     if following is None:
         shown = f"-{option.short}/{option.flag}" if option.short else option.flag
-        raise BadRequest(f"{where}option {shown} needs a value", f"It takes {option.value}.")
+        raise BadRequest(f"{where}option {shown} needs a value", f"Its value is {option.value}.")
     return following
 
 

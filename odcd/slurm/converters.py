@@ -1,4 +1,4 @@
-"""From an option's text to the value of its setting, where no module of its own does it."""
+"""Convert the text of an option to the value of its setting, unless another module does it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def partitions(text: str, _now: datetime) -> list[str]:
 def hosts(text: str, _now: datetime) -> list[str]:
     if "/" in text:
         raise NotImplementedYet(
-            f'"{text[:60]}" names a file of nodes, which odc does not read yet',
+            f'"{text[:60]}" names a file of nodes, and odc does not read such files yet',
             "Write the nodes as a list, such as gpu[01-04].",
         )
     return expand_hosts(text)
@@ -78,7 +78,7 @@ def booking(text: str, _now: datetime) -> str:
     name = text.strip()
     if "," in name:
         raise NotImplementedYet(
-            f'"{text[:60]}" names several bookings, and odc runs a job in one', "Name one of them."
+            f'"{text[:60]}" names several bookings, but a job runs in only one', "Name one of them."
         )
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
         raise BadRequest(f'"{text[:60]}" is not the name of a booking', "Give one name.")
@@ -86,11 +86,11 @@ def booking(text: str, _now: datetime) -> str:
 
 
 def licences(text: str, _now: datetime) -> dict[str, int]:
-    """Of a name written twice the counts add up. An empty text: none."""
+    """The counts of a repeated name are added. An empty text means none."""
     if "|" in text:
         raise NotImplementedYet(
-            f'"{text[:60]}" leaves the choice among licences open, which odc cannot do yet',
-            "Join those it needs by commas.",
+            f'"{text[:60]}" lists alternative licences, which odc does not support yet',
+            "Name all licences that the job needs, separated by commas.",
         )
     found: dict[str, int] = {}
     for part in re.split("[,;]", text) if text.strip() else []:
@@ -106,7 +106,7 @@ def licences(text: str, _now: datetime) -> dict[str, int]:
 
 
 def choice(**values: object) -> Callable[[str, datetime], object]:
-    """One of these words, in any case, to its value."""
+    """Accept one of these words, in any case, and return its value."""
 
     def convert(text: str, _now: datetime) -> object:
         key = text.strip().lower()
@@ -118,7 +118,7 @@ def choice(**values: object) -> Callable[[str, datetime], object]:
 
 
 def only(accepted: str, meaning: str) -> Callable[[str, datetime], None]:
-    """An option of which odc carries out one value alone, because it does so anyway."""
+    """An option with a single accepted value, which asks for what odc does anyway."""
 
     def convert(text: str, _now: datetime) -> None:
         if text.strip().lower() != accepted.lower():
@@ -167,7 +167,7 @@ def export(text: str, _now: datetime) -> Export:
 
 
 def array(text: str, _now: datetime) -> str:
-    """Checked here, kept as text: odcd.jobs.submission reads it again for every way to submit."""
+    """Checked here but kept as text: odcd.jobs.submission parses it for every way to submit."""
     parse_array(text)
     return text.strip()
 

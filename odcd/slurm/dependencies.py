@@ -22,7 +22,7 @@ _TARGET = re.compile(r"(?P<job>[0-9]+)(?:_(?:(?P<task>[0-9]+)|\*))?(?:\+(?P<minu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One job, array (target_task None) or array element waited for; a singleton names none."""
+    """One job, array (target_task None) or array element to wait for; a singleton names none."""
 
     kind: Kind
     target_id: int | None = None
@@ -32,7 +32,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """any: one term is enough. text: as it was written."""
+    """any: one term is enough. text: the original text."""
 
     text: str
     any: bool
@@ -45,7 +45,7 @@ def parse_dependency(text: str) -> Dependency:
     if "," in text and "?" in text:
         raise BadDependency(
             f'dependency "{_cut(text)}" mixes "," and "?"',
-            'Join the conditions by "," when all must hold, or by "?" when one is enough.',
+            'Separate the conditions by "," if all must be met, or by "?" if one is enough.',
         )
     terms: list[Term] = []
     kind: Kind | None = None
@@ -57,7 +57,9 @@ def parse_dependency(text: str) -> Dependency:
             kind = _kind(word, text)
             if kind == "singleton":
                 if colon:
-                    raise BadDependency(f'dependency "{_cut(text)}": singleton takes no job id')
+                    raise BadDependency(
+                        f'dependency "{_cut(text)}": singleton does not accept a job id'
+                    )
                 terms.append(Term(kind=kind))
                 continue
         terms.extend(_term(kind, target, text) for target in ids.strip().split(":"))
@@ -89,7 +91,8 @@ def _kind(word: str, text: str) -> Kind:
             return kind
     if lower in _LATER:
         raise NotImplementedYet(
-            f'dependency "{_cut(text)}": odc has no "{lower}" yet', f"Accepted: {DEPENDENCY_FORMS}."
+            f'dependency "{_cut(text)}": odc does not support "{lower}" yet',
+            f"Accepted: {DEPENDENCY_FORMS}.",
         )
     raise BadDependency(
         f'dependency "{_cut(text)}": "{_cut(word)}" is not a condition',
@@ -102,7 +105,7 @@ def _term(kind: Kind | None, target: str, text: str) -> Term:
     if found is None or kind is None:
         raise BadDependency(
             f'dependency "{_cut(text)}": "{_cut(target)}" does not name a job',
-            "A job is named by its id 12, an array's element by 12_3; after takes 12+MINUTES.",
+            "Name a job by its id (12), or an array's task (12_3); after also accepts 12+MINUTES.",
         )
     try:
         job_id = parse_job_id(found["job"])
@@ -111,7 +114,7 @@ def _term(kind: Kind | None, target: str, text: str) -> Term:
         raise BadDependency(f'dependency "{_cut(text)}": {error.message}', error.hint) from None
     if found["minutes"] and kind != "after":
         raise BadDependency(
-            f'dependency "{_cut(text)}": only after takes a delay (+{found["minutes"]})'
+            f'dependency "{_cut(text)}": only after accepts a delay (+{found["minutes"]})'
         )
     minutes = int(found["minutes"] or 0)
     if minutes > 527_040:

@@ -1,7 +1,8 @@
 """The #SBATCH and #ODC lines of a script.
 
 They are read until the first line that is neither blank nor a comment. Quotes join words, a
-backslash does not; a word that begins with # ends the line. Both kinds count alike, in order.
+backslash does not; a word that starts with # ends the line. Both kinds have the same meaning and
+are applied in order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MAX_DIRECTIVES = 200
 
 MAX_LINE = 65_536
 MAX_CHARS = 4 * MAX_LINE
-"""Of all lines of options together."""
+"""The limit for all lines of options together."""
 
 _TOKEN = re.compile(r"""\s+|'[^']*'|"[^"]*"|['"#]|[^\s'"#]+""")
 _COMMENTS = re.compile(r"(?:\s*+#[^\n]*+)*+\s*+")
@@ -25,34 +26,35 @@ _DIRECTIVE = re.compile(r"^#(?:SBATCH|ODC(?=[\s-]|$))(?P<words>[^\n]*)", re.MULT
 
 
 def header_end(script: str) -> int:
-    """Where the first line begins that is neither blank nor a comment."""
+    """The position of the first line that is neither blank nor a comment."""
     found = _COMMENTS.match(script)
     end = found.end() if found else 0
-    # Blanks before a command are of its line.
+    # Blanks before a command belong to its line.
     return end if end == len(script) else script.rfind("\n", 0, end) + 1
 
 
 def parse_directives(script: str, end: int | None = None) -> list[Given]:
-    """end: of the header, where it is known."""
+    """end: the end of the header, if known."""
     options: list[Given] = []
     for number, line in _directive_lines(script, header_end(script) if end is None else end):
         where = f"line {number} of the script, "
         words = split_words(line, where)
         if words and words[0] in ("hetjob", "packjob"):
             raise NotImplementedYet(
-                f"{where}{words[0]}: odc has no heterogeneous jobs yet", "Submit the parts as jobs."
+                f"{where}{words[0]}: odc does not support heterogeneous jobs yet",
+                "Submit the parts as separate jobs.",
             )
         command_line = parse_argv(words, where)
         if command_line.operands:
             raise BadRequest(
                 f'{where}"{command_line.operands[0][:60]}" is not an option',
-                "A value with blanks stands in quotes; a comment begins with # after a blank.",
+                "Put a value with blanks in quotes; start a comment with # after a blank.",
             )
         for given in command_line.options:
             if given.option.command_line_only:
                 raise BadRequest(
-                    f"{where}{given.option.flag} has no meaning inside a script",
-                    "Give it on the command line.",
+                    f"{where}{given.option.flag} cannot be used inside a script",
+                    "Use it on the command line.",
                 )
         options.extend(command_line.options)
         if len(options) > MAX_DIRECTIVES:
@@ -61,7 +63,7 @@ def parse_directives(script: str, end: int | None = None) -> list[Given]:
 
 
 def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
-    """The number of each directive's line, and the text behind its first word."""
+    """The line number of each directive, and the text after its first word."""
     number = 1
     counted = chars = 0
     for found in _DIRECTIVE.finditer(script, 0, end):
@@ -70,7 +72,7 @@ def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
         if found.end() - found.start() > MAX_LINE:
             raise BadRequest(
                 f"line {number} of the script has {found.end() - found.start()} characters",
-                f"A line of options has at most {MAX_LINE}.",
+                f"A line of options has at most {MAX_LINE} characters.",
             )
         chars += found.end() - found.start()
         if chars > MAX_CHARS:
@@ -83,14 +85,14 @@ def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
 
 
 def late_directive(script: str, end: int | None = None) -> int | None:
-    """The line of the first directive that stands behind a command and so has no effect. end: of
-    the header, where it is known."""
+    """The line of the first directive that follows a command and so has no effect. end: the end of
+    the header, if known."""
     found = _DIRECTIVE.search(script, header_end(script) if end is None else end)
     return script.count("\n", 0, found.start()) + 1 if found else None
 
 
 def split_words(line: str, where: str = "") -> list[str]:
-    """The words of a directive, quotes taken off."""
+    """The words of a directive, without quotes."""
     words: list[str] = []
     word: list[str] | None = None
     for found in _TOKEN.finditer(line):

@@ -1,4 +1,5 @@
-"""The submitter's environment: SBATCH_* variables as options, and what --export lets through."""
+"""The submitter's environment: SBATCH_* variables as options, and the variables that --export
+passes."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _PART = re.compile(
 )
 _YES = frozenset({"1", "y", "yes", "true"})
 
-# What an executor tells a job of itself. A job submitted from inside a job must not inherit it:
-# a stale SLURM_ARRAY_TASK_ID would make it believe that it is an element of that array.
+# The variables that an executor sets for a job. A job submitted from inside a job must not inherit
+# them: with an old SLURM_ARRAY_TASK_ID it would appear to be an element of that array.
 _OF_A_JOB = re.compile(
     r"(?:SLURM|ODC)_(?:JOB|ARRAY|STEP|TASK|HET|MEM_PER|CPUS|GPUS|NTASKS|TASKS|RESTART|TRES|SUBMIT)"
     r"|SLURM_(?:NODEID|NODELIST|NNODES|NODE_ALIASES|NPROCS|PROCID|LOCALID|GTIDS|GPU_|THREADS_PER_CORE"
@@ -27,8 +28,9 @@ _OF_A_JOB = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What --export says. base: ALL, NONE or NIL of the submitter's variables; names: those let
-    through beside it; values: those set. text: as it was written, for SLURM_EXPORT_ENV."""
+    """The value of --export. base: ALL, NONE or NIL of the submitter's variables; names: variables
+    that are passed in addition; values: variables that are set. text: the original text, for
+    SLURM_EXPORT_ENV."""
 
     base: str = "ALL"
     names: tuple[str, ...] = ()
@@ -40,9 +42,9 @@ EXPORT_ALL = Export()
 
 
 def parse_export(text: str) -> Export:
-    """ALL, NONE, NIL, or a list of NAME and NAME=VALUE; a value with a comma stands in quotes.
+    """ALL, NONE, NIL, or a list of NAME and NAME=VALUE; a value with a comma must be quoted.
 
-    A list without ALL lets nothing else through, as sbatch does it.
+    A list without ALL passes no other variables, as in sbatch.
     """
     if not text.strip():
         raise BadRequest("the value is empty", "Accepted: ALL, NONE, NIL or a list of variables.")
@@ -54,14 +56,14 @@ def parse_export(text: str) -> Export:
         if not equals and name.upper() in ("ALL", "NONE", "NIL"):
             if base is not None and base != name.upper():
                 raise BadRequest(
-                    f"{base} and {name.upper()} exclude one another", "Give one of them."
+                    f"{base} and {name.upper()} cannot be used together", "Use only one of them."
                 )
             base = name.upper()
         elif not _NAME.fullmatch(name):
             raise BadRequest(
                 f'"{part[:60]}" is not a variable',
                 "Accepted: ALL, NONE, NIL, NAME and NAME=VALUE, separated by commas; "
-                "a value with a comma stands in quotes inside quotes: --export=\"NAME='a,b'\".",
+                "put a value with a comma in quotes inside quotes: --export=\"NAME='a,b'\".",
             )
         elif equals:
             values.append((name, value))
@@ -69,15 +71,15 @@ def parse_export(text: str) -> Export:
             names.append(name)
     if base in ("NONE", "NIL") and (names or values):
         raise BadRequest(
-            f"{base} and a list of variables exclude one another",
-            "A list without ALL already lets nothing else through.",
+            f"{base} and a list of variables cannot be used together",
+            "A list without ALL already excludes all other variables.",
         )
     return Export(base=base or "NONE", names=tuple(names), values=tuple(values), text=text)
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas outside quotes, the quotes taken off. A quote opens at the beginning of
-    a part or of its value."""
+    """The parts between commas outside quotes, without the quotes. A quote opens at the start of a
+    part or of its value."""
     parts: list[str] = []
     at = 0
     while at < len(text):
@@ -85,7 +87,7 @@ def _split(text: str) -> list[str]:
         if found is None:
             raise BadRequest(
                 f'the quote in "{text[at : at + 60]}" is not closed',
-                "A value in quotes ends with the same quote.",
+                "End the value with the same quote.",
             )
         quoted = found["quoted"]
         parts.append(found["name"] + (quoted[1:-1] if quoted else "") + found["rest"])
@@ -94,8 +96,8 @@ def _split(text: str) -> list[str]:
 
 
 def exported(environment: Mapping[str, str], export: Export) -> dict[str, str]:
-    """The job's environment. NONE and NIL keep SLURM_* that speak of no job; what a login gives
-    (HOME, PATH, …) is then the executor's to add."""
+    """The job's environment. NONE and NIL keep SLURM_* variables that do not describe a job. The
+    executor then adds the variables of a login (HOME, PATH, …)."""
     job = {
         name: value
         for name, value in environment.items()
@@ -109,7 +111,7 @@ def exported(environment: Mapping[str, str], export: Export) -> dict[str, str]:
 
 
 def variable_options(environment: Mapping[str, str], options: tuple[Option, ...]) -> list[Given]:
-    """The options that SBATCH_* variables give; an empty variable is one that is not set."""
+    """The options that SBATCH_* variables set; an empty variable counts as not set."""
     given: list[Given] = []
     for option in options:
         for variable in option.variables:

@@ -1,4 +1,4 @@
-"""What sbatch says of a gang: how many nodes (--nodes), over how many switches (--switches)."""
+"""The size of a gang (--nodes) and the number of its switches (--switches)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from odcd.slurm.times import parse_duration
 
 MAX_NODES = 1_000_000
 SWITCHES_WAIT_S = 300
-"""How long a job waits for few switches when it does not say: what Slurm's max_switch_wait is
-when nobody sets it."""
+"""How long a job waits for few switches by default: the default of Slurm's max_switch_wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRange:
-    """most: None when it is exactly least."""
+    """most: None for exactly `least` nodes."""
 
     least: int
     most: int | None = None
@@ -27,7 +26,7 @@ class NodeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """At most so many topology blocks, until it has waited wait_s (UNLIMITED_S: for ever)."""
+    """At most this many topology blocks until the job has waited wait_s (UNLIMITED_S: forever)."""
 
     most: int
     wait_s: int = SWITCHES_WAIT_S
@@ -37,11 +36,11 @@ class Switches:
 
 
 def parse_nodes(text: str) -> NodeRange:
-    """--nodes: 2, 2-4; 2-2 is 2."""
+    """Parse --nodes: 2 or 2-4; 2-2 is the same as 2."""
     hint = f"Accepted: 1 to {MAX_NODES}, or a range such as 2-4."
     if re.fullmatch(r"[0-9,:\s-]*[0-9][,:][0-9,:\s-]*", text):
         raise NotImplementedYet(
-            f'"{text[:60]}" lists numbers of nodes, which odc cannot choose among yet',
+            f'"{text[:60]}" lists alternative numbers of nodes, which odc does not support yet',
             "Give one number, or a range such as 2-4.",
         )
     found = re.fullmatch(r"\s*([0-9]{1,7})(?:-([0-9]{1,7}))?\s*", text)
@@ -51,12 +50,12 @@ def parse_nodes(text: str) -> NodeRange:
     if not (1 <= least <= MAX_NODES and 1 <= most <= MAX_NODES):
         raise BadRequest(f'"{text[:60]}" is not a number of nodes', hint)
     if most < least:
-        raise BadRequest(f'"{text[:60]}" ends before it begins', "Write the lower number first.")
+        raise BadRequest(f'"{text[:60]}" ends before it begins', "Give the lower number first.")
     return NodeRange(least=least, most=most if most > least else None)
 
 
 def parse_switches(text: str) -> Switches:
-    """--switches: N, N@TIME."""
+    """Parse --switches: N or N@TIME."""
     number, at, wait = text.strip().partition("@")
     if not re.fullmatch("[0-9]{1,7}", number) or not 1 <= int(number) <= MAX_NODES:
         raise BadRequest(
@@ -65,6 +64,6 @@ def parse_switches(text: str) -> Switches:
         )
     if not at:
         return Switches(most=int(number))
-    # Of a time limit 0 is none at all; here it is no time.
+    # For a time limit 0 means no limit; here it means no time.
     none = re.fullmatch("[0:-]*0", wait.strip())
     return Switches(most=int(number), wait_s=0 if none else parse_duration(wait))

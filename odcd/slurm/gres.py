@@ -1,4 +1,4 @@
-"""GPU requests as sbatch writes them, and whether the several ways to ask agree."""
+"""GPU requests in sbatch's forms, and a check that the different forms agree."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAX_GPUS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRequest:
-    """type: lower case; None when any will do."""
+    """type: lower case; None for any type."""
 
     count: int
     type: str | None = None
 
 
 def parse_gres(text: str) -> GpuRequest:
-    """--gres: gpu, gpu:2, gpu:h100:2; `none` is no GPU."""
+    """Parse --gres: gpu, gpu:2, gpu:h100:2; `none` means no GPU."""
     hint = "Accepted: gpu[:TYPE][:COUNT], such as gpu:2 or gpu:h100:8."
     if text.strip().lower() == "none":
         return GpuRequest(count=0)
@@ -28,10 +28,12 @@ def parse_gres(text: str) -> GpuRequest:
     for part in parts:
         name = part.removeprefix("gres/").removeprefix("gres:").split(":")[0].split("=")[0]
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) and name.lower() != "gpu":
-            raise NotImplementedYet(f'odc has no generic resource "{name[:60]}" yet', hint)
+            raise NotImplementedYet(
+                f'odc does not support the generic resource "{name[:60]}" yet', hint
+            )
     if len(parts) > 1:
         raise NotImplementedYet(
-            f'"{text[:60]}" asks for several kinds of GPU, which odc cannot give to one job yet',
+            f'"{text[:60]}" requests several types of GPU, which odc cannot give to one job yet',
             hint,
         )
     words = re.split("[:=]", parts[0].removeprefix("gres/").removeprefix("gres:"))
@@ -41,11 +43,11 @@ def parse_gres(text: str) -> GpuRequest:
 
 
 def parse_gpus(text: str) -> GpuRequest:
-    """--gpus, --gpus-per-node, --gpus-per-task: 4, h100:4, h100."""
+    """Parse --gpus, --gpus-per-node, --gpus-per-task: 4, h100:4, h100."""
     hint = "Accepted: [TYPE:]COUNT, such as 4 or h100:4."
     if "," in text:
         raise NotImplementedYet(
-            f'"{text[:60]}" asks for several kinds of GPU, which odc cannot give to one job yet',
+            f'"{text[:60]}" requests several types of GPU, which odc cannot give to one job yet',
             hint,
         )
     words = text.strip().split(":")
@@ -55,7 +57,7 @@ def parse_gpus(text: str) -> GpuRequest:
 
 
 def _request(words: list[str], text: str, hint: str) -> GpuRequest:
-    """Of [], [count], [type] or [type, count]; a type alone is one GPU."""
+    """The request for [], [count], [type] or [type, count]; a type alone means one GPU."""
     kind = None
     if words and not words[0][:1].isdigit():
         kind, words = words[0].strip(), words[1:]
@@ -88,7 +90,7 @@ def check_counts(
     *, total: int | None, per_node: int | None, per_task: int | None,
     nodes: int | None, tasks: int | None, tasks_per_node: int | None,
 ) -> None:  # fmt: skip
-    """Raise BadRequest when counts that were said contradict each other."""
+    """Raise BadRequest if the given counts contradict each other."""
     if tasks is None and nodes is not None and tasks_per_node is not None:
         tasks = nodes * tasks_per_node
     checks = (
@@ -100,6 +102,6 @@ def check_counts(
         if whole is None or share is None or times is None or whole == share * times:
             continue
         raise BadRequest(
-            f"--{whole_option} {whole} and --{option} {share} for {times} {what} do not agree",
-            f"{share} times {times} is {share * times}; leave out one of the two.",
+            f"--{whole_option} {whole} and --{option} {share} for {times} {what} do not match",
+            f"{share} times {times} is {share * times}; use only one of the two.",
         )

@@ -19,7 +19,7 @@ _HINT = "Accepted: node names separated by commas, with ranges in brackets, such
 
 
 def expand_hosts(text: str) -> list[str]:
-    """Names in the order written, each once; zero padding is kept."""
+    """The names in their original order, each once; zero padding is kept."""
     hosts: dict[str, None] = {}
     for part in split_outside_brackets(text.strip()):
         for host in _expand_part(part.strip(), text):
@@ -59,7 +59,7 @@ def _expand_numbers(text: str, whole: str) -> list[str]:
 
 
 def compress_hosts(hosts: Iterable[str]) -> str:
-    """The shortest list of these names, sorted; expand_hosts gives them back."""
+    """The shortest list of these names, sorted; expand_hosts returns the same names."""
     parts = sorted({_split(host) for host in hosts})
     lists: list[str] = []
     for (prefix, width), group in groupby(parts, key=lambda part: part[:2]):

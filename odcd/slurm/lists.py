@@ -1,7 +1,7 @@
 """Lists of numbers and names in brackets: array tasks `0-9:2,20%4` and selections `7_[1-4,9]`.
 
-Ranges stay ranges. A step makes a range of each task, `0-99999999:10001` ten thousand of them, so
-what is counted is ranges and not characters, before they are made.
+Ranges stay ranges. A step makes a separate range of each task: `0-99999999:10001` has ten thousand.
+So the limit is on ranges, not on characters, and they are counted before they are created.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from odcd.errors import BadRequest, TooLarge
 from odcd.records.job import MAX_ARRAY_RANGES, MAX_ARRAY_TASKS, MAX_REQUEST_RANGES, Selector
 
 Range = tuple[int, int]
-"""First and last, both included."""
+"""First and last number, both included."""
 
 MAX_TASK_ID = 2_147_483_646
 MAX_JOB_ID = 9_223_372_036_854_775_807
@@ -29,8 +29,8 @@ _SELECTOR = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """The tasks of an array. ranges: ascending, apart from one another. step: between tasks that
-    are evenly spaced, else 1. throttle: how many may run at once."""
+    """The tasks of an array. ranges: ascending and not adjacent. step: the step between evenly
+    spaced tasks, else 1. throttle: how many may run at once."""
 
     ranges: tuple[Range, ...]
     min: int
@@ -45,7 +45,7 @@ class ArraySpec:
 
 
 class RangeBudget:
-    """How many ranges all lists of one request may still have."""
+    """How many more ranges all lists of one request may have."""
 
     def __init__(self, limit: int = MAX_REQUEST_RANGES) -> None:
         self._limit = limit
@@ -56,20 +56,20 @@ class RangeBudget:
         if count > self._left:
             raise TooLarge(
                 f"the request names more than {self._limit} separate tasks or ranges of tasks",
-                "Send several requests, or let tasks that follow one another be one range.",
+                "Send several requests, or write consecutive tasks as one range.",
             )
         self._left -= count
 
 
 def parse_array(text: str, budget: RangeBudget | None = None) -> ArraySpec:
-    """budget: of the request that has the array. Raises BadRequest, TooLarge."""
+    """budget: the budget of the request with the array. Raises BadRequest, TooLarge."""
     body, percent, limit = text.strip().partition("%")
     throttle = None
     if percent:
         if not re.fullmatch("[0-9]{1,7}", limit) or not 1 <= int(limit) <= MAX_ARRAY_TASKS:
             raise BadRequest(
                 f'array "{_cut(text)}": "%{_cut(limit)}" is not a number of tasks to run at once',
-                f"After % stands 1 to {MAX_ARRAY_TASKS}.",
+                f"Give 1 to {MAX_ARRAY_TASKS} after %.",
             )
         throttle = int(limit)
     if body.startswith("[") and body.endswith("]"):
@@ -93,7 +93,7 @@ def parse_array(text: str, budget: RangeBudget | None = None) -> ArraySpec:
 
 
 def format_tasks(ranges: Sequence[Range], throttle: int | None = None) -> str:
-    """As Slurm prints waiting tasks: 0-9,12%4."""
+    """The pending tasks in Slurm's format: 0-9,12%4."""
     body = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
     return body if throttle is None else f"{body}%{throttle}"
 
@@ -104,9 +104,11 @@ def multirange(ranges: Iterable[Range]) -> str:
 
 
 def parse_selector(text: str, budget: RangeBudget | None = None) -> Selector:
-    """7, 7_3, 7_[1-4,9]; 7_* is the same as 7. budget: of the request that names several.
+    """Parse 7, 7_3 or 7_[1-4,9]; 7_* is the same as 7. budget: the budget of a request with several
+    selectors.
 
-    Raises BadRequest, TooLarge."""
+    Raises BadRequest, TooLarge.
+    """
     found = _SELECTOR.fullmatch(text.strip())
     hint = "Accepted: a job 7, an array's task 7_3, or tasks 7_[1-4,9]."
     if found is None:
@@ -119,7 +121,7 @@ def parse_selector(text: str, budget: RangeBudget | None = None) -> Selector:
 
 
 def split_selectors(text: str) -> list[str]:
-    """The selectors of `7,8_[1,2],9`: commas in brackets do not part."""
+    """Split `7,8_[1,2],9` into selectors; commas in brackets do not separate."""
     return [part for part in split_outside_brackets(text) if part.strip()]
 
 
@@ -149,8 +151,8 @@ def parse_task_id(text: str) -> int:
 
 
 def _parse_ranges(text: str, what: str, hint: str, budget: RangeBudget | None) -> tuple[Range, ...]:
-    """Merged, ascending ranges. Stops at MAX_ARRAY_RANGES, and at the budget's end, before it makes
-    more."""
+    """Merged, ascending ranges. Stops at MAX_ARRAY_RANGES, and at the end of the budget, before it
+    creates more."""
     found: list[Range] = []
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
@@ -167,7 +169,7 @@ def _parse_ranges(text: str, what: str, hint: str, budget: RangeBudget | None) -
         if len(found) + pieces > MAX_ARRAY_RANGES:
             raise TooLarge(
                 f"{what} has more than {MAX_ARRAY_RANGES} separate tasks or ranges",
-                "Let tasks that follow one another be one range, or submit several arrays.",
+                "Write consecutive tasks as one range, or submit several arrays.",
             )
         if budget is not None:
             budget.take(pieces)
@@ -193,5 +195,5 @@ def _even_step(ranges: tuple[Range, ...]) -> int:
 
 
 def _cut(text: str) -> str:
-    """Short enough for a message."""
+    """The text, cut to fit into a message."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""sbatch's options as data: the one table for argv, directives, variables and the reference."""
+"""sbatch's options as data: one table for argv, directives, variables and the reference."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Literal
 
 Argument = Literal["none", "optional", "required"]
 Convert = Callable[[str, datetime], object]
-"""The option's text, and now in the submitter's zone, to the value of its setting."""
+"""Converts the option's text, and now in the submitter's zone, to the value of its setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option. setting: the field of settings.Settings it fills; None: refused, `help` says why.
+    """One option. setting: the field of settings.Settings that it sets; None: odc refuses it,
+    `help` says why.
 
-    convert: of an option without argument (or whose optional argument was left out) the value is
-    `bare`. group: options that overrule one another; a higher source clears those of a lower one.
-    alone: within one source, no other option of the group may stand beside it.
+    convert: without an argument (or if an optional argument is missing) the value is `bare`. group:
+    options that override one another; a stronger source clears those of a weaker one. alone: within
+    one source, no other option of the group is allowed with it.
     """
 
     long: str
@@ -46,7 +47,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An option as it was given: text is None when it had no argument. where: for messages."""
+    """An option as the user gave it. text: None if it had no argument. where: for messages."""
 
     option: Option
     text: str | None

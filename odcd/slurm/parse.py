@@ -1,4 +1,4 @@
-"""From a command line, an environment and a script to a job: sbatch's language, whole."""
+"""Parse a command line, an environment and a script into a job."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SubmitArgv(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedSubmit:
-    """The job, and what the client does with the answer."""
+    """The job, and the client's actions after the answer."""
 
     spec: JobSpec
     wait: bool
@@ -55,7 +55,7 @@ class ParsedSubmit:
 
 
 class ScriptNeeded(OdcError):
-    """The command line is fine and names a script ("-": standard input) that was not sent."""
+    """The command line is valid and names a script ("-": standard input) that was not sent."""
 
     status = 409
 
@@ -69,7 +69,7 @@ class ScriptNeeded(OdcError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """What will run. is_file: it may hold directives."""
+    """The script or command to run. is_file: it may contain directives."""
 
     script: str
     args: tuple[str, ...]
@@ -78,8 +78,8 @@ class _Source:
 
 
 def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
-    """Raises BadRequest, BadDependency, TooLarge or NotImplementedYet, naming the option, and
-    ScriptNeeded once the command line and the variables are known to be right."""
+    """Raises BadRequest, BadDependency, TooLarge or NotImplementedYet, naming the option. Raises
+    ScriptNeeded only after the command line and the variables were checked."""
     for word in request.argv:
         if "\0" in word:
             raise BadRequest("the command line has a NUL byte")
@@ -126,23 +126,23 @@ def _check_command(request: SubmitArgv, settings: Settings) -> None:
     if request.command == "run":
         if settings.array is not None:
             raise NotImplementedYet(
-                "run follows one job, and --array makes many",
-                "Use submit --array, then wait and logs.",
+                "run follows a single job, but --array makes many",
+                "Use odcctl submit --array, then odcctl wait and odcctl logs.",
             )
         if settings.wrap is not None:
             raise BadRequest(
-                "--wrap is an option of submit", "Give run the command itself: run CMD…"
+                "run does not accept --wrap", "Give the command itself: odcctl run CMD…"
             )
         if settings.stderr is not None and settings.stdout is None and not settings.pty:
             raise BadRequest(
-                "run follows both streams, so --error alone would have no effect",
+                "run prints both output streams, so --error alone would have no effect",
                 "Give --output too, or redirect odcctl's own standard error.",
             )
     elif settings.pty:
-        raise BadRequest("--pty is an option of run", "Use run --pty CMD…")
+        raise BadRequest("submit does not accept --pty", "Use odcctl run --pty CMD…")
     if settings.stderr is not None and settings.pty:
         raise BadRequest(
-            "--pty has one stream, and --error asks for a second", "Leave --error out."
+            "--pty has one output stream, so --error cannot be used", "Leave --error out."
         )
 
 
@@ -150,20 +150,20 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Sour
     operands = line.operands
     if ":" in operands[:1]:
         raise NotImplementedYet(
-            '":" joins the parts of a heterogeneous job, which odc has not yet',
-            "Submit them as jobs.",
+            '":" joins the parts of a heterogeneous job, which odc does not support yet',
+            "Submit the parts as separate jobs.",
         )
     if request.command == "run" or line.after_dashes:
         if not operands:
             raise BadRequest(
-                "no command is given", f"Write it last: {request.command} -- CMD ARGS…"
+                "no command was given", f"Write it last: {request.command} -- CMD ARGS…"
             )
         _no_script_sent(request)
         return _Source(script=COMMAND_SCRIPT, args=operands, name=_base_name(operands[0]))
     if settings.wrap is not None:
         if operands:
             raise BadRequest(
-                f'--wrap and the script "{operands[0][:60]}" exclude one another',
+                f'--wrap and the script "{operands[0][:60]}" cannot be used together',
                 "Quote the whole command after --wrap, or leave --wrap out.",
             )
         if not settings.wrap.strip():
@@ -174,11 +174,11 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Sour
     if request.script is None:
         if path == STDIN and request.stdin_is_tty:
             raise BadRequest(
-                "no script is named",
+                "no script was given",
                 "Name a script, or use --wrap CMD, -- CMD…, or standard input.",
             )
         if not path:
-            raise BadRequest('the script is named ""', "Name a file.")
+            raise BadRequest("the name of the script is empty", "Name a file.")
         raise ScriptNeeded(path)
     name = "sbatch" if path == STDIN else _base_name(path)
     return _Source(script=request.script, args=operands[1:], name=name, is_file=True)
@@ -186,7 +186,9 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Sour
 
 def _no_script_sent(request: SubmitArgv) -> None:
     if request.script is not None:
-        raise BadRequest("a script was sent, and the command line names none", "Leave script out.")
+        raise BadRequest(
+            "the request contains a script, but the command line names none", "Leave script out."
+        )
 
 
 def _base_name(path: str) -> str:
@@ -265,15 +267,15 @@ def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
 
 
 def _per_node(s: Settings) -> GpuRequest | None:
-    """What --gres and --gpus-per-node, which ask for the same, come to."""
+    """The GPUs per node from --gres and --gpus-per-node, which mean the same."""
     if s.gres is None or s.gpus_per_node is None:
         return s.gres or s.gpus_per_node
     agreed_type({"gres": s.gres, "gpus-per-node": s.gpus_per_node})
     if s.gres.count != s.gpus_per_node.count:
         raise BadRequest(
-            f"--gres asks for {s.gres.count} GPUs on each node, --gpus-per-node for "
+            f"--gres requests {s.gres.count} GPUs on each node, --gpus-per-node "
             f"{s.gpus_per_node.count}",
-            "Leave out one of the two.",
+            "Use only one of the two.",
         )
     return s.gres if s.gres.type else s.gpus_per_node
 
@@ -288,7 +290,7 @@ def _work_dir(request: SubmitArgv, s: Settings) -> str:
 
 
 def _said(settings: Settings) -> list[str]:
-    """A line for each setting that was said, in sbatch's words: what won of several sources."""
+    """One line for each given setting, in sbatch's words: the option that took effect."""
     return [
         written for name, written in settings.said.items() if name not in ("verbose", "accepted")
     ]

@@ -1,4 +1,4 @@
-"""The rules a script must keep before it may become a job."""
+"""The rules for the text of a batch script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from odcd.errors import BadRequest, TooLarge
 from odcd.records.job import MAX_SCRIPT_BYTES
 
 COMMAND_SCRIPT = '#!/bin/sh\nexec "$@"\n'
-"""The script of a job that is a command with arguments."""
+"""The script of a job that runs a command with arguments."""
 
 
 def wrapped_script(command: str) -> str:
@@ -28,13 +28,13 @@ def check_script(script: str) -> None:
     first = script if end < 0 else script[:end]
     if not first.startswith("#!") or not first[2:].strip():
         raise BadRequest(
-            'this does not look like a batch script: the first line must start with "#!" '
+            'the script is not a batch script: its first line must start with "#!" '
             "followed by the path to an interpreter",
             "For instance: #!/bin/sh.",
         )
     if "\0" in script:
         raise BadRequest(
-            "the script has a NUL byte", "A script is text; a program is run by --wrap or after --."
+            "the script has a NUL byte", "A script is text; run a program with --wrap or after --."
         )
     if "\r\n" in script:
         raise BadRequest(

@@ -1,4 +1,5 @@
-"""What the options of a submit come to, and how their three sources combine."""
+"""The settings that result from the options of a submit, and the rules for combining three
+sources."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from odcd.slurm.signals import EndSignal
 from odcd.slurm.table import OPTIONS
 
 MAX_CHARS = 128 * 1024
-"""Of the values of one source: as long as Linux lets a single argument be."""
+"""The limit for all values of one source: the longest single argument that Linux allows."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Settings:
-    """None or empty: not said. The names are those of Option.setting."""
+    """None or empty: not given. The names are those of Option.setting."""
 
     job_name: str | None = None
     partitions: list[str] = field(default_factory=list[str])
@@ -72,19 +73,19 @@ class Settings:
     pty: bool = False
     image: str | None = None
     accepted: None = None
-    """Of options whose only accepted value asks for what odc does anyway."""
+    """For options whose only accepted value asks for what odc does anyway."""
     said: dict[str, str] = field(default_factory=dict[str, str])
-    """Per setting the option that it was said with, as it was written."""
+    """For each setting, the option that set it, as the user wrote it."""
 
     def apply(self, source: Iterable[Given], now: datetime) -> None:
-        """Take the options of one source; call with the weakest source first."""
+        """Apply the options of one source; call with the weakest source first."""
         source = list(source)
-        # Others are taken as they are.
+        # The texts of other options are not parsed.
         chars = sum(len(one.text or "") for one in source if one.option.convert is not None)
         if chars > MAX_CHARS:
             raise BadRequest(
                 f"{source[-1].where}the values of the options have {chars} characters together",
-                f"They have at most {MAX_CHARS}.",
+                f"At most {MAX_CHARS} are accepted.",
             )
         given = [(one, convert(one, now)) for one in source]
         groups: dict[str, list[Given]] = {}
@@ -104,7 +105,7 @@ class Settings:
 
 
 def convert(given: Given, now: datetime) -> object:
-    """The value of an option; the refusal of one that odc does not carry out."""
+    """The value of an option, or the error for an option that odc does not support."""
     option = given.option
     if not option.supported:
         raise NotImplementedYet(f"{given.where}{_written(given)} is refused: {option.help}")
@@ -130,7 +131,7 @@ def _check_alone(members: list[Given]) -> None:
     if len(names) > 1:
         flags = " and ".join(f"--{name}" for name in sorted(names))
         where = next(iter(names.values())).where
-        raise BadRequest(f"{where}{flags} exclude one another", "Give one of them.")
+        raise BadRequest(f"{where}{flags} cannot be used together", "Use only one of them.")
 
 
 def _cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Signals as sbatch and scancel write them: `USR1`, `SIGUSR1`, `10`, and `B:USR1@90`."""
+"""Signals in the forms of sbatch and scancel: `USR1`, `SIGUSR1`, `10`, and `B:USR1@90`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _END_SIGNAL = re.compile(r"(?:(?P<flags>[A-Za-z]+):)?(?P<name>[^:@]+)(?:@(?P<bef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndSignal:
-    """A signal to send before the time limit. batch: to the batch shell alone."""
+    """A signal to send before the time limit. batch: only to the batch shell."""
 
     number: int
     before_s: int
@@ -22,7 +22,7 @@ class EndSignal:
 
 
 def signal_number(text: str) -> int:
-    """1 to 64 of a name with or without SIG, or of a number."""
+    """The number 1 to 64 for a name with or without SIG, or for a number."""
     name = text.strip().upper()
     if re.fullmatch("[0-9]{1,3}", name):
         if 1 <= int(name) <= 64:
@@ -37,7 +37,7 @@ def signal_number(text: str) -> int:
 
 
 def parse_end_signal(text: str) -> EndSignal:
-    """[B:]SIGNAL[@SECONDS]; without seconds, 60 s before the limit."""
+    """Parse [B:]SIGNAL[@SECONDS]; without seconds, 60 s before the limit."""
     found = _END_SIGNAL.fullmatch(text.strip())
     flags = (found["flags"] or "").upper() if found else ""
     if found is None or set(flags) - {"B", "R"}:
@@ -47,7 +47,7 @@ def parse_end_signal(text: str) -> EndSignal:
         )
     if "R" in flags:
         raise NotImplementedYet(
-            f'"{text}" asks for a signal when a booking begins (R:), which odc does not do yet',
+            f'"{text}" requests a signal at the begin of a booking (R:), which odc cannot send yet',
             "Without R: the signal is sent before the time limit.",
         )
     before_s = int(found["before"]) if found["before"] else DEFAULT_BEFORE_S

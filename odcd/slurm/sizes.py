@@ -1,4 +1,4 @@
-"""Memory sizes as sbatch writes them: `512`, `16G`, `1T`, `102400K`; without a unit, MiB."""
+"""Memory sizes in sbatch's forms: `512`, `16G`, `1T`, `102400K`; without a unit, MiB."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_MIB = 2_000_000_000
 
 
 def parse_mib(text: str) -> int:
-    """MiB, rounded up."""
+    """Return MiB, rounded up."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise BadRequest(

@@ -1,4 +1,4 @@
-"""The table of sbatch's options: what odc carries out, and what it refuses and why."""
+"""The table of sbatch's options: those that odc supports, and those it refuses with the reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from odcd.slurm import converters as to
 from odcd.slurm.options import Option, refused
 
 _ACCEPTED = "accepted"
-_NO_MAIL = "odc sends no mail yet; wait ID and events tell when a job ends"
+_NO_MAIL = "odc sends no mail yet; `odcctl wait ID` returns when a job ends"
 
 SUPPORTED: tuple[Option, ...] = (
     # -- the job --------------------------------------------------------------------------------
@@ -15,7 +15,7 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="partition", short="p", value="NAME,…", setting="partitions", convert=to.partitions,
            variables=("SBATCH_PARTITION",), help="any of these partitions may run the job"),
     Option(long="account", short="A", value="NAME", setting="account", convert=to.word(200),
-           variables=("SBATCH_ACCOUNT",), help="account that the job's use is charged to"),
+           variables=("SBATCH_ACCOUNT",), help="account that the job's usage is charged to"),
     Option(long="qos", short="q", value="NAME", setting="qos", convert=to.word(200),
            variables=("SBATCH_QOS",), help="quality of service: a set of limits and a priority"),
     Option(long="time", short="t", value="TIME", setting="time_limit_s", convert=to.duration,
@@ -27,7 +27,7 @@ SUPPORTED: tuple[Option, ...] = (
            convert=to.word(1000),
            help="image of the job's container on Kubernetes, by digest or a fixed tag"),
     Option(long="comment", value="TEXT", setting="comment", convert=to.word(4096),
-           help="a text kept with the job"),
+           help="a comment that is kept with the job"),
     Option(long="array", short="a", value="TASKS", setting="array", convert=to.array,
            variables=("SBATCH_ARRAY_INX",),
            help="run once for each task id: 0-15, 1,3,5-7, 0-100:10; %4 runs at most 4 at once"),
@@ -37,23 +37,23 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="begin", short="b", value="MOMENT", setting="begin_at", convert=to.moment,
            help="start no earlier: now+1hour, 16:00, tomorrow, 2026-01-20T12:34:00"),
     Option(long="deadline", value="MOMENT", level="P1", setting="deadline_at", convert=to.moment,
-           help="end the job when it cannot be done by then; forms as for --begin"),
+           help="end the job if it cannot finish by then; same forms as --begin"),
     Option(long="hold", short="H", argument="none", setting="hold",
            help="submit the job held; release starts it"),
     Option(long="requeue", argument="none", setting="requeue", variables=("SBATCH_REQUEUE",),
            help="run the job again when its node fails (the default)"),
     Option(long="no-requeue", argument="none", setting="requeue", bare=False,
-           variables=("SBATCH_NO_REQUEUE",), help="never run the job a second time"),
+           variables=("SBATCH_NO_REQUEUE",), help="never run the job again"),
     Option(long="signal", value="[B:]SIG[@S]", setting="signal", convert=to.end_signal,
            variables=("SBATCH_SIGNAL",),
-           help="send a signal S seconds (60) before the time limit; B: to the batch shell alone"),
-    # -- what it needs --------------------------------------------------------------------------
+           help="send a signal S seconds (60) before the time limit; B: only to the batch shell"),
+    # -- resources ------------------------------------------------------------------------------
     Option(long="nodes", short="N", value="N[-M]", setting="nodes", convert=to.nodes,
-           help="nodes, all started together; of N-M as many as are free when it starts"),
+           help="number of nodes, all started together; N-M: as many as are free at the start"),
     Option(long="switches", value="N[@TIME]", level="P1", setting="switches",
            convert=to.switches, variables=("SBATCH_REQ_SWITCH",),
            help="nodes in at most N blocks of the network's topology, or wherever they fit once "
-                "the job has waited for TIME (5 minutes; forms of --time, UNLIMITED: for ever)"),
+                "the job has waited for TIME (5 minutes; forms of --time, UNLIMITED: forever)"),
     Option(long="ntasks", short="n", value="N", setting="ntasks", convert=to.count,
            help="tasks the job will run"),
     Option(long="ntasks-per-node", value="N", setting="ntasks_per_node", convert=to.count,
@@ -72,7 +72,7 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_GPUS_PER_TASK",), help="GPUs for each task"),
     Option(long="mem", value="SIZE", setting="mem_per_node_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_NODE",),
-           help="memory on each node: 512 (MiB), 64G; 0 is all of the node's"),
+           help="memory on each node: 512 (MiB), 64G; 0 is all memory of the node"),
     Option(long="mem-per-cpu", value="SIZE", setting="mem_per_cpu_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_CPU",),
            help="memory for each CPU"),
@@ -90,12 +90,12 @@ SUPPORTED: tuple[Option, ...] = (
            help="nodes the job must not have"),
     Option(long="reservation", value="NAME", setting="booking", convert=to.booking,
            variables=("SBATCH_RESERVATION",),
-           help="run inside this booking: on its nodes, while it is on"),
+           help="run inside this booking: on its nodes, during its time"),
     Option(long="booking", value="NAME", level="odc", setting="booking", convert=to.booking,
            help="as --reservation"),
     Option(long="licenses", short="L", value="NAME[:N],…", level="P1", setting="licences",
-           convert=to.licences, help="licences it holds while it runs: matlab, matlab:2,ansys"),
-    # -- where it runs and writes ---------------------------------------------------------------
+           convert=to.licences, help="licences that the job uses: matlab, matlab:2,ansys"),
+    # -- files and environment ------------------------------------------------------------------
     Option(long="chdir", short="D", value="DIR", setting="chdir", convert=to.word(4096),
            help="working directory; the one you submit from when left out"),
     Option(long="input", short="i", value="FILE", setting="stdin", convert=to.word(4096),
@@ -111,34 +111,34 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="export", value="ALL|NONE|NIL|LIST", setting="export", convert=to.export,
            variables=("SBATCH_EXPORT",),
            help="variables the job sees: ALL,NAME=VALUE adds to all of yours; a list without ALL "
-                "stands alone; \"NAME='a,b'\" holds a comma"),
+                "excludes all others; \"NAME='a,b'\" contains a comma"),
     # -- the command ----------------------------------------------------------------------------
     Option(long="wrap", value="CMD", setting="wrap", command_line_only=True,
            help="run this shell command instead of a script"),
     Option(long="wait", short="W", argument="none", setting="wait", variables=("SBATCH_WAIT",),
            help="return when the job has ended, with its exit code"),
-    Option(long="parsable", argument="none", setting="parsable", help="print the id alone"),
+    Option(long="parsable", argument="none", setting="parsable", help="print only the id"),
     Option(long="test-only", argument="none", setting="test_only",
-           help="check the job and say when it would start; submit nothing"),
+           help="check the job and show when it would start; submit nothing"),
     Option(long="preview-preemption", argument="none", level="odc", setting="preview_preemption",
            command_line_only=True,
-           help="say which running jobs would be ended for the job and what they would lose, and "
-                "when it would start; submit nothing"),
+           help="show which running jobs would be ended for the job, what they would lose, and "
+                "when the job would start; submit nothing"),
     Option(long="quiet", short="Q", argument="none", level="P1", setting="quiet",
            help="print errors only"),
     Option(long="json", argument="none", level="odc", setting="json", command_line_only=True,
-           help="print the answer as the API gave it: one JSON value"),
+           help="print the response of the API: one JSON value"),
     Option(long="verbose", short="v", argument="none", level="P1", setting="verbose",
-           variables=("SBATCH_DEBUG",), help="say what every option came to"),
+           variables=("SBATCH_DEBUG",), help="show the resulting value of every option"),
     Option(long="pty", argument="none", level="odc", setting="pty", command_line_only=True,
-           help="of run: give the job a terminal"),
-    # -- asked for what odc does anyway ---------------------------------------------------------
+           help="for run: give the job a terminal"),
+    # -- accepted only with what odc does anyway -------------------------------------------------
     Option(long="kill-on-invalid-dep", value="no", level="P1", setting=_ACCEPTED,
            convert=to.only("no", "a job whose dependency can never be met stays PENDING"),
-           help="only no, which odc does anyway"),
+           help="only no, which is what odc always does"),
     Option(long="wait-all-nodes", value="1", level="P1", setting=_ACCEPTED,
            convert=to.only("1", "odc starts all nodes of a job together"),
-           variables=("SBATCH_WAIT_ALL_NODES",), help="only 1, which odc does anyway"),
+           variables=("SBATCH_WAIT_ALL_NODES",), help="only 1, which is what odc always does"),
     Option(long="mail-type", value="NONE", setting=_ACCEPTED,
            convert=to.only("NONE", _NO_MAIL),
            help="only NONE: odc sends no mail yet"),
@@ -147,16 +147,16 @@ SUPPORTED: tuple[Option, ...] = (
 )  # fmt: skip
 
 _NO_LAYOUT = "odc does not place tasks on sockets, cores and threads"
-_NO_TOPOLOGY = "of the network's topology odc takes --switches alone"
-_NO_CONTAINER = "of a container odc takes the image alone: --container-image, on Kubernetes"
+_NO_TOPOLOGY = "odc supports only --switches for the network's topology"
+_NO_CONTAINER = "odc supports only the image of a container: --container-image, on Kubernetes"
 _NO_TUNING = "odc does not set how the machine runs (frequencies, power, network)"
-_CLIENT = "it is an option of the client: ask odcctl submit --help or odcctl --version"
+_CLIENT = "this is an option of the client: see odcctl submit --help or odcctl --version"
 
 REFUSED: tuple[Option, ...] = (
     refused("mail-user", _NO_MAIL, level="P0"),
-    refused("time-min", "a time limit cannot shrink to fit yet; give --time", level="P1"),
+    refused("time-min", "odc does not shorten a time limit to fit yet; use --time", level="P1"),
     refused("priority", "odc computes a job's priority; --nice lowers it", level="P1"),
-    refused("wckey", "odc keeps no workload keys yet; --comment keeps a text", level="P1",
+    refused("wckey", "odc does not support workload keys yet; use --comment", level="P1",
             variables=("SBATCH_WCKEY",)),
     refused("clusters", "this server is one cluster; choose another with odcctl --server",
             short="M", level="P1", variables=("SBATCH_CLUSTERS", "SLURM_CLUSTERS")),
@@ -164,11 +164,11 @@ REFUSED: tuple[Option, ...] = (
     refused("gid", "a job runs with the groups of the user who submits it", level="P1"),
     refused("get-user-env", "the job gets the variables that --export lets through", level="P1",
             argument="optional", variables=("SBATCH_GET_USER_ENV",)),
-    refused("export-file", "variables come from the submitter; use --export", level="P1"),
-    refused("propagate", "resource limits are the node's", argument="optional", level="P1"),
-    refused("overcommit", "CPUs are given to one job each", short="O", argument="none", level="P1",
+    refused("export-file", "variables come from your own environment; use --export", level="P1"),
+    refused("propagate", "a job gets its node's resource limits", argument="optional", level="P1"),
+    refused("overcommit", "a CPU is never shared by jobs", short="O", argument="none", level="P1",
             variables=("SBATCH_OVERCOMMIT",)),
-    refused("oversubscribe", "GPUs and CPUs are given to one job each", short="s",
+    refused("oversubscribe", "GPUs and CPUs are never shared by jobs", short="s",
             argument="optional", level="P1"),
     refused("no-kill", "a job ends when one of its nodes fails", short="k", argument="optional",
             level="P1", variables=("SBATCH_NO_KILL",)),
@@ -176,13 +176,13 @@ REFUSED: tuple[Option, ...] = (
     refused("distribution", _NO_LAYOUT, short="m", level="P1", variables=("SBATCH_DISTRIBUTION",)),
     refused("ntasks-per-core", _NO_LAYOUT, level="P1"),
     refused("ntasks-per-socket", _NO_LAYOUT, level="P1"),
-    refused("ntasks-per-gpu", "give --gpus-per-task, or --ntasks and --gpus", level="P1"),
+    refused("ntasks-per-gpu", "use --gpus-per-task, or --ntasks and --gpus", level="P1"),
     refused("threads-per-core", _NO_LAYOUT, level="P1", variables=("SBATCH_THREADS_PER_CORE",)),
-    refused("mincpus", "give --cpus-per-task and --ntasks-per-node", level="P1"),
+    refused("mincpus", "use --cpus-per-task and --ntasks-per-node", level="P1"),
     refused("gpus-per-socket", _NO_LAYOUT, level="P1"),
     refused("gpu-bind", _NO_LAYOUT, level="P1", variables=("SBATCH_GPU_BIND",)),
     refused("gres-flags", _NO_LAYOUT, level="P1", variables=("SBATCH_GRES_FLAGS",)),
-    refused("tres-per-task", "give --cpus-per-task, --gpus-per-task and --mem-per-cpu", level="P1",
+    refused("tres-per-task", "use --cpus-per-task, --gpus-per-task and --mem-per-cpu", level="P1",
             variables=("SBATCH_TRES_PER_TASK",)),
     refused("tres-bind", _NO_LAYOUT, level="P1", variables=("SBATCH_TRES_BIND",)),
     refused("segment", _NO_TOPOLOGY, level="P1", variables=("SBATCH_SEGMENT_SIZE",)),
@@ -191,14 +191,14 @@ REFUSED: tuple[Option, ...] = (
     refused("contiguous", _NO_TOPOLOGY, argument="none", level="P1"),
     refused("spread-job", _NO_TOPOLOGY, argument="none", level="P1",
             variables=("SBATCH_SPREAD_JOB",)),
-    refused("use-min-nodes", "the number of nodes is the one you ask for", argument="none",
+    refused("use-min-nodes", "a job gets the number of nodes that it requests", argument="none",
             level="P1", variables=("SBATCH_USE_MIN_NODES",)),
-    refused("prefer", "features are required (--constraint) or not, odc has no preferences yet",
+    refused("prefer", "odc has no preferred features yet, only required ones (--constraint)",
             level="P1"),
-    refused("tmp", "odc does not count disk space", level="P1"),
-    refused("profile", "odc keeps no profiles of jobs yet", level="P1",
+    refused("tmp", "odc does not manage disk space", level="P1"),
+    refused("profile", "odc does not profile jobs yet", level="P1",
             variables=("SBATCH_PROFILE",)),
-    refused("acctg-freq", "odc samples no accounting yet", level="P1",
+    refused("acctg-freq", "odc does not sample accounting data yet", level="P1",
             variables=("SBATCH_ACCTG_FREQ",)),
     refused("container", _NO_CONTAINER, level="P1", variables=("SBATCH_CONTAINER",)),
     refused("container-id", _NO_CONTAINER, level="P1", variables=("SBATCH_CONTAINER_ID",)),
@@ -224,18 +224,18 @@ REFUSED: tuple[Option, ...] = (
     refused("gpu-freq", _NO_TUNING, variables=("SBATCH_GPU_FREQ",)),
     refused("network", _NO_TUNING, variables=("SBATCH_NETWORK",)),
     refused("power", _NO_TUNING, variables=("SBATCH_POWER",)),
-    refused("reboot", "odc reboots no nodes", argument="none"),
-    refused("delay-boot", "odc boots no nodes", variables=("SBATCH_DELAY_BOOT",)),
+    refused("reboot", "odc does not reboot nodes", argument="none"),
+    refused("delay-boot", "odc does not boot nodes", variables=("SBATCH_DELAY_BOOT",)),
     refused("bb", "odc has no burst buffers"),
     refused("bbf", "odc has no burst buffers"),
     refused("mcs-label", "odc has no MCS labels"),
-    refused("resv-ports", "odc reserves no ports", argument="optional"),
-    refused("stepmgr", "odc runs no job steps yet", argument="none"),
-    refused("oom-kill-step", "odc runs no job steps yet", argument="optional"),
-    refused("mem-update", "the memory of a running job does not change"),
-    refused("resources", "give --gpus, --cpus-per-task and --mem"),
-    refused("runtime", "odc does not take expected run times, it learns them"),
-    refused("nodefile", "odc does not read files of nodes yet; give --nodelist", short="F"),
+    refused("resv-ports", "odc does not reserve ports", argument="optional"),
+    refused("stepmgr", "odc does not run job steps yet", argument="none"),
+    refused("oom-kill-step", "odc does not run job steps yet", argument="optional"),
+    refused("mem-update", "the memory of a running job cannot change"),
+    refused("resources", "use --gpus, --cpus-per-task and --mem"),
+    refused("runtime", "odc does not accept expected run times; it predicts them"),
+    refused("nodefile", "odc does not read files of nodes yet; use --nodelist", short="F"),
     refused("batch", "the batch script runs on the first of the job's nodes",
             variables=("SBATCH_BATCH",)),
 )  # fmt: skip

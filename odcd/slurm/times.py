@@ -1,6 +1,6 @@
-"""Durations and moments as sbatch writes them: `1-12:30:00`, `now+1hour`, `tomorrow 16:00`.
+"""Durations and times in sbatch's forms: `1-12:30:00`, `now+1hour`, `tomorrow 16:00`.
 
-A moment is read in the zone of `now`, so the caller passes now in the submitter's zone.
+A time is read in the zone of `now`, so the caller passes now in the submitter's zone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _UNIT_NAMES = {
 
 
 def parse_duration(text: str) -> int:
-    """Seconds of a job's time limit; UNLIMITED_S for none, which sbatch also writes 0 or -1."""
+    """The seconds of a job's time limit; UNLIMITED_S for no limit, which sbatch also writes 0 or
+    -1."""
     if text.strip().lower() in _ENDLESS or text.strip() == "-1":
         return UNLIMITED_S
     seconds = _seconds(text)
@@ -71,11 +72,11 @@ def parse_duration(text: str) -> int:
 
 
 def parse_span(text: str, what: str, *, zero: bool = False, endless: bool = False) -> int:
-    """Seconds of a time that is not a job's limit: 0 is no time and -1 nothing, so that a slip of
-    the keyboard does not switch off what it should set.
+    """The seconds of a time other than a job's limit. Here 0 means no time, and -1 is refused, so
+    that a typo does not switch off a setting.
 
-    what: the name of the setting, for the refusal. zero: may be none at all. endless: may be
-    UNLIMITED, which is UNLIMITED_S.
+    what: the name of the setting, for the error. zero: 0 is allowed. endless: UNLIMITED is allowed
+    and returns UNLIMITED_S.
     """
     if endless and text.strip().lower() in _ENDLESS:
         return UNLIMITED_S
@@ -91,7 +92,7 @@ def parse_span(text: str, what: str, *, zero: bool = False, endless: bool = Fals
 
 
 def _seconds(text: str) -> int | None:
-    """None: it is not written as a time."""
+    """None: the text is not a duration."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         return None
@@ -105,7 +106,7 @@ def _seconds(text: str) -> int | None:
 
 
 def format_duration(seconds: int) -> str:
-    """As Slurm prints a time limit: 5:00, 1:00:00, 1-00:00:00, UNLIMITED."""
+    """The duration in Slurm's format: 5:00, 1:00:00, 1-00:00:00, UNLIMITED."""
     if seconds >= UNLIMITED_S:
         return "UNLIMITED"
     days, rest = divmod(seconds, 86400)
@@ -117,16 +118,16 @@ def format_duration(seconds: int) -> str:
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """A moment of --begin or --deadline, in UTC.
+    """The time of --begin or --deadline, in UTC.
 
-    A time of day that has passed is tomorrow's, a month and day that have passed are next year's;
-    a date in full may lie in the past.
+    A time of day that has passed means tomorrow, a month and day that have passed mean next year. A
+    full date may be in the past.
     """
     words = " ".join(text.split())
     try:
         moment = _parse_moment(words, now)
         if moment is not None:
-            # Out of range on the first and the last day, by their offset.
+            # Fails on the first and the last day of the range, depending on the offset.
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
@@ -138,7 +139,7 @@ def _parse_moment(words: str, now: datetime) -> datetime | None:
     if relative := _NOW.fullmatch(lower):
         unit = _UNIT_NAMES.get(relative["unit"] or "")
         count = int(relative["count"] or 0)
-        # Through UTC: an hour from now is an hour, also across a change of the clocks.
+        # Computed in UTC: an hour from now is one hour, also across a clock change.
         return None if unit is None else now.astimezone(UTC) + timedelta(seconds=count * unit)
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[t ].*(z|[+-][0-9]{2}:?[0-9]{2})", lower):
         return datetime.fromisoformat(words)
@@ -163,7 +164,7 @@ def _parse_moment(words: str, now: datetime) -> datetime | None:
 
 
 def _split_day(lower: str) -> tuple[str, str]:
-    """The day's words and the clock's, which may stand in either order."""
+    """The words of the day and of the time, which may be in either order."""
     words = lower.split(" ")
     for at in (0, len(words) - 1):
         if words[at] in ("today", "tomorrow") or _DAY.fullmatch(words[at]):
@@ -172,7 +173,7 @@ def _split_day(lower: str) -> tuple[str, str]:
 
 
 def _parse_day(text: str, now: datetime) -> tuple[date | None, bool]:
-    """The date, and whether its year was said."""
+    """The date, and whether the text has its year."""
     if text in ("today", "tomorrow"):
         return now.date() + timedelta(days=text == "tomorrow"), True
     found = _DAY.fullmatch(text)
@@ -202,7 +203,7 @@ def _parse_clock(text: str) -> time | None:
 
 
 def zone_of(name: str | None) -> tzinfo:
-    """The zone a submitter's TZ names, else this machine's."""
+    """The zone of a submitter's TZ, or else of this machine."""
     # Python imports a package for each part of an unknown name.
     if name and _ZONE.fullmatch(name := name.removeprefix(":")):
         try:

@@ -7,14 +7,14 @@ from datetime import datetime
 from odcd.database.pool import Database
 from odcd.records.build import Build
 from odcd.records.job import Identity
-from odcd.stores.accounts import actor_of
+from odcd.stores.actor import actor_of
 
 
 class BuildStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def put_build(
+    async def put(
         self, who: Identity, digest: str, target: str, dockerfile: str, context: bytes,
         now: datetime, *, anew: bool,
     ) -> str:  # fmt: skip
@@ -26,21 +26,21 @@ class BuildStore:
             actor_of(who), digest, target, dockerfile, context, anew, now,
         )  # fmt: skip
 
-    async def build(self, who: Identity, digest: str, target: str) -> str:
+    async def get(self, who: Identity, digest: str, target: str) -> str:
         """Return the build as JSON. Raises UnknownBuild."""
         return await self._db.fetchval(
             "select odc.show_build(p_actor => $1::jsonb, p_digest => $2, p_target => $3)",
             actor_of(who), digest, target,
         )  # fmt: skip
 
-    async def build_log(self, who: Identity, digest: str, target: str) -> str:
+    async def get_log(self, who: Identity, digest: str, target: str) -> str:
         """Raises UnknownBuild."""
         return await self._db.fetchval(
             "select odc.read_build_log(p_actor => $1::jsonb, p_digest => $2, p_target => $3)",
             actor_of(who), digest, target,
         )  # fmt: skip
 
-    async def take_builds(self, term: int, most: int, now: datetime) -> list[Build]:
+    async def take(self, term: int, most: int, now: datetime) -> list[Build]:
         """The builds that should run now; all others must not run. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select id, attempt, digest, target, dockerfile, uid, made, started_at "
@@ -49,13 +49,13 @@ class BuildStore:
         )  # fmt: skip
         return [Build(**dict(row)) for row in rows]
 
-    async def build_context(self, build_id: int) -> bytes | None:
+    async def get_context(self, build_id: int) -> bytes | None:
         """Return the build context, or None if it is no longer kept."""
         return await self._db.fetchval(
             "select odc.read_build_context(p_build_id => $1)", build_id
         )  # fmt: skip
 
-    async def note_build(
+    async def record_progress(
         self, term: int, build: Build, now: datetime, *, made: bool, step: str | None,
         log: str | None,
     ) -> None:  # fmt: skip
@@ -66,7 +66,7 @@ class BuildStore:
             term, build.id, build.attempt, made, step, log, now,
         )  # fmt: skip
 
-    async def end_build(
+    async def end(
         self, term: int, build: Build, now: datetime, *, image: str | None, error: str | None,
         lost: bool, log: str | None,
     ) -> bool:  # fmt: skip

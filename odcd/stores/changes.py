@@ -1,117 +1,42 @@
-"""Submits, and changes to jobs.
+"""Changes of many jobs.
 
 A change of many jobs is made in parts, one transaction each, so that starts, ends and other changes
 wait for one part only. Each job is changed whole or not at all, and has its own result.
-
-Every change returns one JSON object per job touched: {"job_id", "array_task_id"|null, "outcome":
-"cancelled"|…, "code", "message", "hint"}.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from odcd.database.pool import Database
 from odcd.errors import OdcError
-from odcd.records.job import Identity, Submitted
-from odcd.stores.accounts import actor_of
+from odcd.records.job import Identity
+from odcd.stores.actor import actor_of
 from odcd.stores.filters import Filters, plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
+class Change:
     """A function of odc that changes jobs. The rest: as odc.divide_change takes it."""
 
     function: str
     place: str | None = None
     apart: bool | None = None
     most: int = 100
+    stored_limit: int | None = None
+    """How many bytes the user may add to the database per day; None: any number."""
 
 
-_CANCEL = _Change(function="cancel_jobs", apart=False)
-_SIGNAL = _Change(function="cancel_jobs")
-_HOLD = _Change(function="hold_jobs", place="pending", apart=True)
-_RELEASE = _Change(function="release_jobs", place="pending", apart=True)
-_REQUEUE = _Change(function="requeue_jobs", place="running")
-_CHECKPOINT = _Change(function="checkpoint_jobs", place="running")
-_UPDATE = _Change(function="update_jobs", apart=True, most=20)
-"""An update checks each job by itself: it costs five times as much."""
-_DEPEND = _Change(function="update_jobs", apart=True, most=5)
-"""A singleton looks at all live jobs of its user."""
-
-
-class ChangeStore:
+class Changes:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def submit(
-        self, requests: str, digests: Sequence[str], texts: Sequence[str], now: datetime
-    ) -> list[list[Submitted]]:
-        """Submit many requests in one transaction; return the answers per request, and per job in
-        it.
-
-        requests: a JSON array of {uid, gid, user, operator, key, digest, dry_run, jobs: […]}, made
-        by odcd.jobs.submission. A request is accepted or rejected as a whole. A rejected one does
-        not affect the others.
-        """
-        rows = await self._db.fetch(
-            "select request, job_id, code, message, hint from odc.submit_jobs("
-            "p_requests => $1::jsonb, p_digests => $2, p_texts => $3, p_now => $4) "
-            "order by request, ord",
-            requests, list(digests), list(texts), now,
-        )  # fmt: skip
-        answers: list[list[Submitted]] = []
-        for row in rows:
-            while len(answers) <= row["request"]:
-                answers.append([])
-            answers[row["request"]].append(
-                Submitted(
-                    job_id=row["job_id"],
-                    code=row["code"],
-                    message=row["message"],
-                    hint=row["hint"],
-                )
-            )
-        return answers
-
-    async def cancel(
-        self, who: Identity, filters: Filters, now: datetime, *, signal: int | None = None
-    ) -> str:
-        """Cancel pending jobs now, and ask running ones to end. With signal, only signal running
-        jobs (outcome "signal", with job_id and attempt; the caller then calls the executor)."""
-        return await self._change(
-            _CANCEL if signal is None else _SIGNAL, who, filters, now, p_signal=signal
-        )
-
-    async def hold(self, who: Identity, filters: Filters, now: datetime) -> str:
-        return await self._change(_HOLD, who, filters, now)
-
-    async def release(self, who: Identity, filters: Filters, now: datetime) -> str:
-        return await self._change(_RELEASE, who, filters, now)
-
-    async def requeue(
-        self, who: Identity, filters: Filters, now: datetime, *, hold: bool = False
-    ) -> str:
-        return await self._change(_REQUEUE, who, filters, now, p_hold=hold)
-
-    async def checkpoint(self, who: Identity, filters: Filters, now: datetime) -> str:
-        """Record that these running jobs have written a checkpoint."""
-        return await self._change(_CHECKPOINT, who, filters, now)
-
-    async def update(
-        self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
-    ) -> str:
-        """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
-        its text), array_throttle, begin_at, deadline_at, booking."""
-        change = _DEPEND if changes.get("dependency") else _UPDATE
-        return await self._change(change, who, filters, now, p_changes=json.dumps(dict(changes)))
-
-    async def _change(
-        self, change: _Change, who: Identity, filters: Filters, now: datetime, **more: object
+    async def make(
+        self, change: Change, who: Identity, filters: Filters, now: datetime, **more: object
     ) -> str:
         """At once where it is one part. Else an error after the first part is the answer for all
         jobs that it left unchanged; it is safe to repeat the request then."""
@@ -144,7 +69,7 @@ class ChangeStore:
         return json.dumps(sorted(answers, key=lambda answer: answer["job_id"]))
 
     async def _call(
-        self, change: _Change, who: Identity, filters: Filters, now: datetime,
+        self, change: Change, who: Identity, filters: Filters, now: datetime,
         more: Mapping[str, object],
     ) -> str:  # fmt: skip
         casts = {"p_changes": "::jsonb", "p_signal": "::integer"}
@@ -154,12 +79,13 @@ class ChangeStore:
         return await self._db.fetchval(
             f"select odc.{change.function}(p_actor => $1::jsonb, p_filters => $2::jsonb, "
             f"p_now => $3{extra})",
-            actor_of(who), json.dumps(plain(filters)), now, *more.values(),
+            actor_of(who, stored_limit=change.stored_limit), json.dumps(plain(filters)), now,
+            *more.values(),
         )  # fmt: skip
 
     async def _parts(
         self,
-        change: _Change,
+        change: Change,
         who: Identity,
         filters: Filters,
         *,

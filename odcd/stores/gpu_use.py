@@ -14,7 +14,7 @@ class GpuUseStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def set_gpu_meter(
+    async def set_meter(
         self, term: int, source: str | None, idle_ratio: float, idle_after: timedelta
     ) -> None:
         """Set where GPU usage is measured; None: it is not. Raises LeadershipLost."""
@@ -24,7 +24,7 @@ class GpuUseStore:
             term, source, idle_ratio, max(1, round(idle_after.total_seconds())),
         )  # fmt: skip
 
-    async def owed_gpu_use(
+    async def list_owed(
         self, term: int, ended_before: datetime, most: int, now: datetime
     ) -> list[Owed]:
         """Ended attempts whose usage is missing, earliest end first. Raises LeadershipLost."""
@@ -35,7 +35,7 @@ class GpuUseStore:
         )  # fmt: skip
         return [Owed(**dict(row)) for row in rows]
 
-    async def store_gpu_use(self, term: int, found: Sequence[Figures], now: datetime) -> int:
+    async def save(self, term: int, found: Sequence[Figures], now: datetime) -> int:
         """Store usage, at most once per attempt; return how many were stored. Raises
         LeadershipLost."""
         told = [
@@ -53,7 +53,7 @@ class GpuUseStore:
             term, json.dumps(told), now,
         )  # fmt: skip
 
-    async def add_gpu_use(self, term: int, parts: Sequence[Part]) -> None:
+    async def add(self, term: int, parts: Sequence[Part]) -> None:
         """Add parts of the usage. A part sent twice counts once. Raises LeadershipLost."""
         told = [
             {
@@ -68,7 +68,7 @@ class GpuUseStore:
             "select odc.add_gpu_use(p_term => $1, p_parts => $2::jsonb)", term, json.dumps(told)
         )
 
-    async def note_gpu_now(
+    async def record_current(
         self, term: int, looks: Sequence[JobLook], since: datetime, good_until: datetime,
         now: datetime,
     ) -> None:  # fmt: skip
@@ -91,7 +91,7 @@ class GpuUseStore:
             term, json.dumps(told), since, good_until, now,
         )  # fmt: skip
 
-    async def live_gpus(self, term: int) -> list[HeldGpus]:
+    async def list_allocated(self, term: int) -> list[HeldGpus]:
         """GPUs of live jobs on real nodes, by job and rank. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, rank, gpu_indexes, running_at "
@@ -109,7 +109,7 @@ class GpuUseStore:
             for row in rows
         ]
 
-    async def idle(self, filters: Mapping[str, object], now: datetime) -> str:
+    async def list_idle(self, filters: Mapping[str, object], now: datetime) -> str:
         """Allocated but idle GPUs and their users, as JSON. filters: user, account, gpu_type,
         kind."""
         return await self._db.fetchval(

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Odc, wait
+from tests.support.harness.daemon import Odc, wait
 
 MALLORY, BOB = 64001, 64002
 SOFT = 1024
-# A fork that has become another user may not be able to read this Python any more.
+# A fork that has switched to another user may not be able to read this Python installation.
 codecs.lookup("idna")
 FORKS = multiprocessing.get_context("fork")
 Place = str | tuple[str, int]
@@ -29,7 +29,7 @@ Place = str | tuple[str, int]
 
 @contextmanager
 def soft_limit(soft: int) -> Generator[None]:
-    """What is started meanwhile begins with this soft limit of descriptors."""
+    """Processes started inside get this soft limit of descriptors."""
     before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     try:
@@ -147,7 +147,7 @@ def _is(line: str, name: str) -> bool:
 
 
 def tcp(odc: Odc) -> tuple[str, int]:
-    """Where the daemon's TCP listens, as its own log or welcome says; see `listening`."""
+    """The address of the daemon's TCP port, from its own log or welcome; see `listening`."""
     return wait(lambda: _page(odc), odc.log)
 
 

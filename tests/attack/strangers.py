@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tests.support.daemon import Odc
+from tests.support.harness.daemon import Odc
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ codecs.lookup("idna")
 
 
 def as_uid(uid: int, work: Callable[[], T]) -> T:
-    """What work() returned or raised in a child process of that user."""
+    """Return or raise the result of work(), run in a child process of that user."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -35,7 +35,7 @@ def words(odcctl: Odcctl, ssh: Path, *more: str) -> list[str]:
 def test_the_written_file_forwards_no_agent_where_others_may_enter(
     peer: Peer, odcctl: Odcctl, home: Path, others: list[str], forwards: str
 ) -> None:
-    """Whatever the user's own file says of all hosts."""
+    """The user's own file may contain options for all hosts."""
     listed(peer, a_box(secondary_users=others))
     assert odcctl("config", "ssh", "12").code == 0
     assert forwarded(home) == forwards

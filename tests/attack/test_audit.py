@@ -22,9 +22,9 @@ from odcd.errors import OdcError
 from odcd.home.account import service_account
 from odcd.settings import read_audit
 from tests.attack.strangers import ALICE, BOB, enter, free_port, inside, over_socket, ticket_of
-from tests.support.clock import VirtualClock
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 Line = dict[str, Any]
 
@@ -92,7 +92,7 @@ def test_the_audit_log_has_changes_and_refusals(odc: Odc) -> None:
         line = line_with(file, lambda line: "cancel" in line["route"])
         assert line["status"] == 200
         last = odc.submit("--hold", "--wrap", "true")
-    # At its end the daemon writes what is left.
+    # When the daemon stops, it writes the remaining lines.
     assert lines_of(file)[-1]["id"] == last
     assert file.stat().st_mode & 0o007 == 0
 
@@ -164,7 +164,7 @@ def test_requests_that_fail_cannot_fill_the_disk_either(tmp_path: Path, status: 
 @pytest.mark.long
 @needs_root
 def test_commands_and_the_front_door_are_in_the_audit_log(odc: Odc) -> None:
-    """Before: nobody could see who made an API key, or who was turned away before a login."""
+    """Before: no one could see who made an API key, or who was rejected before a login."""
     folder = odc.work.with_name("audit")
     folder.mkdir()
     folder.chmod(0o777)

@@ -1,4 +1,4 @@
-"""Whoever assumes a role chooses the session's name: by it nobody becomes a user of choice."""
+"""The caller who assumes a role chooses the session's name, but cannot become any user by that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odcd.login.identities import Caller, find_rule, name_of, parse_caller, read
 from odcd.login.settings import read_login
 from tests.odcd.login.conftest import _api_database, database_url, folder, sts
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import ACCOUNT, ROLE, Sts
+from tests.support.fakes.sts import ACCOUNT, ROLE, Sts
 
 __all__ = ["_api_database", "database_url", "folder", "sts"]
 
@@ -193,14 +193,14 @@ ENTRY = f'[[identity]]\narn = "{IAM}:role/X"\n'
         ("identity = 1", "Expected `array`"),
         ("[[identity]]\n", "missing required field"),
         (f"{ENTRY}user = 'ann'\nuid = 0\n", "unknown field"),
-        (f"{ENTRY}user = '{{session}}{{session}}'\n", "is no name, and no template"),
-        (f"{ENTRY}user = '{{name}}'\n", "is of users of IAM"),
-        (f"{ENTRY}user = '7up'\n", "is no name of a user"),
-        (f"{ENTRY}user = ''\n", "is no name, and no template"),
+        (f"{ENTRY}user = '{{session}}{{session}}'\n", "is neither a name nor a template"),
+        (f"{ENTRY}user = '{{name}}'\n", "is for IAM users"),
+        (f"{ENTRY}user = '7up'\n", "is not a valid user name"),
+        (f"{ENTRY}user = ''\n", "is neither a name nor a template"),
         (f"{ENTRY}user = 'ann'\noperators = true\n", "are for names with"),
-        (f"{ENTRY}user = '{{session}}'\nallow = ['a b']\n", "is no pattern of a name"),
+        (f"{ENTRY}user = '{{session}}'\nallow = ['a b']\n", "is not a pattern for names"),
         (f"{ENTRY}user = '{{session}}'\ndomain = 'a b'\n", "is not a domain"),
-        (f"{ENTRY}user = 'a'\n{ENTRY}user = 'b'\n".replace("X", "x", 1), "stands there twice"),
+        (f"{ENTRY}user = 'a'\n{ENTRY}user = 'b'\n".replace("X", "x", 1), "is listed twice"),
         ("[[identity]]\narn = 'arn:aws:iam::*:role/X'\nuser = 'a'\n", "is not a role or a user"),
         ("[[identity]]\narn = '*'\nuser = 'a'\n", "is not a role or a user"),
         ("\x00", "ODC_AWS_IDENTITIES"),
@@ -215,7 +215,7 @@ def test_a_wrong_map_is_refused_at_the_start(tmp_path: Path, text: str, told: st
 
 def test_a_map_that_anybody_may_write_is_refused(map_file: Path, tmp_path: Path) -> None:
     map_file.chmod(0o666)
-    with pytest.raises(BadRequest, match="everybody may write"):
+    with pytest.raises(BadRequest, match="everyone may write"):
         read_identities(map_file)
     with pytest.raises(BadRequest, match="cannot be read"):
         read_identities(tmp_path / "none")

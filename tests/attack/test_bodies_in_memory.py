@@ -22,7 +22,7 @@ from tests.attack.front import BOB, FORKS, MALLORY, limited
 from tests.attack.strangers import over_socket
 from tests.odcd.api.service import ALICE, OPERATOR, Service, serve, until
 from tests.odcd.api.service import BOB as BOBS
-from tests.support.daemon import new_odc, wait
+from tests.support.harness.daemon import new_odc, wait
 
 MIB = 1024 * 1024
 PIECE = b" " * 65_536

@@ -1,7 +1,7 @@
-"""What a Dockerfile runs reads no push credential, and takes no part in another user's builds.
+"""A Dockerfile's steps cannot read the push credential, and cannot affect other users' builds.
 
-tests/kubernetes/test_builds.py has the same on a real control plane: the policy odc-builds, and a
-Dockerfile that looks for the credential in the pod's containers.
+tests/kubernetes/test_builds.py tests the same on a real control plane: the policy odc-builds, and a
+Dockerfile that searches the pod's containers for the credential.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_a_cache_is_its_users_and_no_request_chooses_it() -> None:
 
 
 def test_a_registry_without_a_credential_has_no_caches() -> None:
-    """It takes pushes of anybody, a Dockerfile's steps among them."""
+    """It accepts pushes from anyone, including a Dockerfile's steps."""
     pod = pod_of(secret=None)
     assert "ODC_CACHE" not in environment(pod["containers"][0])
     assert all("secret" not in volume for volume in pod["volumes"])

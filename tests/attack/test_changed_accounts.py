@@ -1,4 +1,5 @@
-"""A session of the page ends with the account it was made for: no name keeps anybody's rights."""
+"""A session of the page ends with the account it was made for: another account with the same name
+gets no rights."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ import pytest
 
 from tests.attack.strangers import as_uid, ask, free_port, inside
 from tests.attack.test_page_sessions import QUEUE, listening, look
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 needs_useradd = pytest.mark.skipif(shutil.which("useradd") is None, reason="no useradd here")
 pytestmark = [needs_root, needs_useradd, pytest.mark.long]
@@ -42,7 +43,7 @@ def account(name: str, uid: int) -> Generator[str]:
 
 
 def streaming(uid: int, port: int, cookie: str) -> threading.Thread:
-    """Somebody who looks at the queue, until the daemon ends that."""
+    """A user who watches the queue until the daemon ends the stream."""
 
     def work() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -96,7 +97,7 @@ def test_a_session_of_an_account_that_changed_is_over(odc: Odc, change: str) -> 
             wait(lambda: viewers(odc) == 1, odc.log)
             run("userdel", "--force", name)
             add(*((name, other) if change == "name reused" else (f"{name}-renamed", uid)))
-            # It ends though nobody asks for anything.
+            # It ends even without any request.
             stream.join(60)
             assert not stream.is_alive()
         assert look(uid, port, cookie).status == 401

@@ -28,7 +28,7 @@ from tests.attack.front import (
     soft_limit_of,
     tcp,
 )
-from tests.support.daemon import Odc, kill, new_odc, wait
+from tests.support.harness.daemon import Odc, kill, new_odc, wait
 
 pytestmark = pytest.mark.long
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="acts as two users")
@@ -57,7 +57,7 @@ def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) 
 
 @as_root
 def test_a_user_with_a_thousand_idle_connections_over_loopback_stops_nobody() -> None:
-    """Before: they were counted under 127.0.0.1, and nobody else could connect over loopback."""
+    """Before: they were counted under 127.0.0.1, and no one else could connect over loopback."""
     with new_odc() as odc, limited(odc, environment=LISTEN) as pid:
         place, path, postmaster = tcp(odc), str(odc.home / "odcd.sock"), odc.postmaster_pid
         sources = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]

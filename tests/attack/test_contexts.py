@@ -17,7 +17,7 @@ from odcd.database.slots import ask_as
 from odcd.errors import OdcError, TooLarge
 from tests.odcd.api.service import BOB, Service, on_socket, over, serve
 from tests.odcd.builds.test_context import FROM, packed
-from tests.support.warm import run
+from tests.support.harness.warm import run
 
 REGISTRY = "registry.example/builds"
 CONTEXT = packed(("Dockerfile", FROM))

@@ -1,4 +1,4 @@
-"""Event streams of selected tasks: nobody waits for somebody's selector."""
+"""Event streams of selected tasks: one user's selector does not delay other users."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ class Pages:
     def __init__(self, count: int) -> None:
         self._count = count
 
-    async def events(
+    async def list(
         self, after: int, limit: int, job_id: int | None = None
     ) -> list[tuple[int, str]]:
         body = json.dumps({"kind": "started", "job_id": 7})
         return [(n, body) for n in range(after + 1, min(self._count, after + limit) + 1)]
 
-    async def last_event(self) -> int:
+    async def get_last(self) -> int:
         return 0
 
-    async def settled(self, job_ids: list[int]) -> list[int]:
+    async def list_settled(self, job_ids: list[int]) -> list[int]:
         return []
 
-    async def ended(self, selector: Any) -> str | None:
+    async def get_results(self, selector: Any) -> str | None:
         return None
 
 

@@ -10,15 +10,16 @@ import httpx
 import pytest
 
 from odcd.api.http.identity import Peer
-from odcd.database.pool import Session
+from odcd.database.session import Session
 from odcd.errors import BadRequest, TooManyRequests
 from odcd.fairness.limits import Buckets, Fairness
 from odcd.fairness.settings import FairnessSettings, read_fairness
-from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import prepare
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.records.job import Identity, JobSpec
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve, until
 from tests.odcd.api.test_who_may import _attach  # pyright: ignore[reportPrivateUsage]
-from tests.support.clock import VirtualClock
+from tests.support.fakes.clock import VirtualClock
 
 EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)
 
@@ -137,7 +138,7 @@ def test_a_user_who_submits_too_fast_is_told_when_to_go_on(database_url: str) ->
 
 def batcher(service: Service, pending: int) -> SubmitBatcher:
     """Another daemon's, as it were: with statements of its own."""
-    return SubmitBatcher(service.store, service.api.clock, pending=pending)
+    return SubmitBatcher(service.store.jobs, service.api.clock, pending=pending)
 
 
 class Stubborn:
@@ -170,7 +171,9 @@ def test_pending_jobs_of_a_user_are_limited_by_task(database_url: str) -> None:
             first = await client.post("/v1/jobs", json={**BODY, "array": "1-90"})
             assert first.status_code == 201
             many = await client.post("/v1/jobs/batch", json={"jobs": [BODY] * 11})
-            assert "11 more would make 101 of the 100 pending jobs" in refused(many)["detail"]
+            assert (
+                "may have 100 pending jobs, and 11 more would make 101" in refused(many)["detail"]
+            )
             assert many.headers["retry-after"] == "5"
             more = await client.post("/v1/jobs", json={**BODY, "array": "1-11"})
             refused(more)
@@ -258,7 +261,8 @@ def test_a_bucket_gives_back_what_time_brings() -> None:
     clock.move(0.5)
     assert bucket.take(1, 1) == 0
     clock.move(5)
-    # Whoever waited for a full bucket may take more than it holds, and owes it.
+    # A request that waited for a full bucket may take more than the bucket has; the rest becomes a
+    # debt.
     assert bucket.take(1, 30) == 0
     assert bucket.take(1, 1) == 10.5
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from odcd.front.rules import Rules
 from tests.attack.doors import Opened, opened, status, told
 from tests.attack.front import connected, get, limited, metric, tcp
-from tests.support.daemon import new_odc, wait
+from tests.support.harness.daemon import new_odc, wait
 
 MIB = 1024 * 1024
 SOON = Rules(head_s=0.3, body_s=0.3)
@@ -38,7 +38,7 @@ def sent(place: tuple[str, int] | str, *pieces: bytes) -> bytes:
 
 
 def ends(door: Opened, *pieces: bytes) -> bytes:
-    """What a connection hears until the daemon closes it; nothing else is sent."""
+    """All data of a connection until the daemon closes it; nothing else is sent."""
     with connected(door.place) as connection:
         for piece in pieces:
             connection.sendall(piece)
@@ -227,7 +227,8 @@ def test_a_handshake_is_answered_in_time_or_closed(folder: Path) -> None:
 
 
 def test_a_handshake_does_not_overtake_an_answer(folder: Path) -> None:
-    """Before: whoever answered the first request was never told that the client went."""
+    """Before: the handler of the first request was never informed that the client had
+    disconnected."""
     gone = threading.Event()
 
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:

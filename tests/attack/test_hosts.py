@@ -17,7 +17,7 @@ from odcd.front.settings import read_front
 from odcd.front.watch import Nobody
 from tests.attack.doors import status, told
 from tests.attack.front import Place, connected, limited, metric, tcp
-from tests.support.daemon import new_odc
+from tests.support.harness.daemon import new_odc
 
 long = pytest.mark.long
 

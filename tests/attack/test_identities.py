@@ -15,8 +15,8 @@ from odcd.api.http.identity import Peer
 from odcd.database.pool import connect
 from odcd.errors import LoginRefused
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
-from tests.support.builders import NOW
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW
+from tests.support.harness.races import until_it_waits
 
 CAROL = Peer(64003, 64003)
 """Coordinator of the account lab."""
@@ -111,7 +111,7 @@ def test_a_coordinator_gives_no_uids(database_url: str, body: dict[str, Any]) ->
         if body == {"user": "ann", "uid": 64010}:
             answer = refused.json()
             assert (refused.status_code, answer["code"]) == (403, "OD013")
-            assert answer["detail"] == "user ann not added: only operators may give a uid"
+            assert answer["detail"] == "user ann was not added: only operators may set a uid"
             assert "Leave the uid out" in answer["hint"]
 
     attack(database_url, work)
@@ -141,7 +141,7 @@ def test_a_coordinator_changes_nobodys_default_account(database_url: str) -> Non
         asked = {"user": "bob", "default": True}
         refused = await ask(service, "POST", USERS, asked, CAROL)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
-        told = "the default account of user bob not changed: only operators may"
+        told = "the default account of user bob was not changed: only operators may do that"
         assert refused.json()["detail"] == told
         for user, default in (("bob", "home"), ("ann", None)):
             added = await ask(service, "POST", USERS, {"user": user}, CAROL)
@@ -180,13 +180,13 @@ def test_a_uid_in_use_gets_no_other_name(database_url: str, source: str) -> None
         for path in (USERS, "/v1/accounts/lab/coordinators"):
             refused = await ask(service, "POST", path, {"user": "mallory", "uid": 64020})
             assert (refused.status_code, refused.json()["code"]) == (409, "OD028"), refused.text
-            assert "uid 64020 is user ann" in refused.json()["detail"]
+            assert "uid 64020 belongs to user ann" in refused.json()["detail"]
 
     attack(database_url, work)
 
 
 def test_a_login_never_changes_the_uid_of_a_name(database_url: str) -> None:
-    """Whatever the accounts of an older version say."""
+    """Even if the accounts of an older version contradict this."""
 
     async def work(service: Service) -> None:
         await known_by(service, "login", "ann", 1_900_000_001)
@@ -195,7 +195,7 @@ def test_a_login_never_changes_the_uid_of_a_name(database_url: str) -> None:
             "select min(id), 64020, 'ann', now() from odc.account"
         )
         now = service.api.clock.now()
-        with pytest.raises(LoginRefused, match="uid 1900000001, and has uid 64020"):
+        with pytest.raises(LoginRefused, match="uid 1900000001 but has uid 64020"):
             await service.database.fetchval(LOG_IN, "ann", now, now + timedelta(hours=1))
 
     attack(database_url, work)

@@ -1,4 +1,4 @@
-"""Jobs have limits of their own, are nobody's but their user's, and never a system account's."""
+"""Jobs have their own limits, run only as their user, and never as a system account."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.executor.job_rules import parse_limits
 from odcd.runner import launch, processes, rules
-from tests.support.daemon import new_odc
-from tests.support.database import make_home, remove_home
-from tests.support.runner import RequestRefused, RunnerHome, a_dispatch, until
-from tests.support.users import needs_root
+from tests.support.harness.daemon import new_odc
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -161,20 +161,20 @@ def test_a_terminal_is_writable_by_its_user_alone(home: RunnerHome, work_dir: Pa
 
 
 REFUSED = {
-    "root": ({"uid": 0, "gid": 0}, "jobs do not run as root here"),
+    "root": ({"uid": 0, "gid": 0}, "jobs may not run as root here"),
     "a system account": ({"uid": 33, "gid": 33}, "user id 33 is a system account"),
     "nobody": ({"uid": 65534, "gid": 65534}, "user id 65534 is shared"),
-    "no user": ({"uid": 2**32 - 1, "gid": 100}, "is no user"),
-    "below zero": ({"uid": -1, "gid": 100}, "is no user"),
-    "the group root": ({"uid": 64001, "gid": 0}, "user id 64001 is not of group 0"),
-    "a group of others": ({"uid": 64999, "gid": 100}, "user id 64999 is not of group 100"),
-    "the group shadow": ({"uid": 64001, "gid": 42}, "user id 64001 is not of group 42"),
+    "no user": ({"uid": 2**32 - 1, "gid": 100}, "is not the id of a user"),
+    "below zero": ({"uid": -1, "gid": 100}, "is not the id of a user"),
+    "the group root": ({"uid": 64001, "gid": 0}, "user id 64001 is not in group 0"),
+    "a group of others": ({"uid": 64999, "gid": 100}, "user id 64999 is not in group 100"),
+    "the group shadow": ({"uid": 64001, "gid": 42}, "user id 64001 is not in group 42"),
 }
 
 
 @pytest.mark.parametrize("who", REFUSED)
 def test_the_runner_itself_refuses(home: RunnerHome, work_dir: Path, who: str) -> None:
-    """Whatever the daemon, which may have been taken over, asks for."""
+    """Whatever the daemon requests: it may have been compromised."""
     ids, why = REFUSED[who]
     home.launch(min_uid=1000, allow_root=False)
     client = home.client()
@@ -220,7 +220,7 @@ def test_a_refused_start_leaves_nothing_open_in_its_shim(home: RunnerHome, work_
         """Of the one shim, after some starts that are refused."""
         for job in range(first_job, first_job + 5):
             client.start(a_dispatch(job, "#!/bin/sh\n", work_dir, spool=True, uid=64001, gid=42))
-            assert "is not of group 42" in client.wait_end(job)["detail"]
+            assert "is not in group 42" in client.wait_end(job)["detail"]
         (shim,) = processes.children(home.pid)
         return len(list(Path(f"/proc/{shim}/fd").iterdir()))
 
@@ -242,12 +242,12 @@ def test_the_runner_opens_no_file_as_root(home: RunnerHome, folder: Path) -> Non
     (folder / "shadow").chmod(0o600)
     home.launch(min_uid=1000, allow_root=False)
     client = home.client(term=None)
-    with pytest.raises(RequestRefused, match="do not run as root"):
+    with pytest.raises(RequestRefused, match="may not run as root"):
         client.ask("open_output", path=str(folder / "shadow"), **ROOT)
 
 
 def test_rules_of_another_users_are_no_rules(home: RunnerHome, work_dir: Path) -> None:
-    """Who can write into the runner's folder allows themselves nothing."""
+    """A user who can write to the runner's folder gains no rights by that."""
     home.launch(min_uid=0, allow_root=True)
     os.chown(home.run_dir / "rules", ANN["uid"], ANN["gid"])
     (home.run_dir / "rules").touch()
@@ -272,7 +272,7 @@ def test_roots_jobs_are_refused_at_submit_unless_allowed() -> None:
         odc.up("--node", "self")
         refused = odc.odcctl("submit", "job.sh", check=False)
         assert refused.returncode == 1
-        assert "job not accepted: jobs do not run as root here" in refused.stderr
+        assert "job not accepted: jobs may not run as root here" in refused.stderr
         assert "odcd up --allow-root-jobs" in refused.stderr
         assert odc.rows("select 1 from odc.pending") == []
         odc.odcd("down")

@@ -1,4 +1,4 @@
-"""Whatever a job's user does, its processes end at cancel and at the time limit."""
+"""A job's user cannot prevent its processes from ending at a cancel or at the time limit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 from odcd.runner.log import MOST_ASKED
 from odcd.runner.server import MOST_MALFORMED
-from tests.support.database import make_home, remove_home
-from tests.support.runner import (
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
     RequestRefused,
     RunnerHome,
     a_dispatch,
@@ -27,7 +27,7 @@ from tests.support.runner import (
     is_running,
     until,
 )
-from tests.support.users import account, folder_of, ids_of, needs_root
+from tests.support.harness.users import account, folder_of, ids_of, needs_root
 
 pytestmark = needs_root
 
@@ -161,7 +161,8 @@ def test_no_process_between_runner_and_script_is_ever_the_users(
             )
         )  # fmt: skip
         ends = [client.wait_end(job) for job in jobs]
-    # What is still a copy of the shim just before it becomes the script is the user's to kill.
+    # A process that is still a copy of the shim just before it executes the script can be killed by
+    # the user.
     assert {end["kind"] for end in ends} <= {"exited", "start_failed"}, ends
     assert "shim.died" not in (home.run_dir / "runner.log").read_text()
 
@@ -208,7 +209,7 @@ def test_a_killed_shim_lets_nothing_of_its_job_go_on(
 def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
     home: RunnerHome, work_dir: Path
 ) -> None:
-    """Nothing else tells whose it is: no parent, no environment, no session."""
+    """Nothing else identifies its owner: no parent, no environment, no session."""
     client = home.client()
     script = f"#!/bin/bash\n{ESCAPES['empty environment']}\necho $PPID > shim\nexec sleep 1000\n"
     client.start(a_dispatch(1, script, work_dir, **ANN))
@@ -317,7 +318,8 @@ def test_another_user_can_neither_signal_nor_read_a_job(home: RunnerHome, work_d
 
 
 def test_a_users_own_runner_ends_jobs_that_killed_their_shim(folder: Path) -> None:
-    """Their shim is the user's own there; what it leaves comes to the runner."""
+    """The user's own runner starts the shim there; remaining processes become children of the
+    runner."""
     nobody = account("nobody")
     work_dir = folder_of(nobody, folder / "theirs")
     home = RunnerHome(work_dir / "runner")

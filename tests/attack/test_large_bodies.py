@@ -1,7 +1,8 @@
-"""No body, whatever is in it, stops the event loop for long: the daemon has one for everybody.
+"""No body, whatever it contains, blocks the event loop for long: the daemon has one loop for all
+users.
 
-What is measured is the CPU time of this thread in one turn of its loop. The limit is several times
-what it takes here, so that slow machines pass.
+The test measures the CPU time of this thread in one turn of its loop. The limit is several times
+the usual value here, so that slow machines pass.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ BODIES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 async def longest_turn(work: Coroutine[Any, Any, T]) -> tuple[T, float]:
-    """What the work returns, and the longest time in s for which the CPU was at one turn of the
+    """The result of the work, and the longest time in s that the CPU spent on one turn of the
     loop."""
     task = asyncio.create_task(work)
     longest, last = 0.0, time.thread_time()
@@ -196,7 +197,7 @@ def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
         job(b'"open_mode":"x"'): 'jobs[3000].open_mode cannot be "x"',
         job(b'"gpus":"x"'): 'the field "jobs[3000].gpus"',
         b'{"work_dir":"/"}': 'the field "jobs[3000].script" is missing',
-        job(b'"x":1'): 'the field "jobs[3000].x" is not known here',
+        job(b'"x":1'): 'the field "jobs[3000].x" is unknown',
         b"7": 'the field "jobs[3000]": expected an object',
         job(b'"begin_at":"0001-01-01T00:00:00+14:00"'): "begin_at is not between",
     }

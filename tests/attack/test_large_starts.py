@@ -1,5 +1,5 @@
-"""Whatever a user's jobs have of names, patterns, scripts and arguments: the daemon lives on, other
-users' jobs start, and no message to the runner grows without bound."""
+"""Jobs with extreme names, patterns, scripts and arguments: the daemon survives, other users' jobs
+start, and the messages to the runner stay bounded."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from odcd.runner.roster import Roster
 from tests.attack.front import FORKS
 from tests.attack.strangers import ALICE, BOB, as_uid, over_socket
 from tests.odcd.executor.test_executor_local import an_executor, run
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import make_home, remove_home
-from tests.support.dispatches import a_dispatch_of, a_member
-from tests.support.runner import RunnerHome, forked_runner
-from tests.support.users import needs_root
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import RunnerHome, forked_runner
+from tests.support.harness.users import needs_root
 
 MIB = 1024 * 1024
 NODE = "n".ljust(60, "o")
@@ -295,7 +295,7 @@ def test_any_text_goes_over_the_wire_as_an_earlier_version_reads_it(text: str) -
     line = protocol.encode({"text": text})
     assert line.count(b"\n") == 1
     assert protocol.decode(line) == {"text": text}
-    # What an earlier version writes.
+    # The format of an earlier version.
     assert protocol.decode(json.dumps({"text": text}).encode()) == {"text": text}
 
 

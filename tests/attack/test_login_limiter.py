@@ -1,4 +1,5 @@
-"""Nobody keeps others from logging in, and nobody fills the audit log or asks AWS without end."""
+"""One user cannot keep others from logging in, fill the audit log, or cause requests to AWS without
+limit."""
 
 # pyright: reportPrivateUsage=false
 from __future__ import annotations
@@ -16,7 +17,7 @@ from odcd.front.proxies import Proxies, parse_networks
 from odcd.front.watch import Nobody
 from tests.odcd.api.conftest import _api_database, database_url
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import Sts, presign, serving_sts
+from tests.support.fakes.sts import Sts, presign, serving_sts
 
 __all__ = ["_api_database", "database_url"]
 

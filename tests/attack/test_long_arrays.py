@@ -1,4 +1,5 @@
-"""What is told of an array does not grow with its tasks, nor with what patterns stand for."""
+"""The size of an answer about an array does not grow with its tasks, or with the length of expanded
+patterns."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ LEVELS = {
     "gpu-dev": "privileged",
     "gpu-builds": "privileged",
 }
-"""What Pod Security enforces; docs/operating/security.md gives the reasons for the last two."""
+"""The level that Pod Security enforces; docs/operating/security.md gives the reasons for the last
+two."""
 FENCED = {"gpu-dev": "odc-pods", "gpu-builds": "odc-builds"}
 """Where the level is privileged, a policy of odc admits its own pods alone."""
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from odcd.runner import keeping
-from tests.support.database import make_home, remove_home
-from tests.support.runner import (
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
     Client,
     RequestRefused,
     RunnerHome,
@@ -21,7 +21,7 @@ from tests.support.runner import (
     forked_runner,
     until,
 )
-from tests.support.users import needs_root
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -75,7 +75,7 @@ def test_output_beyond_the_quota_is_dropped_and_the_job_goes_on(
     assert (work_dir / "went-on").exists()
     out, err = kept(client, 1), kept(client, 1, "err")
     assert len(out) < MIB + 1000
-    assert b"\nodc: output limit of this job reached (1 MiB): what follows is dropped" in out
+    assert b"\nodc: output limit of this job reached (1 MiB): further output is dropped" in out
     assert out.endswith(b" bytes dropped in all\n")
     assert len(out) + len(err) < MIB + 2000
 
@@ -98,7 +98,7 @@ def test_a_user_cannot_reach_the_file_of_kept_output(home: RunnerHome, work_dir:
     assert b"pipe:" in out
     assert out.endswith(b"hi\n")
     assert err.count(b"Permission denied") == 2
-    with pytest.raises(RequestRefused, match="is not of user id 64002"):
+    with pytest.raises(RequestRefused, match="does not belong to user id 64002"):
         kept(client, 1, ids=BOB)
 
 

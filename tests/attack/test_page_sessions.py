@@ -24,8 +24,8 @@ from tests.attack.strangers import (
     inside,
     ticket_of,
 )
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 QUEUE = "/page/queue"
 pytestmark = needs_root
@@ -53,7 +53,7 @@ def test_a_cookie_is_good_for_its_users_sockets_alone(odc: Odc) -> None:
         for other in (BOB, 0):
             told = look(other, port, cookie)
             assert told.status == 401
-            assert b"not good for user" in told.body
+            assert b"not valid for user" in told.body
             assert b"ODC_PROXY_USERS" in told.body
         # What it may do is refused with what it may see.
         assert (
@@ -126,7 +126,7 @@ def test_a_ticket_works_for_the_user_who_asked(odc: Odc) -> None:
             enter(0, port, ticket["ticket"]),
         ):  # fmt: skip
             assert told.status == 401
-            assert b"that address is for user 64001" in told.body.lower()
+            assert b"that link is for user 64001" in told.body.lower()
             assert "set-cookie" not in told.headers
         assert enter(ALICE, port, ticket["ticket"]).status == 303
         # Root asks for a browser of bob's: sudo odcctl page.
@@ -143,7 +143,7 @@ def test_a_proxy_of_this_machine_is_named_by_its_account(odc: Odc) -> None:
         assert look(proxy, port, cookie).status == 200
         for stranger in (ALICE, BOB):
             assert look(stranger, port, cookie).status == 401
-        # A session of loopback does not become one of the proxy, where users cannot be told apart.
+        # A session of loopback does not become one of the proxy, which cannot distinguish users.
         assert look(proxy, port, inside(odc, ALICE, port)).status == 401
 
 
@@ -191,6 +191,6 @@ def test_the_kernel_names_the_user_of_a_connection(
             ours = accepted.getsockname()[:2]
             assert near.find_origin(ours, theirs[:2]) == near.Origin("near", BOB, port)
             client.close()
-            # uid 0, says the kernel of a socket that nobody holds: it is nobody.
+            # The kernel reports uid 0 for a socket that no process holds: that is not root.
             assert near.find_origin(ours, theirs[:2]).kind == "unknown"
     assert near.find_origin(("192.0.2.1", 80), ("192.0.2.9", 1234)).kind == "far"

@@ -1,6 +1,7 @@
-"""Whatever a user writes, a parser gives a value or its declared error, and never takes long.
+"""For any input of a user, a parser returns a value or raises its declared error, and never takes
+long.
 
-Seconds in the everyday run, a minute in the long one, and as long as ODC_FUZZ_S says.
+Runs for seconds in the everyday run, for a minute in the long one, and otherwise for ODC_FUZZ_S.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from odcd.api.http.identity import key_of
 from odcd.api.http.routing import Call
 from odcd.builds.context import read_context
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
+from odcd.executor.declared_nodes import parse_nodes
 from odcd.jobs.submission import prepare
 from odcd.login.presigned import check_presigned
 from odcd.page.sessions import (
@@ -37,7 +39,7 @@ from odcd.page.sessions import (
 )
 from odcd.page.sessions import check_origin
 from odcd.records.job import Identity, JobSpec
-from odcd.settings import parse_address, parse_nodes
+from odcd.settings import parse_address
 from odcd.simulate import gpu_csv, swf
 from odcd.slurm import dependencies, directives, environment, gangs, gres, lists, signals, sizes
 from odcd.slurm.hostlists import compress_hosts, expand_hosts

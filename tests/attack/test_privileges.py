@@ -30,8 +30,8 @@ from odcd.runner import launch
 from odcd.runner.launch import LaunchFailed, launch_runner
 from tests.attack.homes import make_former
 from tests.attack.strangers import ALICE
-from tests.support.daemon import Odc, gone, new_odc, wait
-from tests.support.users import AS_ROOT, as_user, needs_root
+from tests.support.harness.daemon import Odc, gone, new_odc, wait
+from tests.support.harness.users import AS_ROOT, as_user, needs_root
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +280,7 @@ def test_down_signals_no_process_that_the_daemon_named_falsely(odc_home: Path) -
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.pwrite(lock, f"{roots.pid}\n".encode(), 0)
         refused = Odc(home, odc_home).odcd("down", check=False)
-        assert (refused.returncode, "is not a daemon's" in refused.stderr) == (1, True)
+        assert (refused.returncode, "is not odcd" in refused.stderr) == (1, True)
         assert roots.poll() is None
     finally:
         os.close(lock)

@@ -1,4 +1,5 @@
-"""What works for root without its rights gives root data, and nothing that root would run."""
+"""A child that works for root without root's rights returns only data to root, and nothing that
+root would execute."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from odcd.database.backup import Summary
 from odcd.errors import OdcError, WrongState
 from odcd.home.database_access import as_account
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -35,12 +36,12 @@ def pipes() -> dict[int, str]:
 
 
 def answering(data: bytes) -> Any:
-    """Work of somebody who controls the child and answers as they like."""
+    """The work of an attacker who controls the child and can send any answer."""
     others = pipes().items()
 
     def work() -> None:
         for fd in dict(pipes().items() - others):
-            # What libraries open after a fork is there, too.
+            # Descriptors that libraries open after a fork are there, too.
             if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
                 os.write(fd, data)
         os._exit(0)
@@ -63,7 +64,7 @@ def test_an_answer_of_the_child_runs_nothing_as_root(
     """Before: the answer was unpickled by root."""
     taken = tmp_path / "root-was-here"
     answer = pickle.dumps((done, Evil(taken)))
-    with pytest.raises(OdcError, match="gave an answer that is none"):
+    with pytest.raises(OdcError, match="returned an invalid answer"):
         as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
     assert not taken.exists()
 
@@ -76,7 +77,7 @@ def test_an_answer_of_the_child_runs_nothing_as_root(
     ],
 )  # fmt: skip
 def test_an_answer_of_another_form_is_refused(odc_home: Path, answer: bytes) -> None:
-    with pytest.raises(OdcError, match="gave an answer that is none"):
+    with pytest.raises(OdcError, match="returned an invalid answer"):
         as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
 
 
@@ -92,7 +93,7 @@ def test_results_and_refusals_of_the_child_arrive(odc_home: Path) -> None:
     with pytest.raises(WrongState) as told:
         as_account(postgres, refuse)
     assert (told.value.message, told.value.hint) == ("it is so", "Do that.")
-    with pytest.raises(OdcError, match="cut short"):
+    with pytest.raises(OdcError, match="interrupted"):
         as_account(postgres, lambda: os._exit(0))
 
 

@@ -1,4 +1,4 @@
-"""What a key has opened ends within seconds when the key does, whoever ends it and however."""
+"""Connections that were opened with a key end within seconds after the key, however it ends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from odcd.records.job import Identity
 from tests.attack.strangers import free_port
 from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
 from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved
-from tests.support.daemon import Odc, wait
-from tests.support.users import account, folder_of, needs_root
-from tests.support.warm import cool
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import account, folder_of, needs_root
+from tests.support.harness.warm import cool
 
 USER = "games"
 
@@ -150,10 +150,10 @@ def test_a_tunnel_ends_with_its_login(
 
     async def work(service: Service) -> None:
         api = service.api
-        looking = asyncio.create_task(api.credentials.run(api.store, api.clock))
+        looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
         box, made, now = await reserved(service, ALICE), new_key(), api.clock.now()
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
-        await api.store.keep_key(who, made, now, timedelta(hours=1))
+        await api.store.keys.create(who, made, now, timedelta(hours=1))
         await change(service, "until_at = $1", now + timedelta(hours=5))
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             port = server.addresses[0][1]
@@ -168,7 +168,7 @@ def test_a_tunnel_ends_with_its_login(
                 await tunnel.send(b"again")
                 assert await tunnel.recv() == b"again"
                 if end == "ended":
-                    await api.store.end_user_keys(
+                    await api.store.keys.end_all(
                         Identity(user="root", uid=0, gid=0, operator=True), "64001", now
                     )
                 else:
@@ -215,20 +215,20 @@ def test_one_statement_asks_about_500_streams(
         made = [new_key() for _ in range(500)]
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
         for key in made:
-            await api.store.keep_key(who, key, api.clock.now(), timedelta(hours=1))
+            await api.store.keys.create(who, key, api.clock.now(), timedelta(hours=1))
         events = [api.credentials.watch(key.digest) for key in made]
-        ask = api.store.open_keys
+        ask = api.store.keys.list_open
 
         async def counted(digests: list[str]) -> object:
             asked.append(len(digests))
             return await ask(digests)
 
-        monkeypatch.setattr(api.store, "open_keys", counted)
-        looking = asyncio.create_task(api.credentials.run(api.store, api.clock))
+        monkeypatch.setattr(api.store.keys, "list_open", counted)
+        looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
         await until(lambda: len(asked) > 3)
         assert set(asked) == {500}
         assert not any(event.is_set() for event in events)
-        await api.store.end_key(made[7].digest, api.clock.now())
+        await api.store.keys.end(made[7].digest, api.clock.now())
         await until(events[7].is_set)
         assert sum(event.is_set() for event in events) == 1
         await until(lambda: asked[-1] == 499)

@@ -15,8 +15,8 @@ from odcd.executor.link import RunnerRefused as LinkRefused
 from odcd.executor.link import open_output
 from odcd.runner import notices, processes, protocol
 from tests.attack.test_jobs import as_user
-from tests.support.database import make_home, remove_home
-from tests.support.runner import (
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
     Client,
     RequestRefused,
     RunnerHome,
@@ -24,7 +24,7 @@ from tests.support.runner import (
     forked_runner,
     until,
 )
-from tests.support.users import needs_root
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -146,7 +146,7 @@ def test_who_stops_the_process_that_writes_their_notice_keeps_no_process(
 
     def held() -> bool:
         answer = client.ask("tell", job=1, attempt=1, **notice)
-        return "no answer of the home folder" in "".join(answer["trouble"])
+        return "no answer from the home folder" in "".join(answer["trouble"])
 
     with as_user(ANN, lambda: stop(pid)):
         until(held)
@@ -180,7 +180,7 @@ def test_a_daemon_that_reads_output_does_not_wait_for_a_process_that_is_stopped(
         open_many()
     until(lambda: not any(is_stopped(pid) for pid in processes.children(runner)))
     os.close(open_output(home.run_dir, fields))
-    with pytest.raises(LinkRefused, match="there is no file"):
+    with pytest.raises(LinkRefused, match="does not exist"):
         open_output(home.run_dir, {**fields, "path": str(work_dir / "none")})
 
 

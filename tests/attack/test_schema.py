@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc
 
 CASES = int(os.environ.get("ODC_SCHEMA_CASES", "5000"))
 """About so many requests. The edges of every field, some 6,000 requests, are tried by the operator

@@ -1,4 +1,4 @@
-"""A job's script is no space that its user can grow, and nobody else's to read."""
+"""A user cannot grow the file of a job's script, and no other user can read it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ import pytest
 
 from odcd.runner import __main__, access, texts
 from tests.attack.strangers import ALICE, BOB, as_uid
-from tests.support.database import make_home, remove_home
-from tests.support.runner import RunnerHome, a_dispatch, a_file, a_part, forked_runner, until
-from tests.support.users import needs_root
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
+    RunnerHome,
+    a_dispatch,
+    a_file,
+    a_part,
+    forked_runner,
+    until,
+)
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -48,7 +55,7 @@ def work_dir(folder: Path) -> Path:
 def run(
     home: RunnerHome, work_dir: Path, script: str, ids: dict[str, int] = ANN
 ) -> tuple[str, Path]:
-    """What it printed, and its file."""
+    """Its output, and its file."""
     client = home.client()
     client.start(a_dispatch(1, script, work_dir, **ids))
     assert client.wait_end(1)["kind"] == "exited", client.facts

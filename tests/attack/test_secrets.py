@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.attack.strangers import ALICE, BOB, ask, enter, free_port, over_socket, ticket_of
-from tests.support.daemon import Odc, wait
-from tests.support.users import account, folder_of, needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import account, folder_of, needs_root
 
 SECRET = "hunter2-of-the-job"
 USER = "games"
@@ -87,7 +87,7 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
         ask(ALICE, port, "GET", f"/v1/jobs?token={key}", Accept="*/*")
         ask(ALICE, port, "GET", "/v1/nodes", Authorization=f"Bearer {key}x", Accept="*/*")
         over_socket(odc.home / "odcd.sock", BOB, "GET", f"/v1/jobs/{job}/logs")
-        # Rotation and log-out tell of keys, too.
+        # Rotation and logout also handle keys.
         ask(ALICE, port, "POST", "/v1/keys/rotate", Authorization=f"Bearer {key}", Accept="*/*")
         odc.odcctl("logout", "--user", USER)
         odc.wait_for(job, "COMPLETED")

@@ -82,7 +82,7 @@ def test_a_change_of_many_sparse_selectors_is_refused_and_changes_nothing(
 def test_a_batch_of_many_sparse_arrays_is_refused_as_a_whole(
     database_url: str, merged: list[int]
 ) -> None:
-    """Before: 16 KB took 12 s, and 160 KB made everybody wait for 50 s."""
+    """Before: 16 KB took 12 s, and 160 KB blocked all users for 50 s."""
 
     async def work(service: Service) -> None:
         jobs = [{**BODY, "array": SPARSE, "hold": True}] * 60
@@ -134,7 +134,7 @@ async def nothing_is_sent(message: Message) -> None:
 
 
 def test_a_large_batch_whose_client_has_gone_is_not_submitted(database_url: str) -> None:
-    """Before: the work went on for a client that nobody could answer."""
+    """Before: the work continued for a client that was already gone."""
 
     async def work(service: Service) -> None:
         body = json.dumps({"jobs": [BODY] * 300}).encode()

@@ -1,4 +1,4 @@
-"""Settings that somebody left in the database do not act on the next daemon."""
+"""Settings that an attacker left in the database do not affect the next daemon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from odcd.errors import OdcError
 from odcd.home.lock import holder
 from tests.attack.test_privileges import as_daemon, ask, dsn_of
-from tests.support.daemon import Odc, wait
+from tests.support.harness.daemon import Odc, wait
 
 pytestmark = pytest.mark.long
 
@@ -20,7 +20,7 @@ LEFT = (
     "alter database odc set default_transaction_read_only = on",
     "alter database odc set search_path = pg_temp",
 )
-"""What a role may set that is no superuser."""
+"""Settings that a role can change without being superuser."""
 
 
 @pytest.mark.parametrize("server", ["goes on", "begins anew"])

@@ -6,10 +6,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.fairness.limits import Fairness
+from odcd.fairness.settings import FairnessSettings
+from odcd.jobs.submission import prepare
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.records.job import Identity, JobSpec, Submitted
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve
-from tests.support.clock import VirtualClock
+from tests.support.fakes.clock import VirtualClock
 
 MIB = 1024 * 1024
 EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)
@@ -25,7 +28,7 @@ class Submitting:
 
     def __init__(self, service: Service, stored_bytes: int) -> None:
         self.clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
-        self._batcher = SubmitBatcher(service.store, self.clock, stored_bytes=stored_bytes)
+        self._batcher = SubmitBatcher(service.store.jobs, self.clock, stored_bytes=stored_bytes)
 
     async def __call__(
         self, who: Identity, *scripts: str, dry_run: bool = False, key: str | None = None,
@@ -124,7 +127,7 @@ def test_the_api_answers_429_and_counts_it(database_url: str) -> None:
             return await holder[0].submit(prepared)
 
     async def work(service: Service) -> None:
-        holder.append(SubmitBatcher(service.store, service.api.clock, stored_bytes=2 * MIB))
+        holder.append(SubmitBatcher(service.store.jobs, service.api.clock, stored_bytes=2 * MIB))
         async with service.client(ALICE) as client:
             big = {**BODY, "script": a_script(0, 2 * MIB)}
             assert (await client.post("/v1/jobs", json=big)).status_code == 201
@@ -138,3 +141,30 @@ def test_the_api_answers_429_and_counts_it(database_url: str) -> None:
         assert 'odcd_requests_limited_total{limit="stored"} 1.0' in metrics
 
     serve(database_url, work, batcher=Limited())
+
+
+def test_changes_of_one_user_cannot_fill_the_disk_either(database_url: str) -> None:
+    """Before: a comment of 16 KB given to 999 tasks of an array was kept 999 times, with the one
+    before it, 55 MB in all, and the next request did the same."""
+
+    async def work(service: Service) -> None:
+        array = await service.submit(ALICE, array="0-99", hold=True)
+        other = await service.submit(BOB, array="0-99", hold=True)
+        answers: list[list[str | None]] = []
+        for number in range(5):
+            comment = chr(0x10400 + number) * 4096
+            async with service.client(ALICE) as client:
+                told = await client.patch(f"/v1/jobs/{array}_[0-49]", json={"comment": comment})
+            answers.append([one["code"] for one in told.json()["jobs"]])
+        assert [len(codes) for codes in answers] == [50] * 5
+        assert answers[0] == [None] * 50
+        assert answers[4] == ["OD042"] * 50
+        kept = "select sum(octet_length(detail::text)) from odc.event where kind = 'updated'"
+        assert await service.database.fetchval(kept) < 6 * MIB
+        for peer, job_id in ((BOB, other), (OPERATOR, array)):
+            async with service.client(peer) as client:
+                told = await client.patch(f"/v1/jobs/{job_id}_[0-49]", json={"comment": "x" * 4096})
+            assert {one["code"] for one in told.json()["jobs"]} == {None}
+
+    settings = FairnessSettings(stored_mib=5)
+    serve(database_url, work, fairness=Fairness(settings))

@@ -29,10 +29,17 @@ from odcd.runner.spool import full_of
 from odcd.runner.subuids import Subuids
 from tests.attack.strangers import ALICE, BOB
 from tests.attack.test_jobs import PTRACE_SEIZE, PYTHON, pids_in
-from tests.support.clock import VirtualClock
-from tests.support.database import make_home, remove_home
-from tests.support.runner import Client, RunnerHome, a_dispatch, forked_runner, is_running, until
-from tests.support.users import needs_root
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
+    Client,
+    RunnerHome,
+    a_dispatch,
+    forked_runner,
+    is_running,
+    until,
+)
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -112,7 +119,7 @@ def test_a_tracer_with_a_subordinate_uid_does_not_keep_a_jobs_gpus(
             libc = ctypes.CDLL(None, use_errno=True)
             libc.ptrace.argtypes = [ctypes.c_long] * 4
             done = libc.ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT)
-            # As if its memory were nobody's business: /proc/PID is root's then.
+            # As if its memory were private: root then owns /proc/PID.
             libc.prctl(4, 0, 0, 0, 0)
             os.write(writing, b"n" if done else b"y")
             while True:
@@ -210,10 +217,12 @@ def test_a_users_subordinate_uids_share_one_limit_of_connections(listed: Path) -
 
 
 class NoKeys:
-    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
+    async def get_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
         return None
 
-    async def member_name(self, uid: int) -> str | None:
+
+class NoUsers:
+    async def get_name(self, uid: int) -> str | None:
         return None
 
 
@@ -221,7 +230,13 @@ def test_the_daemon_takes_no_request_of_a_subordinate_uid(listed: Path) -> None:
     """Before: each of 65,536 uids had a user's share, limits and requests under way."""
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     identifier = Identifier(
-        NoKeys(), clock, own_uid=0, operators=frozenset(), serves_uid=None, subuids=Subuids(listed)
+        NoKeys(),
+        NoUsers(),
+        clock,
+        own_uid=0,
+        operators=frozenset(),
+        serves_uid=None,
+        subuids=Subuids(listed),
     )
 
     def identify(uid: int) -> Identity:
@@ -234,7 +249,7 @@ def test_the_daemon_takes_no_request_of_a_subordinate_uid(listed: Path) -> None:
         with pytest.raises(NotOwner, match=f"subordinate uid of {ALICE}") as refused:
             identify(uid)
         assert refused.value.hint == f"Submit as {ALICE}."
-    # A range that overlaps with the users of this machine takes nobody's account.
+    # A range that overlaps with users of this machine does not take over their accounts.
     listed.write_text(f"{ALICE}:1:{COUNT}\n")
     assert identify(pwd.getpwnam("daemon").pw_uid).user == "daemon"
 

@@ -16,9 +16,9 @@ from odcd.home import account
 from odcd.home.folder import own_folder, own_tree, read_own
 from odcd.simulate import server
 from tests.attack.homes import give_all
-from tests.support.daemon import Odc
-from tests.support.database import make_home
-from tests.support.users import as_user, needs_root
+from tests.support.harness.daemon import Odc
+from tests.support.harness.database import make_home
+from tests.support.harness.users import as_user, needs_root
 
 pytestmark = needs_root
 
@@ -162,14 +162,14 @@ def test_a_link_for_the_lock_is_refused_and_named(odc: Odc, secret: Path) -> Non
 
 @pytest.mark.long
 def test_a_hard_link_for_the_lock_is_refused(odc: Odc) -> None:
-    """Some machines let everybody make one to a file of another user."""
+    """Some machines allow every user to create one to another user's file."""
     mine = odc.home.parent / "shadow"
     mine.write_text(SECRET)
     mine.chmod(0o600)
     (odc.home / "odcd.lock").unlink()
     os.link(mine, odc.home / "odcd.lock")
     refused = odc.odcd("up", "--detach", check=False)
-    assert (refused.returncode, "is not a file of odcd's" in refused.stderr) == (1, True)
+    assert (refused.returncode, "is not a file made by odcd" in refused.stderr) == (1, True)
     check_untouched(mine)
 
 
@@ -181,7 +181,7 @@ def give_all_but_data(home: Path) -> None:
 
 @pytest.mark.long
 def test_a_backup_does_not_write_through_a_link(odc: Odc, secret: Path) -> None:
-    """Beside its file, in a folder where everybody may write."""
+    """Beside its file, in a folder that all users may write to."""
     odc.up()
     shared = odc.work / "shared"
     shared.mkdir()

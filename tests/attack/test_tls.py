@@ -20,7 +20,7 @@ from odcd.front.settings import FrontSettings
 from odcd.front.tls import Certificate
 from tests.attack.doors import Opened, opened, status, told
 from tests.attack.front import connected, limited, tcp
-from tests.support.daemon import Odc, new_odc, wait
+from tests.support.harness.daemon import Odc, new_odc, wait
 
 long = pytest.mark.long
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -172,7 +172,7 @@ def test_files_that_cannot_be_used_are_named(files: Files) -> None:
         )
     )  # fmt: skip
     for cert, private, why in (
-        (files.cert, other, "is not that of the certificate"),
+        (files.cert, other, "does not belong to the certificate"),
         (files.cert, locked, "cannot use"),
         (files.key, files.key, "cannot use"),
         (files.cert, files.cert, "cannot use"),

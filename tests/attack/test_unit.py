@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Odc
-from tests.support.users import as_user, needs_root
+from tests.support.harness.daemon import Odc
+from tests.support.harness.users import as_user, needs_root
 
 UNIT = Path(__file__).parents[2] / "docs" / "operating" / "odc.service"
 MOST_EXPOSED = 67

@@ -77,7 +77,7 @@ def values_of(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 class Attack:
-    """Requests of one user about things made anew for each."""
+    """Requests of one user about objects that are created again for each request."""
 
     def __init__(self, service: Service, peer: Peer) -> None:
         self.scene = Scene(service)
@@ -86,7 +86,7 @@ class Attack:
         self.failed: list[str] = []
 
     async def _target(self, operation: str, rule: Rule) -> str:
-        """What the operation is about: made once, unless the operation takes it away."""
+        """The object of the operation: created once, unless the operation deletes it."""
         if rule.target is None:
             return "1"
         if operation != self._about or operation.startswith("DELETE"):
@@ -250,7 +250,7 @@ def test_no_field_takes_text_that_would_control_a_terminal(database_url: str) ->
         schemas = cases(service)
         taken: list[str] = []
         for operation, rule in rules():
-            # What only chooses among jobs is kept nowhere.
+            # Values that only select jobs are not stored.
             body = {} if rule.body and "ids" in rule.body else schemas[operation][1]
             for name, schema in body.items():
                 for value in () if name in UNPRINTED else strings_of(schema):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odcd.home.lock import holder
-from tests.support.daemon import Odc, gone, kill, wait
+from tests.support.harness.daemon import Odc, gone, kill, wait
 
 CLUSTER = ("--node", "n[1-3]=h100:4x16")
 REST_S = 150.0
@@ -36,7 +36,7 @@ exit "$2"
 
 @dataclass(slots=True)
 class Accepted:
-    """A job that odc said it took, and what must become of it."""
+    """A job that odc reported as accepted, and its expected outcome."""
 
     tasks: int = 1
     ranks: int = 1
@@ -109,7 +109,7 @@ class Storm:
             assert refused < 10, done.stderr + self.odc.log()
 
     def _scrape(self, over: threading.Event) -> None:
-        """What it counts is counted on between the kills."""
+        """Its counters continue to count between the kills."""
         while not over.wait(0.3):
             with suppress(OSError, http.client.HTTPException):
                 self.counters()

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import TIMEOUT_S, Odc, gone, kill, wait
+from tests.support.harness.daemon import TIMEOUT_S, Odc, gone, kill, wait
 
 pytestmark = pytest.mark.long
 
@@ -126,7 +126,7 @@ def test_a_box_lives_through_the_daemons_death_and_keeps_its_end(odc: Odc) -> No
 
 
 def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
-    """SCH-18, LIF-17: one queue for boxes and jobs."""
+    """SCH-18, LIF-17: one queue for dev servers and jobs."""
     job = odc.submit("--exclusive", "-N", "2", "--gpus-per-node", "h100:8", "-t", "60",
                      "--wrap", "sleep 600")  # fmt: skip
     odc.wait_for(job, "RUNNING")
@@ -134,7 +134,7 @@ def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
     waiting = json.loads(told.stdout)["id"]
     wait(lambda: box(odc, waiting)["status"] == "queued", lambda: str(box(odc, waiting)))
 
-    # Places are read anew once a second.
+    # Positions are read again once a second.
     def placed() -> bool:
         found = box(odc, waiting)
         return found["queue_position"] == 1 and found["planned_start_at"] is not None

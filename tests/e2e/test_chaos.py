@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.storm import Storm, weather
-from tests.support.daemon import new_odc
+from tests.support.harness.daemon import new_odc
 
 
 @pytest.mark.long

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from odcd.home.lock import holder
-from tests.support.daemon import Odc, gone, kill, new_odc, wait
-from tests.support.users import as_user, needs_root
+from tests.support.harness.daemon import Odc, gone, kill, new_odc, wait
+from tests.support.harness.users import as_user, needs_root
 
 NODES = ("--node", "n[1-2]=h100:8x64", "--node", "self")
 ANN, BOB = "nobody", "daemon"

@@ -19,9 +19,9 @@ from odcd.database.pool import connect
 from odcd.home.account import become
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_roles import ADMIN_ROLE, ROLE
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import make_home
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import make_home
+from tests.support.harness.users import needs_root
 
 pytestmark = [needs_root, pytest.mark.long]
 
@@ -183,7 +183,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
 
         problem = wait(refused, odc.log)
         assert problem["code"] == "OD043"
-        assert "jobs are taken from 40 MiB" in problem["detail"]
+        assert "less than the reserve of 40 MiB" in problem["detail"]
         assert "Free space there" in problem["hint"]
         told = odc.odcctl("submit", "--wrap", "true", check=False)
         assert told.returncode != 0
@@ -196,7 +196,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
             if line.startswith("odcd_database_disk_free_bytes ")
         ]
         assert 0 < free < 40 * 2**20
-        # What makes jobs fewer, and what asks, goes on.
+        # Requests that remove jobs, and requests that only read, still work.
         assert odc.odcctl("submit", "--test-only", "--wrap", "true").returncode == 0
         odc.odcctl("cancel", str(held))
         flag.touch()

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_first_steps import kill_daemon
-from tests.support import database
-from tests.support.daemon import new_odc, wait
+from tests.support.harness.daemon import new_odc, wait
 
-LIBRARY = Path(database.__file__).with_name("library")
+LIBRARY = Path(__file__).parents[1] / "support" / "fakes" / "library"
 CARDS = "GPU-a,NVIDIA H100 80GB HBM3,60,70000\nGPU-b,NVIDIA H100 80GB HBM3,0,500\n"
 
 
@@ -46,7 +45,7 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         # It has its GPU before its script begins.
         odc.wait_for(short, "RUNNING")
         kill_daemon(odc)
-        # Its job ends while nobody is there; and somebody writes where only odcd should.
+        # Its job ends while no daemon runs; and another process writes to the files of odcd.
         go.touch()
         wait(lambda: over.exists() or None, odc.log)
         (folder / "0").unlink()
@@ -75,4 +74,4 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         # Of the other, what was written before the kill, or that nothing was.
         use = odc.job(short)["gpu_use"]
         assert use["owed"] == 0
-        assert use["gave_up"] == "NVML was not asked while it ran" or use["seen_gpu_s"] > 0
+        assert use["gave_up"] == "NVML was not sampled while it ran" or use["seen_gpu_s"] > 0

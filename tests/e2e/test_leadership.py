@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.daemon import new_odc, wait
-from tests.support.database import Sql
-from tests.support.pair import (
+from tests.support.harness.daemon import new_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.pair import (
     LEASE_S,
     NODES,
     READ_MANY,
@@ -82,7 +82,7 @@ def test_leaders_stopped_again_and_again_start_no_job_twice(database_url: str) -
 
 
 def test_a_killed_leader_is_followed_at_once(database_url: str) -> None:
-    """Its connection is gone, so nobody waits for its lease."""
+    """Its connection is gone, so no daemon waits for its lease."""
     with pair(database_url, lease_s=3600) as both:
         leader = both.wait_for_leader()
         other = next(odc for pid, odc in both.processes.items() if pid != leader)
@@ -101,7 +101,7 @@ def test_a_daemon_on_another_machine_is_refused(database_url: str) -> None:
             assert refused.returncode == 1
             assert 'belongs to the local executor on host "gpu-07"' in refused.stderr
             assert 'Stop odcd on "gpu-07" first' in refused.stderr
-        # Nobody leads and nothing runs there any more.
+        # There is no leader there, and nothing runs any longer.
         with other.serving("serve", "--dsn", database_url, *NODES):
             assert other.wait_for(other.submit("--wrap", "true"), "COMPLETED")["exit_code"] == 0
 

@@ -1,4 +1,5 @@
-"""A login at a daemon as it is run: root's, which has let go of root before anybody speaks."""
+"""A login at a daemon as in production: started by root, which has dropped root before the first
+request."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ import json
 import pytest
 from botocore.credentials import Credentials
 
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc
-from tests.support.sts import ROLE, serving_sts
-from tests.support.users import needs_root
+from tests.support.fakes.sts import ROLE, serving_sts
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc
+from tests.support.harness.users import needs_root
 
 
 @pytest.mark.long
@@ -52,7 +53,7 @@ def test_a_daemon_lets_users_in_by_their_aws_credentials(odc: Odc) -> None:
         be(eve)
         refused = odc.odcctl("login", check=False)
         assert refused.returncode == 1
-        assert "role/Other is not let in (OD033)" in refused.stderr
+        assert "role/Other is not allowed to log in (OD033)" in refused.stderr
         log = (odc.home / "odcd.log").read_text()
         assert "login.done" in log
         assert "login.refused" in log

@@ -1,4 +1,5 @@
-"""A daemon tells Prometheus of the cluster, and goes on counting after it was killed."""
+"""A daemon reports metrics of the cluster to Prometheus, and continues counting after it was
+killed."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.e2e.test_first_steps import kill_daemon
-from tests.support.daemon import Odc, wait
+from tests.support.harness.daemon import Odc, wait
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nemesis import faults
-from tests.support.nemesis.ledger import NAME, Ledger
-from tests.support.nemesis.link import BOTH, Link
-from tests.support.nemesis.run import a_run
+from tests.support.harness.nemesis import faults
+from tests.support.harness.nemesis.ledger import NAME, Ledger
+from tests.support.harness.nemesis.link import BOTH, Link
+from tests.support.harness.nemesis.run import a_run
 
 SEED = int(os.environ.get("ODC_NEMESIS_SEED", "1"))
 FOR_S = float(os.environ.get("ODC_NEMESIS_S", "120"))

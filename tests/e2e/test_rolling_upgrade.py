@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from odcd.database import schema
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql
-from tests.support.releases import ROOT, check_out, recorded
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.releases import ROOT, check_out, recorded
 
 pytestmark = pytest.mark.long
 
@@ -137,7 +137,7 @@ def test_the_previous_releases_daemon_runs_beside_this_one(upgrade: Upgrade) -> 
     serving = upgrade.serve(old)
     upgrade.run_a_job(old)
     if release["version"] < source.compatible_since:
-        assert "do not work on version" in upgrade.refusal(new, "migrate")
+        assert "cannot use version" in upgrade.refusal(new, "migrate")
         assert upgrade.digest == release["digest"]
         serving.close()
     new.odcd("migrate", "--dsn", upgrade.dsn)
@@ -150,6 +150,6 @@ def test_the_previous_releases_daemon_runs_beside_this_one(upgrade: Upgrade) -> 
         serving.close()
     upgrade.run_a_job(new)
     if release["version"] == 23:
-        # It knows of no compatible versions, so it may not start; nor does it load its functions.
+        # It has no record of compatible versions, so it may not start or load its functions.
         assert "this odc knows 23" in upgrade.refusal(old, "serve", *NODES)
     assert upgrade.digest == source.digest

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Odc, new_odc
+from tests.support.harness.daemon import Odc, new_odc
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements" / "dev.lock"
-BUILT_FROM = ("odcd", "odcctl", "sql", "pyproject.toml", "README.md", "LICENSE")
+BUILT_FROM = (
+    "odcd", "odcctl", "sql", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE",
+)  # fmt: skip
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
 
 

@@ -12,9 +12,17 @@ import yaml
 
 from grafana.model import DOCS
 from grafana.written import HEAD, MONITORING, written
-from tests.support.boards import GRAFANA, boards, filled, groups, metrics_in, panels, questions
-from tests.support.dcgm import COUNTERS
-from tests.support.prometheus import Prometheus, QueryRefused, needs_prometheus
+from tests.support.fakes.dcgm import COUNTERS
+from tests.support.harness.boards import (
+    GRAFANA,
+    boards,
+    filled,
+    groups,
+    metrics_in,
+    panels,
+    questions,
+)
+from tests.support.harness.prometheus import Prometheus, QueryRefused, needs_prometheus
 
 PLAIN = {"table", "heatmap", "row"}
 """Panels whose units are those of their columns or of their axis."""
@@ -110,7 +118,7 @@ def test_variables_are_those_that_are_used(board: dict[str, Any]) -> None:
 
 
 def test_a_rate_is_taken_over_what_grafana_says() -> None:
-    """Or over a fixed time of an hour and more, where that is what the panel tells."""
+    """Or over a fixed time of an hour or more, where the panel shows that."""
     for question in questions():
         for span in re.findall(r"(?:rate|increase)\([^\[]*\[([^\]]+)\]", question.text):
             assert span in ("$__rate_interval", "$__range") or span.endswith("h"), str(question)

@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.boards import RULES
-from tests.support.dcgm import Gpu, dcgm_text, kube_pod_labels
-from tests.support.prometheus import Exporter, Prometheus, QueryRefused, Scrape, needs_prometheus
+from tests.support.fakes.dcgm import Gpu, dcgm_text, kube_pod_labels
+from tests.support.harness.boards import RULES
+from tests.support.harness.prometheus import (
+    Exporter,
+    Prometheus,
+    QueryRefused,
+    Scrape,
+    needs_prometheus,
+)
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 
 AROUND = {"namespace": "monitoring", "pod": "dcgm-exporter-7xk2p", "container": "exporter"}
-"""What service discovery says of the exporter itself."""
+"""The labels of service discovery for the exporter itself."""
 CARDS = [
     Gpu(index=0, node="n1", util=80, used_mib=40000, namespace="gpu-batch", pod="odc-7-1-0"),
     Gpu(index=1, node="n1", util=40, used_mib=20000, namespace="gpu-batch", pod="odc-7-1-0"),
@@ -69,7 +75,7 @@ Told = Callable[[], str]
 def watched(
     folder: Path, join: str, *, dcgm: Told, honor: bool, sources: list[Told]
 ) -> Iterator[Prometheus]:
-    """A Prometheus with the rules, one exporter of DCGM, and replicas of what tells the jobs."""
+    """A Prometheus with the rules, one DCGM exporter, and replicas of the source of job labels."""
     with ExitStack() as stack:
         card = stack.enter_context(Exporter(dcgm))
         others = [stack.enter_context(Exporter(one)) for one in sources]
@@ -98,7 +104,7 @@ def healthy(prometheus: Prometheus) -> None:
 
 
 def until_it_is(prometheus: Prometheus, question: str, *wanted: float) -> None:
-    """A scrape that fails, for the machine is busy, leaves what it would tell out for a moment."""
+    """A scrape that fails because the machine is busy leaves out its data for a moment."""
     prometheus.until(
         lambda: prometheus.values(question) == [*wanted], f"{question} is {wanted or 'nothing'}"
     )

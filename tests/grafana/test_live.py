@@ -18,7 +18,8 @@ import pytest
 
 from odcd.database.pool import close, connect
 from odcd.home.database_access import with_database
-from tests.support.boards import (
+from tests.support.fakes.dcgm import COUNTERS, Gpu, dcgm_text
+from tests.support.harness.boards import (
     Question,
     boards,
     filled,
@@ -28,33 +29,32 @@ from tests.support.boards import (
     rule_files,
     rules,
 )
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc, new_odc
-from tests.support.dcgm import COUNTERS, Gpu, dcgm_text
-from tests.support.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc, new_odc
+from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 
 NEVER_TOLD = "no job that had been told a start has begun"
 EMPTY = {
     # Has had no occasion here.
-    "odc-capacity: Nodes that start nothing": "all nodes are up",
-    "odc-queue: Told truly, of 7 days": NEVER_TOLD,
-    "odc-queue: In the interval they were told": NEVER_TOLD,
-    "odc-queue: How far off, how wide A": NEVER_TOLD,
-    "odc-queue: How far off, how wide B": NEVER_TOLD,
-    "odc-queue: How far off, how wide C": NEVER_TOLD,
-    "odc-queue: By day and by when it was told": NEVER_TOLD,
-    "odc-queue: Put back and preempted, an hour B": "no job was preempted",
-    "odc-scheduler: Firing": "nothing fires, see below",
-    "odc-scheduler: Prometheus, errors a second": "odcd asks no Prometheus here",
-    "odc-scheduler: Standby behind by": "there is no standby",
-    "odc-users: Dev servers, idle for": "none is idle",
+    "odc-capacity: Nodes that start no jobs": "all nodes are up",
+    "odc-queue: Coverage of expected starts, last 7 days": NEVER_TOLD,
+    "odc-queue: Share of jobs started within their expected interval": NEVER_TOLD,
+    "odc-queue: Error and width of expected starts A": NEVER_TOLD,
+    "odc-queue: Error and width of expected starts B": NEVER_TOLD,
+    "odc-queue: Error and width of expected starts C": NEVER_TOLD,
+    "odc-queue: Accuracy by day and by cause of the prediction": NEVER_TOLD,
+    "odc-queue: Requeued and preempted per hour B": "no job was preempted",
+    "odc-scheduler: Firing alerts": "nothing fires, see below",
+    "odc-scheduler: Prometheus errors per second": "odcd asks no Prometheus here",
+    "odc-scheduler: Standby lag": "there is no standby",
+    "odc-users: Idle time of dev servers": "none is idle",
     "odc-dev-servers: Disks": "disks are made in a cloud",
-    "odc-users: What their GPUs did": "there are none to ask on this machine",
-    "odc-users: GPU hours that did nothing, by user": "likewise",
+    "odc-users: GPU usage of ended jobs": "there are none to ask on this machine",
+    "odc-users: Unused GPU hours by user": "likewise",
     # Rules that look back for longer than this test lasts: tests/grafana/rules has them.
-    "odc-users: GPUs not used for 15 minutes, as DCGM sees it": "looks 15 minutes back",
+    "odc-users: GPUs unused for 15 minutes, according to DCGM": "looks 15 minutes back",
 }
 """Panels without data here, and why."""
 NOT_HERE = {
@@ -75,7 +75,7 @@ class Stack:
     job: int
     """Runs on GPUs that are watched."""
     metrics: str
-    """What odcd tells, as text."""
+    """The metrics of odcd as text."""
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +100,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             lambda: prometheus.query("odcd_gpus_forecast"), "the forecast was measured"
         )
         prometheus.until(lambda: prometheus.query("odcd:gpu_power:watts_by_job"), "rules were run")
-        # What happens while it is watched is what counters are asked for.
+        # Counters are only tested with events that happen during the test.
         odc.wait_for(odc.submit("--wrap", "true"), "COMPLETED")
         time.sleep(12)
         yield Stack(odc, prometheus, job, _metrics(address))
 
 
 def _work(odc: Odc) -> tuple[int, int]:
-    """Jobs that run, wait for GPUs or at a limit, ended well and not, began anew; a dev server."""
+    """Jobs that run, wait for GPUs, wait at a limit, succeeded, failed, or were requeued; and a dev
+    server."""
     odc.wait_for(odc.submit("-G", "h100:1", "--wrap", "true"), "COMPLETED")
     odc.wait_for(odc.submit("--wrap", "exit 3"), "FAILED")
     job = odc.submit("-G", "h100:2", "--wrap", "sleep 900")
@@ -149,7 +150,7 @@ def _metrics(address: str) -> str:
 
 
 def known(metrics: str) -> set[str]:
-    """What may be named: of /metrics, of rules, of DCGM."""
+    """The allowed names: of /metrics, of rules, of DCGM."""
     told: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", metrics, re.M):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
@@ -200,7 +201,7 @@ def test_a_table_is_answered_to_who_may_read_reports_only(stack: Stack, question
     rows: list[dict[str, Any]] = pickle.loads(with_database(stack.odc.home, None, ask, of=bytes))
     if str(question) not in EMPTY:
         assert rows, text
-    if question.panel == "The queue":
+    if question.panel == "Queue":
         assert {"PENDING", "RUNNING"} <= {row["state"] for row in rows}
 
 
@@ -248,7 +249,8 @@ def test_what_the_bug_report_asked_for_is_told(stack: Stack) -> None:
 
 
 def test_what_is_not_so_is_not_told(stack: Stack) -> None:
-    """One is, rightly: of the dev server, and of the job at the limit, no exporter tells."""
+    """One alert is expected: no exporter reports the GPUs of the dev server and of the job at the
+    limit."""
 
     def told() -> set[tuple[str, str | None]]:
         found = stack.prometheus.query('ALERTS{alertname=~"Odc.*"}')
@@ -258,7 +260,7 @@ def test_what_is_not_so_is_not_told(stack: Stack) -> None:
         found = stack.prometheus.query("odcd:gpu_join_missing")
         return {row["metric"]["node"] for row in found}
 
-    # A scrape that comes late makes others for a moment: pending, but told.
+    # A late scrape causes others for a moment, but only pending ones.
     stack.prometheus.until(lambda: told() == {("OdcGpuJoinMissing", "gpu")}, "that one is told")
     stack.prometheus.until(lambda: missing() == {"n1", "l1"}, "those of two nodes are missing")
 

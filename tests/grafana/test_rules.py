@@ -11,8 +11,8 @@ import yaml
 
 from odcctl.reference import contexts
 from odcd import commands
-from tests.support.boards import GRAFANA, RULES, rules
-from tests.support.prometheus import needs_prometheus, promtool
+from tests.support.harness.boards import GRAFANA, RULES, rules
+from tests.support.harness.prometheus import needs_prometheus, promtool
 
 TESTS = Path(__file__).parent / "rules"
 RUNBOOKS = GRAFANA.parent / "docs" / "operating" / "runbooks"

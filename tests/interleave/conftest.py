@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interleave.theatre import Theatre
-from tests.support.database import TestServer
+from tests.support.harness.database import TestServer
 
 
 @pytest.fixture(scope="package")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 _TABLES = """
     select c.relname as name, string_agg(quote_ident(a.attname), ', ' order by a.attnum) as columns

@@ -11,7 +11,7 @@ from odcd.jobs.submission import prepare
 from odcd.records.job import Identity
 from odcd.slurm.lists import parse_array
 from tests.interleave.stage import PLANNER, Program, Session, Step
-from tests.support.builders import ALICE, NODES, ROOT, a_job, dependency_json
+from tests.support.builders.jobs import ALICE, NODES, ROOT, a_job, dependency_json
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 RECORD = "select * from odc.record_facts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
@@ -207,7 +207,7 @@ async def look(session: Session) -> None:
 
 
 def settle(kind: str = "exited", label: str | None = None, exit_code: int = 0) -> Step:
-    """What an executor says of the members that run now: all of them, or those of one job."""
+    """An executor's facts about the running members: all of them, or those of one job."""
 
     async def settles(session: Session) -> None:
         members = await session.fetch(
@@ -260,8 +260,8 @@ def later(seconds: float) -> Step:
 
 
 async def take_term(session: Session) -> None:
-    """Raise the term, as a daemon whose leader has been silent for the lease; unless somebody else
-    has been faster."""
+    """Raise the term, as a daemon does after the leader was silent for the lease, unless another
+    daemon was faster."""
     [row] = await session.fetch("select term, beat from odc.term")
     [taken] = await session.fetch(
         "select odc.take_term($1, $2, 'other', 'host', $3)",

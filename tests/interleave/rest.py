@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.interleave.programs import OPERATOR, RECORD, nodes
 from tests.interleave.promises import STATE
 from tests.interleave.world import World
-from tests.support.builders import ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, Queue
+from tests.support.harness.database import Sql
 
 
 class Rest:

@@ -1,9 +1,9 @@
-"""What has happened before the sessions of a schedule begin."""
+"""The events before the sessions of a schedule start."""
 
 from __future__ import annotations
 
 from tests.interleave.world import World
-from tests.support.builders import BOB, Queue
+from tests.support.builders.jobs import BOB, Queue
 
 LABELS = ("array", "b", "gang", "small", "waits", "held", "later", "single", "licensed")
 

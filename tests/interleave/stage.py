@@ -156,8 +156,8 @@ class Session:
 
 @dataclass
 class Played:
-    """The outcome of one schedule. choices: at each step the one taken, and how many there were.
-    cut: it came to a state that an earlier schedule went on from."""
+    """The outcome of one schedule. choices: at each step the choice taken, and the number of
+    choices. cut: it reached a state from which an earlier schedule continued."""
 
     steps: list[str]
     choices: list[tuple[int, int]]

@@ -36,7 +36,7 @@ from tests.interleave.programs import (
 from tests.interleave.scenes import LABELS, a_busy_morning
 from tests.interleave.stage import Program
 from tests.interleave.theatre import Theatre, chosen
-from tests.support.builders import ALICE, BOB
+from tests.support.builders.jobs import ALICE, BOB
 
 labels = st.sampled_from(LABELS)
 nodes = st.sampled_from(["h100-1", "h100-2", "l4-1"])

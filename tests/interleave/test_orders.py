@@ -32,7 +32,7 @@ from tests.interleave.programs import (
 from tests.interleave.scenes import a_busy_morning
 from tests.interleave.stage import Program
 from tests.interleave.theatre import Theatre
-from tests.support.builders import ALICE, BOB
+from tests.support.builders.jobs import ALICE, BOB
 
 WHOLE = {"gpus": 8, "gpu_type": "h100"}
 SMALL = {

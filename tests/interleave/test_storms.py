@@ -12,8 +12,8 @@ import pytest
 from odcd.database.pool import connect
 from tests.interleave.programs import RECORD
 from tests.interleave.stage import PLANNER
-from tests.support.builders import ALICE, NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 RUNNING = (
     "select r.job_id, r.attempt, a.rank from odc.running as r "

@@ -12,8 +12,8 @@ from tests.interleave.promises import Promises
 from tests.interleave.rest import Rest
 from tests.interleave.stage import Played, Stage
 from tests.interleave.world import World
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 Choose = Callable[[int], int]
 
@@ -74,8 +74,9 @@ class Theatre:
         return played
 
     def play_all(self, *programs: Program, most: int | None = None) -> int:
-        """Every order of these programs' steps, or so many; how many there were. An order is cut
-        short where it comes to a state, without open transactions, that another went on from."""
+        """Run all orders of these programs' steps, or at most this many; returns how many there
+        were. An order is cut short when it reaches a state, without open transactions, from which
+        another order continued."""
         self.stage.seen = set()
         prefix: list[int] = []
         count = 0

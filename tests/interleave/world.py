@@ -1,4 +1,4 @@
-"""What the programs of one schedule share: labels of jobs, the clock, what was submitted."""
+"""Data shared by the programs of one schedule: labels of jobs, the clock, submitted jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Self
 
-from tests.support.builders import NOW
+from tests.support.builders.jobs import NOW
 
 
 @dataclass

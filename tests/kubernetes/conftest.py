@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane import build
-from tests.support.controlplane.api import Api, Manifest, Refused
-from tests.support.controlplane.build import NoBinaries
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import a_node, delete_nodes, many_nodes, until_ready
-from tests.support.controlplane.plane import Cluster, ControlPlane
-from tests.support.controlplane.processes import ProcessNodes, why_not
-from tests.support.kube import ODCD, Kube, as_list
-from tests.support.manifests import FOLDER, applicable, apply
-from tests.support.pods import SMALL
+from tests.support.builders.manifests import FOLDER, applicable, apply
+from tests.support.builders.pods import SMALL
+from tests.support.harness.controlplane import build
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.build import NoBinaries
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import a_node, delete_nodes, many_nodes, until_ready
+from tests.support.harness.controlplane.plane import Cluster, ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes, why_not
+from tests.support.harness.kube import ODCD, Kube, as_list
 
 _HERE = Path(__file__).parent
 PATIENCE_S = 120
@@ -148,8 +148,8 @@ def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
 
 
 def _until_in_force(api: Api) -> None:
-    """The API server takes policies up some time after they are written, all there are at once:
-    one that is written last tells of the others."""
+    """The API server applies policies some time after they are written, and all at once: when the
+    one written last works, all work."""
     name = f"test-{secrets.token_hex(4)}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
     group = "admissionregistration.k8s.io/v1"

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.kube import Kube, as_list
-from tests.support.pods import (
+from tests.support.builders.pods import (
     BOX,
     H100,
     NAMESPACES,
@@ -18,6 +17,7 @@ from tests.support.pods import (
     changed,
     gpu_types,
 )
+from tests.support.harness.kube import Kube, as_list
 
 
 @pytest.mark.parametrize("part", ["one GPU", "whole node"])
@@ -66,7 +66,7 @@ def test_sys_admin_is_for_dev_servers_on_nodes_for_profiling(odcd: Kube) -> None
     assert "capability" in odcd.refusal(changed(batch, "spec/nodeSelector", {"nsight": "true"}))
 
 
-# What differs from a dev server of ours.
+# The differences from one of our dev servers.
 STRANGE_BOX: dict[str, tuple[str, object, str]] = {
     "a job's label": ("metadata/labels/odc.dev~1kind", "batch", "one container"),
     "a job's container": ("spec/containers/0/name", "job", "one container"),
@@ -125,7 +125,7 @@ def container(pod: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return changed(pod, f"spec/containers/0/{path}", value)
 
 
-# What differs from a pod of ours: how, and what the refusal says of it.
+# The difference from one of our pods, and the text of the refusal.
 STRANGE: dict[str, tuple[str, object, str]] = {
     "another name": ("metadata/name", "train", "odc-<job>-<attempt>-<rank>"),
     "another job's label": ("metadata/labels/odc.dev~1job-id", "8", "odc-<job>-<attempt>-<rank>"),

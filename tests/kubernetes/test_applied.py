@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.plane import Cluster, ControlPlane
-from tests.support.kube import Kube, as_list
-from tests.support.manifests import (
+from tests.support.builders.manifests import (
     FOLDER,
     OVERLAYS,
     Manifest,
@@ -17,6 +15,8 @@ from tests.support.manifests import (
     apply,
     pod_spec,
 )
+from tests.support.harness.controlplane.plane import Cluster, ControlPlane
+from tests.support.harness.kube import Kube, as_list
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
@@ -26,7 +26,7 @@ def test_an_overlay_applies_and_applied_again_changes_nothing(kube: Kube, name: 
     before = _state(kube, manifests)
     apply(kube, manifests)
     assert _state(kube, manifests) == before
-    # What one overlay lets odcd do, others do not.
+    # Rights that one overlay gives to odcd are not in the others.
     given = as_list([each for each in manifests if each["kind"] != "Namespace"])
     kube.do("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=given)
 
@@ -64,7 +64,7 @@ def test_expressions_of_policies_fit_the_types(installed: Kube, cluster: Cluster
 
 
 def _state(kube: Kube, manifests: list[Manifest]) -> list[Manifest]:
-    """What is on the server of the manifests, without what controllers write."""
+    """The objects of the manifests on the server, without the fields that controllers write."""
     found = kube.get("-f", "-", given=as_list(manifests))["items"]
     for each in found:
         each.pop("status", None)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes.test_boxes import PODS, a_github
-from tests.support.controlplane import openssh
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.stacks import on_kubernetes
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = pytest.mark.long
 

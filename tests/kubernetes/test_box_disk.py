@@ -26,12 +26,12 @@ from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.records.dispatch import DiskUse
-from tests.support.aws import REGION, running_moto, serving_aws, set_credentials
-from tests.support.controlplane import openssh
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.fakes.aws import REGION, running_moto, serving_aws, set_credentials
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
 
 pytestmark = pytest.mark.long
 
@@ -151,7 +151,7 @@ def test_a_new_disk_becomes_a_home_once_and_later_boots_leave_it_alone(site: Sit
     assert site.ssh("cat .bashrc") == skel.strip()
     assert "KEPT: your disk main, which is new" in site.ssh("cat /etc/motd")
     site.ssh("echo mine >.bashrc; rm .profile; mkdir deep && echo work >deep/file; chmod 700 .")
-    # What a walk through the disk would change.
+    # Facts that a walk through the disk would change.
     (home / "deep" / "of_root").write_text("x")
     (home / "WARN_EXPIRES_IN_5MIN_7.txt").write_text("of the last reservation")
     (home / "OOM_DETECTED.txt").write_text("of the last reservation")
@@ -261,8 +261,8 @@ def test_shared_storage_and_caches_are_where_users_look(site: Site) -> None:
 def test_bytes_follow_ids_from_one_zone_to_another(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A volume, its snapshot, and the volume that is made of it: written in one box, read in the
-    next, where another zone is."""
+    """A volume, its snapshot, and the volume made from it: written in one dev server, read in the
+    next one in another zone."""
     set_credentials(monkeypatch)
     with running_moto(tmp_path) as port, serving_aws(port, site.nodes.volumes) as fake:
 

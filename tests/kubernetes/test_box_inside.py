@@ -25,12 +25,12 @@ from odcd.executor.kubernetes import notices
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.objects import Pod
 from tests.kubernetes.test_boxes import PODS, BoxSite, a_github
-from tests.support.controlplane import openssh
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.stacks import on_kubernetes
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = pytest.mark.long
 
@@ -39,7 +39,7 @@ NAME = 'box"; touch $HOME/pwned; $(touch pwned) `id`'
 
 
 class Inside:
-    """One box, and OpenSSH's client outside."""
+    """One dev server, and OpenSSH's client outside."""
 
     def __init__(self, site: BoxSite, box: int, folder: Path) -> None:
         self.site = site
@@ -87,7 +87,7 @@ class Inside:
 
     @staticmethod
     def _first(*words: str) -> int:
-        """The first process of the box with these in its command line."""
+        """The first process in the dev server with these words in its command line."""
         return min(
             process.pid
             for process in psutil.process_iter()
@@ -260,7 +260,7 @@ def test_the_server_is_started_again_when_it_dies(inside: Inside) -> None:
 def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
     inside: Inside, shared_plane: ControlPlane
 ) -> None:
-    """LIF-26, BUG-33, ACC-18: files stay, processes do not; the box stays active."""
+    """LIF-26, BUG-33, ACC-18: files stay, processes do not; the dev server stays active."""
     inside.ssh("echo work >/home/dev/kept")
     both = [(inside.folder / f"{name}.pub").read_text().strip() for name in ("key", "other")]
     pod = msgspec.convert(json.loads(json.dumps(inside.pod())), Pod)
@@ -283,7 +283,7 @@ def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
     inside.until_it_says("cat /home/dev/kept", "work")
     assert inside.ssh("id -un", key="other") == "dev"
     told = inside.site.until_it_tells(
-        inside.box, lambda told: any("began anew" in one["text"] for one in told["history"])
+        inside.box, lambda told: any("was restarted" in one["text"] for one in told["history"])
     )
     assert (told["status"], told["oom_count"]) == ("active", 0)
 
@@ -321,10 +321,10 @@ def test_jupyter_runs_when_it_is_asked_for_and_lets_nobody_in_without_its_token(
         site.stack("edit", box, "--disable-jupyter")
         assert _get(link)[0] == 0
     assert site.show(inside.box)["jupyter_url"] is None
-    # What the user sees has changed already; the program inside ends after it.
+    # The state that the user sees has already changed; the program inside ends later.
     wait(lambda: ":8888 " not in inside.ssh("ss -ltn"), inside.log)
     wait(lambda: "jupyter_token" not in inside.ssh("ls /etc/odc"), inside.log)
-    # The container that begins anew and the daemon, which saw that, both start it.
+    # Both the restarted container and the daemon, which noticed the restart, start it.
     program = "/bin/sh /odc/job/jupyter"
     for _ in range(5):
         both = f"printf 'on\\n' >/odc/run/jupyter; {program} begin & {program} on; wait"
@@ -346,7 +346,7 @@ def _opened(inside: Inside) -> Iterator[str]:
 
 
 def _get(link: str) -> tuple[int, str]:
-    """0: nobody answers."""
+    """0: no answer."""
     try:
         with urllib.request.urlopen(link, timeout=60) as answer:
             return answer.status, answer.read().decode()
@@ -357,7 +357,7 @@ def _get(link: str) -> tuple[int, str]:
 
 
 def test_how_much_it_is_used_is_seen_from_outside(inside: Inside) -> None:
-    """By the program in the box; nvidia-smi is a stand-in."""
+    """By the program in the dev server; nvidia-smi is a substitute."""
     smi = "#!/bin/sh\n[ \"$1\" = --query-gpu=utilization.gpu ] && printf '0\\n37\\n'\n"
     put = inside.command("mkdir -p .local/bin; cat >.local/bin/nvidia-smi; chmod 755 .local/bin/*")
     subprocess.run(put, input=smi.encode(), check=True, timeout=120)
@@ -366,7 +366,7 @@ def test_how_much_it_is_used_is_seen_from_outside(inside: Inside) -> None:
     assert found is not None, told
     assert int(found[1]) >= 1
     assert "gpu=none" in inside.ssh("PATH=/usr/bin:/bin sh /odc/job/look")
-    # A GPU without nvidia-smi, and no Prometheus: what its use is, nobody knows, and so it is used.
+    # A GPU without nvidia-smi and without Prometheus: its usage is unknown, so it counts as used.
     stack = inside.site.stack
     stack.sql("update odc.qos set idle_warn_s = 600")
 

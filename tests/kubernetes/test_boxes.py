@@ -17,12 +17,12 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tests.support.controlplane.api import Api, Manifest
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.github import ED25519
-from tests.support.stacks import Stack, on_kubernetes
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.api import Api, Manifest
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import Stack, on_kubernetes
 
 pytestmark = pytest.mark.long
 
@@ -176,7 +176,7 @@ def a_github(key: str, **others: str) -> Iterator[str]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Whoever a daemon becomes that drops root can read it, as they cannot tmp_path."""
+    """A daemon that drops root can read it, unlike tmp_path."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder)
         made.chmod(0o755)
@@ -251,7 +251,7 @@ def test_a_pod_deleted_by_hand_ends_an_active_box_as_failed(boxes: BoxSite) -> N
     box = boxes.active()
     boxes.api.delete(f"{PODS}/{boxes.pod(box)['metadata']['name']}")
     told = boxes.until(box, "failed")
-    assert told["failure_reason"] == "its pod was deleted, and not by odc"
+    assert told["failure_reason"] == "its pod was deleted by something other than odc"
 
 
 def test_an_evicted_box_is_not_active_any_more(boxes: BoxSite) -> None:
@@ -276,7 +276,7 @@ def test_a_container_that_ran_out_of_memory_begins_anew_and_the_box_stays_active
     assert (told["status"], told["oom_count"]) == ("active", 1)
     assert told["last_oom_at"] is not None
     assert any("ran out of memory" in one["text"] for one in told["history"])
-    # While it begins anew once more, the leader is killed.
+    # While it restarts once more, the leader is killed.
     boxes.say(
         pod, {"waiting": {"reason": "CrashLoopBackOff"}}, last=ended(1, message="x"), restarts=5
     )
@@ -345,7 +345,8 @@ def test_an_image_that_is_none_of_a_dev_server_says_why(boxes: BoxSite) -> None:
 
 
 def test_all_members_of_a_box_are_ready_before_it_is_active(boxes: BoxSite) -> None:
-    """MNE-05, MNE-09, MNE-20..22: one key pair for all, and one of them behind is told of."""
+    """MNE-05, MNE-09, MNE-20..22: one key pair for all members, and a member that is behind is
+    reported."""
     box = boxes.reserve(gpus=16, distributed=True)
     first, second = boxes.pod(box, 0), boxes.pod(box, 1)
     boxes.run(first)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.build import NoBinaries, binaries
+from tests.support.harness.controlplane.build import NoBinaries, binaries
 
 # Stands in for Go: it says its version, and "builds" by writing what -o names.
 _GO = """#!/bin/sh

@@ -22,15 +22,15 @@ from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
 from odcd.records.build import Build
 from tests.kubernetes.test_boxes import BoxSite, a_github, open_folder
-from tests.support.controlplane.api import Manifest
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.github import ED25519
-from tests.support.kube import ODCD, Kube
-from tests.support.pods import changed
-from tests.support.stacks import on_kubernetes
+from tests.support.builders.pods import changed
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.api import Manifest
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.kube import ODCD, Kube
+from tests.support.harness.stacks import on_kubernetes
 
 __all__ = ["open_folder"]
 
@@ -105,7 +105,7 @@ class BuildSite(BoxSite):
         return wait(bound, lambda: f"{self._events()}{self.stack.log()}")
 
     def _events(self) -> str:
-        """What controllers and kubelets said of builds."""
+        """Events of controllers and kubelets about builds."""
         told = self.api.items("/api/v1/namespaces/gpu-builds/events")
         return "".join(f"\n{one['reason']}: {one['message']}" for one in told)
 
@@ -290,7 +290,7 @@ def real_builds(
 
 
 def test_a_build_that_really_runs(real_builds: BuildSite) -> None:
-    """IMG-07, IMG-11, LIF-03: its steps are told while it runs, its log afterwards."""
+    """IMG-07, IMG-11, LIF-03: its steps are shown while it runs, its log afterwards."""
     box = real_builds.build(
         "FROM busybox\nCOPY . /x\nRUN cat data && while ! test -e /tmp/go-on; do sleep 0.2; done\n",
         data="what was sent",
@@ -363,7 +363,7 @@ def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
     assert "which Kubernetes makes" in installed.refusal(a_build_pod())
 
 
-# What differs from a build's pod, and what the fence says to it.
+# The difference from a build's pod, and the answer of the policies.
 STRANGE: dict[str, tuple[str, Any, str]] = {
     "privileged": ("spec/initContainers/0/securityContext/privileged", True, "not privileged"),
     "root": ("spec/containers/0/securityContext/runAsUser", 0, "user 1000"),

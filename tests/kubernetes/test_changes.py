@@ -1,4 +1,4 @@
-"""Who changes and enters a pod of ours that is there, on a real API server."""
+"""Users who may change and enter existing pods of ours, on a real API server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.kube import ODCD, Kube
-from tests.support.pods import H100, a_pod
+from tests.support.builders.pods import H100, a_pod
+from tests.support.harness.kube import ODCD, Kube
 
 
 @pytest.fixture

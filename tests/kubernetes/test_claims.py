@@ -15,12 +15,12 @@ from odcd.executor.kubernetes.cluster import Cluster as Connection
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.pods import PodSettings, pod_of
 from odcd.records.dispatch import DiskUse, Dispatch
-from tests.support.controlplane.api import Api, Manifest, Refused
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.dispatches import a_dispatch_of, a_member
-from tests.support.kube import Kube
-from tests.support.pods import BOX, SMALL, changed
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.builders.pods import BOX, SMALL, changed
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.kube import Kube
 
 pytestmark = pytest.mark.long
 
@@ -34,7 +34,7 @@ Ask = Callable[[Claims], Awaitable[Any]]
 
 
 class Site:
-    """Claims as odcd has them; and what is there."""
+    """Claims as odcd has them, and the existing objects."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.api: Api = plane.api
@@ -185,7 +185,7 @@ def test_personal_storage_is_for_all_pods_of_its_user(
 
 
 def test_a_volume_of_that_name_from_before_makes_place(site: Site) -> None:
-    """After a database was restored numbers come again: nobody gets what was another's."""
+    """After a restore of the database, numbers are used again: no user gets the data of another."""
     site.publish(cloud_id="vol-0aaaaaaaaaaaaaaaa")
     with pytest.raises(RunnerDown, match="another volume"):
         site.publish()
@@ -199,7 +199,7 @@ def test_a_volume_of_that_name_from_before_makes_place(site: Site) -> None:
 
     wait_until(published, "the old one to go")
     assert site.until_bound("odc-volume-12")["spec"]["csi"]["volumeHandle"] == EBS
-    # One whose claim somebody took away is bound to that one for ever.
+    # A disk whose claim was deleted by another user stays bound to that one forever.
     site.api.delete(f"{CLAIMS}/odc-volume-12")
     wait_until(published, "the released one to go")
     site.until_bound("odc-volume-12")

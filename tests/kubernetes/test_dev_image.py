@@ -1,7 +1,8 @@
-"""The image of dev servers has what users of gpu-dev count on, as far as its recipe can tell.
+"""The image of dev servers has everything that users of gpu-dev rely on, as far as its recipe
+shows.
 
-What its recipe installs, its own last step proves (check.sh): an image that lacks something is not
-made. Here both are held against the inventory's list.
+The last step of the recipe checks the installed programs (check.sh), so an incomplete image is
+never built. Here the recipe and the check are compared with the inventory's list.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 LOCK = (FOLDER / "python.lock").read_text()
 CHECK = (FOLDER / "check.sh").read_text()
 
-# What the inventory asks for, by what installs it, and what the check looks for.
+# The items of the inventory, by the step that installs them and the check for them.
 APT: dict[str, str] = {
     "bash-completion": "bash_completion", "ccache": "ccache", "curl": "curl", "git": "git",
     "htop": "htop", "nano": "nano", "neovim": "nvim", "openssh-server": "sshd", "sudo": "sudo",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kubernetes.test_disks import DiskSite, moto_port, open_folder, site
-from tests.support.daemon import wait
+from tests.support.harness.daemon import wait
 
 __all__ = ["moto_port", "open_folder", "site"]
 
@@ -28,7 +28,7 @@ def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
     assert stack("disk", "create", "main") == "disk main made: 10 GiB\n"
     assert row(site, "main").startswith("main -/10 GiB available 0 ")
     refused = stack("reserve", *ASKED, "--disk", "other", check=False)
-    assert 'there is no disk "other" (OD036)' in refused
+    assert 'you have no disk "other" (OD036)' in refused
 
     first = reserve(site, "--disk", "main", "--recreate-env")
     pod = site.pod(first)
@@ -41,7 +41,7 @@ def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
     assert busy in told
     [second] = [one for one in stack.json("list")["reservations"] if one["id"] != first]
     assert "main (busy)" in stack("list")
-    assert "is in use by reservation" in stack("disk", "rename", "main", "home", check=False)
+    assert "is using it" in stack("disk", "rename", "main", "home", check=False)
 
     site.aws.ebs.pending_polls = float("inf")
     stack("cancel", str(first))

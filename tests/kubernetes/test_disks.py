@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from tests.kubernetes.test_boxes import IMAGE, PODS, BoxSite, a_github
-from tests.support.aws import REGION, FakeAws, running_moto, serving_aws
-from tests.support.controlplane.api import Manifest
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.github import ED25519
-from tests.support.stacks import on_kubernetes
+from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.api import Manifest
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = pytest.mark.long
 
@@ -183,7 +183,7 @@ def test_pods_and_volume_are_made_side_by_side(site: DiskSite) -> None:
     box = site.reserve(disk="main")
     wait(lambda: site.pods(box), site.stack.log)
     told = site.until_it_tells(box, lambda told: told["phase"] == "disk")
-    assert 'disk "main" is made blank' in told["message"]
+    assert 'disk "main" is being made' in told["message"]
     assert site.pods(box)[0]["spec"].get("nodeName") is None
     site.aws.ebs.creating_polls = 0
     site.aws.ebs.release()
@@ -215,7 +215,7 @@ def test_a_named_disk_that_cannot_be_had_is_never_a_temporary_home(site: DiskSit
     site.create()
     site.aws.fail("CreateVolume", "refuse", times=100, code="VolumeLimitExceeded")
     box = site.reserve(disk="main")
-    refused = 'disk "main" cannot be made ready'
+    refused = 'disk "main" cannot be prepared'
     told = site.until_it_tells(box, lambda told: refused in str(told["history"]))
     assert "VolumeLimitExceeded" in str(told["history"])
     assert told["launched_at"] is None

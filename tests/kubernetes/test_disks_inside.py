@@ -11,13 +11,13 @@ import pytest
 
 from tests.kubernetes.test_box_inside import Inside
 from tests.kubernetes.test_boxes import PODS, BoxSite, a_github
-from tests.support.aws import REGION, FakeAws, running_moto, serving_aws, set_credentials
-from tests.support.controlplane import openssh
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.stacks import on_kubernetes
+from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws, set_credentials
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = pytest.mark.long
 

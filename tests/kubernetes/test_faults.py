@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.nodes import lose_node
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.controlplane.proxy import FaultProxy
-from tests.support.daemon import wait
-from tests.support.database import Sql
-from tests.support.relay import Relay
-from tests.support.stacks import ENDED, IMAGE, LEASE_S, Stack, on_kubernetes
+from tests.support.harness.controlplane.nodes import lose_node
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.controlplane.proxy import FaultProxy
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import Sql
+from tests.support.harness.relay import Relay
+from tests.support.harness.stacks import ENDED, IMAGE, LEASE_S, Stack, on_kubernetes
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("installed")]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.dcgm import Gpu, dcgm_text
-from tests.support.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
-from tests.support.stacks import on_kubernetes
+from tests.support.fakes.dcgm import Gpu, dcgm_text
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = [pytest.mark.long, needs_prometheus]
 
@@ -68,7 +68,7 @@ def test_what_pods_did_with_their_gpus_is_stored_and_who_lets_them_lie_is_listed
             time.sleep(4)
             assert stack.job(works)["gpu_use"]["owed"] == 1
             prometheus.__enter__()
-            # It looks at what runs when it begins to lead, and every minute.
+            # It checks the running jobs when it starts to lead, and every minute.
             stack.kill()
             stack.start()
             use = wait(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.controlplane.children import free_port
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import Odc
-from tests.support.kube import Kube
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import Odc
+from tests.support.harness.kube import Kube
 
 PATIENCE_S = 60
 
@@ -94,7 +94,7 @@ def test_a_job_runs_and_is_cancelled(
     served.odcctl("cancel", job)
     until(served, job, "CANCELLED")
     within(lambda: pods(installed, namespace, job) == [])
-    # It was written before the job was told to end, and stays when the pod is gone.
+    # It was written before the job was asked to end, and remains after the pod is gone.
     assert "hello from kwok" in served.odcctl("logs", job).stdout
 
 

@@ -20,8 +20,7 @@ import pytest
 from odcd.__main__ import parser
 from odcd.builds.settings import read_builds
 from odcd.settings import read_settings
-from tests.support.controlplane.nodes import KINDS
-from tests.support.manifests import (
+from tests.support.builders.manifests import (
     CUSTOM,
     FOLDER,
     OVERLAYS,
@@ -31,7 +30,8 @@ from tests.support.manifests import (
     pod_spec,
     render,
 )
-from tests.support.pods import GpuType, a_pod, gpu_types
+from tests.support.builders.pods import GpuType, a_pod, gpu_types
+from tests.support.harness.controlplane.nodes import KINDS
 
 VERSION = "1.36"
 PLUGINS = {"nvidia-device-plugin", "aws-efa-k8s-device-plugin", "dcgm-exporter"}
@@ -359,7 +359,7 @@ def test_what_is_pulled_ahead_is_the_default_image(production: list[Manifest]) -
     assert images == {"job": data["ODC_IMAGE"], "dev": data["ODC_DEV_IMAGE"]}
     assert "initContainers" not in pulled
     for container in pulled["containers"]:
-        # It begins anew every half hour, and asks the registry then.
+        # It restarts every half hour, and queries the registry then.
         assert container["imagePullPolicy"] == "Always"
         assert container["command"] == ["/bin/sh", "-c", "sleep 1800"]
 
@@ -413,7 +413,7 @@ def test_there_is_a_cache_for_each_registry_and_one_for_what_is_built(
 def test_builds_reach_the_registry_of_builds_and_nothing_else_inside(
     production: list[Manifest],
 ) -> None:
-    """IMG-12: and odcd is told of it."""
+    """IMG-12: and odcd is configured with it."""
     policy = named(production, "NetworkPolicy", "to-registry-builds", "gpu-builds")["spec"]
     [rule] = policy["egress"]
     assert rule["ports"] == [{"port": 5000, "protocol": "TCP"}]

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from grafana.written import prometheus_rule
-from tests.support.boards import boards, filled, metrics_in, questions, rules
-from tests.support.controlplane.nodes import KINDS
-from tests.support.manifests import FOLDER, Manifest, named, render
+from tests.support.builders.manifests import FOLDER, Manifest, named, render
+from tests.support.harness.boards import boards, filled, metrics_in, questions, rules
+from tests.support.harness.controlplane.nodes import KINDS
 
 HERE = FOLDER / "components" / "monitoring"
 VALUES = yaml.safe_load((HERE / "values.yaml").read_text(encoding="utf-8"))

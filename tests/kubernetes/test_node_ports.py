@@ -10,15 +10,15 @@ import pytest
 
 from odcd.executor.kubernetes.node_ports import service_of
 from tests.kubernetes.test_boxes import IMAGE, BoxSite, a_github, open_folder
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.dispatches import a_dispatch_of
-from tests.support.github import ED25519
-from tests.support.kube import ODCD, Kube, as_list
-from tests.support.manifests import FOLDER, Manifest, apply, render
-from tests.support.pods import changed
-from tests.support.stacks import on_kubernetes
+from tests.support.builders.dispatches import a_dispatch_of
+from tests.support.builders.manifests import FOLDER, Manifest, apply, render
+from tests.support.builders.pods import changed
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.kube import ODCD, Kube, as_list
+from tests.support.harness.stacks import on_kubernetes
 
 __all__ = ["open_folder"]
 
@@ -39,7 +39,7 @@ STRANGE: dict[str, tuple[str, object, str]] = {
 
 @pytest.fixture(scope="module")
 def with_ports(installed: Kube, kubectl: Path) -> Iterator[Kube]:
-    """What the component adds, on top of what is installed."""
+    """The objects that the component adds to the installed ones."""
     made = render(kubectl, FOLDER / "overlays" / "node-ports")
     added = [one for one in made if one["metadata"]["name"] in WITH]
     assert len(added) == 5
@@ -78,8 +78,8 @@ def test_a_box_is_reached_by_the_port_that_the_api_server_picked(
     with_ports: Kube, shared_plane: ControlPlane, postgres_server: TestServer,
     nodes: Callable[..., list[str]], open_folder: Path,
 ) -> None:  # fmt: skip
-    """ACC-05, ACC-06, POD-10: one service for all its members, which belongs to their first pod;
-    others are not told."""
+    """ACC-05, ACC-06, POD-10: one service for all its members, owned by their first pod; other pods
+    are not included."""
     names = nodes(h100=2)
     api = shared_plane.api
     for at, name in enumerate(names):

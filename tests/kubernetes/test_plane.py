@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.controlplane.api import Api, Manifest, Refused
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import (
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import (
     KINDS,
     delete_nodes,
     lose_node,
@@ -23,10 +23,10 @@ from tests.support.controlplane.nodes import (
     return_node,
     until_ready,
 )
-from tests.support.controlplane.plane import Cluster, ControlPlane
-from tests.support.controlplane.pods import a_pod
-from tests.support.daemon import gone
-from tests.support.database import Sql
+from tests.support.harness.controlplane.plane import Cluster, ControlPlane
+from tests.support.harness.controlplane.pods import a_pod
+from tests.support.harness.daemon import gone
+from tests.support.harness.database import Sql
 
 Nodes = Callable[..., list[str]]
 
@@ -205,7 +205,7 @@ def test_a_thousand_nodes_are_ready_in_seconds_and_then_cost_little(
     names = [one["metadata"]["name"] for one in made]
     try:
         until_ready(plane.api, names, within_s=180)
-        # What came with them is done some time after they are ready.
+        # Actions at their start finish some time after they are ready.
         wait_until(costs_little, "them to cost less than one processor")
     finally:
         delete_nodes(plane.api, names)
@@ -218,7 +218,7 @@ def test_kubectl_speaks_to_it(cluster: Cluster) -> None:
 _PARENT = """
 import sys, time
 from pathlib import Path
-from tests.support.controlplane.children import Child
+from tests.support.harness.controlplane.children import Child
 child = Child(["sleep", "600"], Path(sys.argv[1]) / "sleep.log")
 child.start()
 print(child.pid, flush=True)

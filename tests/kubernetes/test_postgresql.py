@@ -13,9 +13,9 @@ import pytest
 
 from odcd.home import account
 from odcd.home.postgres_files import usable_install
-from tests.support.controlplane.children import free_port
-from tests.support.database import make_home, remove_home
-from tests.support.manifests import FOLDER
+from tests.support.builders.manifests import FOLDER
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.database import make_home, remove_home
 
 pytestmark = pytest.mark.long
 
@@ -121,7 +121,7 @@ def pods(home: Path) -> Iterator[tuple[Pod, Pod]]:
 
 @pytest.fixture
 def names(home: Path) -> Path:
-    """What the ConfigMap odc-db-primary says."""
+    """The content of the ConfigMap odc-db-primary."""
     file = home / "name"
     file.write_text("odc-db-0")
     file.chmod(0o644)
@@ -154,7 +154,7 @@ def test_a_fail_over_by_hand_loses_nothing(pods: tuple[Pod, Pod], names: Path) -
     until(first, "select sync_state from pg_stat_replication", "sync")
     assert second.join(first, names).stdout == "odc-db-1 follows odc-db-0\n"
 
-    # The primary is lost; what docs/operating/kubernetes.md tells to do.
+    # The primary is lost; follow the instructions of docs/operating/kubernetes.md.
     first.stop("immediate")
     names.write_text("odc-db-1")
     second.sql("select pg_promote()")

@@ -13,13 +13,13 @@ import pytest
 from odcd.errors import WrongState
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.cluster import Cluster as OdcdCluster
-from tests.support.controlplane.api import Api, Manifest
-from tests.support.controlplane.children import free_port, wait_until
-from tests.support.controlplane.kubelet.env import NotYet, argv, environment, expand
-from tests.support.controlplane.kubelet.memory import MemoryLimit
-from tests.support.controlplane.plane import Cluster, ControlPlane
-from tests.support.controlplane.pods import a_pod
-from tests.support.controlplane.processes import ProcessNodes
+from tests.support.harness.controlplane.api import Api, Manifest
+from tests.support.harness.controlplane.children import free_port, wait_until
+from tests.support.harness.controlplane.kubelet.env import NotYet, argv, environment, expand
+from tests.support.harness.controlplane.kubelet.memory import MemoryLimit
+from tests.support.harness.controlplane.plane import Cluster, ControlPlane
+from tests.support.harness.controlplane.pods import a_pod
+from tests.support.harness.controlplane.processes import ProcessNodes
 
 Processes = Callable[..., ProcessNodes]
 

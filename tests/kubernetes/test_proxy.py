@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.controlplane.api import Api, Refused
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.plane import Cluster
-from tests.support.controlplane.proxy import FaultProxy
+from tests.support.harness.controlplane.api import Api, Refused
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.plane import Cluster
+from tests.support.harness.controlplane.proxy import FaultProxy
 
 VERSION = "/version"
 

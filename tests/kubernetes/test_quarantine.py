@@ -13,13 +13,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.support.controlplane.api import Api, Manifest, Refused
-from tests.support.controlplane.nodes import delete_nodes, many_nodes
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes, why_not
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.stacks import UID, USER, Stack, on_kubernetes
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.nodes import delete_nodes, many_nodes
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes, why_not
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import UID, USER, Stack, on_kubernetes
 
 pytestmark = pytest.mark.long
 
@@ -32,7 +32,7 @@ class Kubelet:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.broken: dict[str, str] = {}
-        """What pods say that fail, by node."""
+        """The messages of failing pods, by node."""
         self.seen: set[str] = set()
 
     def look(self) -> None:
@@ -183,8 +183,8 @@ def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
             return reason if reason and reason.startswith("quarantined") else None
 
         assert wait(quarantined, stack.log) == (
-            "quarantined: 3 of its last 3 jobs failed within 120 s (3 scripts of 3 users); of 6 on "
-            "other h100 nodes 0 did"
+            "quarantined: 3 of its last 3 jobs failed within 120 s (3 scripts of 3 users); on "
+            "other h100 nodes, 0 of 6 did"
         )
         waits = stack.submit("--gpus", "1", "--nodelist", bad, script="true")
         wait(lambda: "3 of its last 3 jobs failed" in stack("why", str(waits)), stack.log)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.attack.test_manifests import OURS, PODS
-from tests.support.controlplane.api import Api
-from tests.support.kube import Kube
+from tests.support.harness.controlplane.api import Api
+from tests.support.harness.kube import Kube
 
 pytestmark = pytest.mark.long
 

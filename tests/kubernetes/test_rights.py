@@ -1,11 +1,11 @@
-"""What the shipped roles grant on a real API server, and what they do not."""
+"""The rights that the shipped roles grant on a real API server, and those they do not grant."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support.kube import Kube
-from tests.support.pods import NAMESPACES
+from tests.support.builders.pods import NAMESPACES
+from tests.support.harness.kube import Kube
 
 JOB = [
     "system:serviceaccount:gpu-batch:job",
@@ -134,7 +134,7 @@ def test_odcd_may_not(odcd: Kube, asked: str) -> None:
 
 @pytest.mark.parametrize("user", JOB)
 def test_a_job_may_do_nothing(installed: Kube, user: str) -> None:
-    """What is left is what everybody has: to ask who they are and which APIs there are."""
+    """The rest are rights of every user: to ask for one's own identity and for the list of APIs."""
     for namespace in ("gpu-controlplane", "gpu-batch", "gpu-dev", "gpu-builds", "default"):
         listed = installed.as_user(user).do(
             "auth", "can-i", "--list", "--no-headers", f"--namespace={namespace}"

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.build import NoBinaries
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import many_nodes, until_ready
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.proxy import FaultProxy
-from tests.support.controlplane.watch import Watch
-from tests.support.members import Members
-from tests.support.served import Site, a_site
-from tests.support.soak import Soak
-from tests.support.troubles import Faults
+from tests.support.harness.controlplane.build import NoBinaries
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import many_nodes, until_ready
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.proxy import FaultProxy
+from tests.support.harness.controlplane.watch import Watch
+from tests.support.harness.members import Members
+from tests.support.harness.served import Site, a_site
+from tests.support.harness.soak import Soak
+from tests.support.harness.troubles import Faults
 
 pytestmark = pytest.mark.long
 

@@ -1,4 +1,4 @@
-"""What users rely on, once on each executor: the same commands, the same answers."""
+"""The commands that users rely on, once on each executor, with the same answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.stacks import ENDED, Stack, on_kubernetes, on_local
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import ENDED, Stack, on_kubernetes, on_local
 
 pytestmark = pytest.mark.long
 

@@ -103,7 +103,7 @@ def some_disks() -> list[Object]:
         a_disk("new_one", used_bytes=None, last_used_at=None, snapshot_count=0, size_gib=1024,
                created_at="2026-07-01T11:00:00Z"),
         a_disk("saved", state="backing-up", pending_snapshot_count=1, snapshot_progress=40),
-        a_disk("torn", state="trouble", trouble="its volume vol-9 is gone; an operator must look"),
+        a_disk("torn", state="trouble", trouble="its volume is gone; an operator must check it"),
         a_disk("old", state="deleted", deleted_at="2026-06-30T12:00:00Z",
                purge_at="2026-07-30T12:00:00Z"),
     ]  # fmt: skip
@@ -194,8 +194,8 @@ def a_mixed_queue() -> list[Object]:
         a_job(4128, "RUNNING", array_job_id=4126, array_task_id=1, gpus_per_node=1, gpus=1,
               name="sweep", node_names=["gpu-h100-01"]),
         a_job(4126, array_job_id=4126, array_tasks="3-9%2", name="sweep", gpus_per_node=1, gpus=1,
-              reason="JobArrayTaskLimit", why=[_cause("limit", "2 of its tasks run and the array "
-              "lets 2 run at once; 7 wait", limit="array_throttle")]),
+              reason="JobArrayTaskLimit", why=[_cause("limit", "2 of its tasks are running, the "
+              "array allows 2 at once, and 7 are waiting", limit="array_throttle")]),
         gang(4130, 4, 8, user="bob", uid=1002, reason="Resources", name="pretrain",
              planned_start_at="2026-07-01T14:20:00Z",
              eta={"p10": "2026-07-01T12:40:00Z", "p50": "2026-07-01T13:30:00Z",
@@ -210,7 +210,7 @@ def a_mixed_queue() -> list[Object]:
              eta={"p10": None, "p50": "2026-07-02T09:00:00Z", "p90": None, "exact": True},
              why=[_cause("planned_job", "job 4130 goes first", job_id=4130)]),
         a_job(4132, reason="JobHeldUser", why=[_cause("hold", "held by its user; `odcctl release "
-              "4132` lets it go")]),
+              "4132` releases it")]),
         a_job(4133, user="dave", uid=1004, reason="None", partition="cpu"),
     ]  # fmt: skip
 
@@ -287,13 +287,13 @@ def a_booking(name: str = "driver", **fields: Any) -> Object:
 
 
 def a_course() -> Object:
-    """A booking for use, repeated, with all there is to tell."""
+    """A booking for use, repeated, with all fields."""
     return a_booking(
         "course", kind="use", state="ACTIVE", starts_at="2026-07-01T09:00:00Z",
         ends_at="2026-07-01T13:00:00Z", duration_s=14400, repeats="weekly",
         until="2026-09-30T00:00:00Z", node_list=[], gpu_type="h100", node_count=2,
         node_names=["gpu-h100-01", "gpu-h100-02"], users=["alice", "bob"], accounts=["ml101"],
-        jobs=[4127, 4130], reason="gpu-h100-02 is not up, and no other can take its place",
+        jobs=[4127, 4130], reason="gpu-h100-02 is not up, and no other node can replace it",
         comment="Mondays", created_by="carol",
     )  # fmt: skip
 

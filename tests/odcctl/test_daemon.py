@@ -15,7 +15,7 @@ import pytest
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Run
 from tests.odcctl.test_terminal import Terminal
-from tests.support.daemon import Odc, gone, new_odc, wait
+from tests.support.harness.daemon import Odc, gone, new_odc, wait
 
 WAITS = re.compile(r"odcctl: job \d+ waits")
 LOOKS = re.compile(r'^odcd_http_requests_total{(?=.*route="/v1/jobs/{id}").*} (\S+)$', re.M)
@@ -141,7 +141,7 @@ def test_a_running_job_is_requeued_signalled_and_cancelled(
 
 def test_run_is_the_command_itself(odcctl: Odcctl, home: Path) -> None:
     done = odcctl("run", "sh", "-c", "echo out; echo err >&2; exit 5")
-    # A job that does not start within a second is told of, as it is on a machine that has to do.
+    # A job that does not start within a second is reported, as on a busy machine.
     told = [line for line in done.err.splitlines(True) if not WAITS.match(line)]
     assert (done.code, done.out, told) == (5, "out\n", ["err\n"])
     assert odcctl("run", "sh", "-c", "kill -9 $$").code == 137
@@ -167,7 +167,7 @@ def test_run_with_a_terminal_can_be_left_and_taken_up_again(
     job = _ok(odcctl("queue", "--output", "quiet")).strip()
     again = Terminal(environment, "attach", job)
     try:
-        again.until(b"hello\r\n")  # What was on the screen is shown again.
+        again.until(b"hello\r\n")  # The earlier content of the screen is shown again.
         again.type(b"exit 6\n")
         assert again.end() == 6
     finally:
@@ -199,7 +199,7 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
     assert f"reservation {job}\n  status:    active\n" in _ok(odcctl("show", "my box"))
     shell = Terminal(environment, "connect", job)
     try:
-        # What follows is the user's own login shell, and whatever it takes its time for.
+        # Next comes the user's own login shell, which may take its time.
         shell.until(f"odc reservation {job} (my box)".encode())
         shell.type(b"\x1dd")
         assert b"goes on until" in shell.until(b"Back to it: odcctl connect ")
@@ -231,7 +231,7 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
 def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> None:
     """CLI-12, CLI-54."""
     for options, told in (
-        (["-t", "h1000"], 'no node has GPU type "h1000" (OD005)'),
+        (["-t", "h1000"], 'GPU type "h1000" does not exist (OD005)'),
         (["-t", "h100", "-g", "12", "-d"], "not whole nodes"),
         (["-t", "h100", "-g", "16"], "16 h100 GPUs are 2 nodes, and --distributed was not given"),
         (["-t", "h100", "--jupyter"], "(OD016)"),

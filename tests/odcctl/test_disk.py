@@ -1,4 +1,4 @@
-"""disk: what is shown, what is asked, and what is told."""
+"""disk: the output, the requests and the messages of its commands."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_one_is_renamed(peer: Peer, odcctl: Odcctl) -> None:
     assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a is b now\n"
     [asked] = peer.requests
     assert (asked.query, asked.body) == ({"user": "bob"}, {"new_name": "b"})
-    told = 'disk "a" is in use by reservation 7: it cannot be renamed'
+    told = 'disk "a" cannot be renamed: reservation 7 is using it'
     peer.on("POST", f"{PATH}/a/rename", problem(409, "InUse", "OD028", told, "Cancel it."))
     done = odcctl("disk", "rename", "a", "b")
     assert (done.code, done.err) == (1, f"odcctl: nothing done: {told} (OD028)\n  Cancel it.\n")

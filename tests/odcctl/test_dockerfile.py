@@ -186,7 +186,7 @@ def test_a_list_tells_at_which_step_an_image_is(odcctl: Odcctl, peer: Peer) -> N
     building = {**a_reservation(12, "queued"), "phase": "image_build", "message": message}
     peer.on("GET", "/v1/reservations", {"reservations": [building]})
     assert "queued (image: step 3/5)" in odcctl("list").out
-    waiting = {**building, "message": "it waits (ImageBuild): its image is to be built"}
+    waiting = {**building, "message": "it waits (ImageBuild): its image waits to be built"}
     peer.on("GET", "/v1/reservations", {"reservations": [waiting]})
     assert "queued (image build)" in odcctl("list").out
 

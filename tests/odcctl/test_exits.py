@@ -1,4 +1,4 @@
-"""What a command's exit code and its complaint say."""
+"""Exit codes and error messages of commands."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_followed_events_go_on_after_the_last_one(peer: Peer, environment: dict[
 
 
 class _Job:
-    """Job 7 as the daemon tells it: pending until started, running until ended."""
+    """Job 7 as the daemon reports it: pending until started, running until ended."""
 
     def __init__(self, peer: Peer, *, out: bytes = b"", err: bytes = b"", code: int = 0) -> None:
         self.state = "PENDING"
@@ -144,7 +144,7 @@ def test_run_says_why_a_job_has_not_started(peer: Peer, environment: dict[str, s
 
 
 def _ctrl_c(process: subprocess.Popen[str]) -> str:
-    """What is said to it."""
+    """The messages sent to it."""
     stderr = process.stderr
     assert stderr is not None
     send(process, signal.SIGINT, lambda within_s: select.select([stderr], [], [], within_s)[0])

@@ -40,7 +40,7 @@ def led_to(home: Path, handler: Handler) -> Iterator[socket.socket]:
         with socket.create_connection(listener.getsockname(), PATIENCE_S) as ours:
             yield ours
         server.shutdown()
-        # Closing it would wake nobody who accepts.
+        # Closing it would not wake the accepting thread.
         listener.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""What GPUs did: show, history --efficiency and idle."""
+"""GPU usage in show, history --efficiency and idle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_show_tells_what_the_gpus_of_a_job_did(peer: Peer, odcctl: Odcctl, golde
             seen_gpu_s=30_000, busy_gpu_s=100, busy_ratio=0.0033, energy_j=7_200_000_000,
             mem_peak_mib=None,
         ),
-        a_gpu_use(seen_gpu_s=0, busy_gpu_s=0, gave_up="it ran too short to be seen"),
+        a_gpu_use(seen_gpu_s=0, busy_gpu_s=0, gave_up="it ran too briefly to be measured"),
         a_gpu_use(seen_gpu_s=0, busy_gpu_s=0, owed=1),
         a_gpu_use(held_gpu_s=0, seen_gpu_s=0, busy_gpu_s=0, now=NOW),
         None,

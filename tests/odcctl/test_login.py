@@ -81,7 +81,7 @@ def _signed(request: Request) -> dict[str, str]:
 def test_a_login_sends_a_signature_and_keeps_the_key(
     odcctl: Odcctl, home: Path, server: Server
 ) -> None:
-    """AUT-03, CLI-47, SEC-10: no secret leaves, and the file is for nobody else."""
+    """AUT-03, CLI-47, SEC-10: no secret leaks, and only the user can read the file."""
     done = odcctl("login", "--server", server.url, **AWS)
     assert done.code == 0, done.err
     assert done.out.startswith(f"logged in to {server.url} as ann-of-aws (role GpuUsers) until ")
@@ -157,7 +157,7 @@ def test_a_key_that_is_refused_is_renewed_once(odcctl: Odcctl, server: Server) -
 
 
 def test_nothing_is_tried_for_ever(odcctl: Odcctl, server: Server) -> None:
-    """CLI-47, and BUG-008 of those before: a server that takes no key is told of."""
+    """CLI-47, and the earlier BUG-008: a server that accepts no key is reported."""
     server.on("GET", "/v1/jobs", problem(401, "NotAuthenticated", "OD015", "the key is unknown"))
     assert odcctl("login", "--server", server.url, **AWS).code == 0
     done = odcctl("queue", "--server", server.url, **AWS)
@@ -327,7 +327,7 @@ def test_on_the_daemons_machine_there_is_nothing_to_log_in_to(odcctl: Odcctl, ho
 
 
 def test_a_server_in_the_clear_is_not_logged_in_to_unasked(odcctl: Odcctl) -> None:
-    # Linux connects to itself, but odcctl cannot know that nobody listens on the way.
+    # Linux connects a socket to itself, and odcctl cannot know that no server listens on the way.
     with serving(Server("0.0.0.0")) as elsewhere:
         assert odcctl("queue", "--server", elsewhere.url, **AWS).code == 1
         assert elsewhere.logins == []
@@ -410,7 +410,7 @@ def test_another_profile_is_another_login(
     assert [one.headers["authorization"] for one in server.asked("/v1/jobs")][-1] == (
         "Bearer odc_key2"
     )
-    # It is renewed as what it is, also where nobody names a profile.
+    # It is renewed with the same kind, also if no profile is named.
     server.holds.clear()
     assert odcctl(*queue, **profiles).code == 0
     assert _signers(server)[-1] == "AKIAADMIN"

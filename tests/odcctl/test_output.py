@@ -1,4 +1,4 @@
-"""What commands print, against golden files: 100 columns, no colour, UTC."""
+"""The output of commands, compared with golden files: 100 columns, no colour, UTC."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
         "nodes=2 gres=gpu:h100:8 time=1:00:00 partition=a,b: "
         "the job would be accepted, and wait while its partition is down\n"
     )
-    no = {"code": "OD008", "message": "no node has 9 GPUs", "hint": "Ask for less."}
+    no = {"code": "OD008", "message": "no node has 9 GPUs", "hint": "Request less."}
     some: dict[str, Any] = {
         "at": "2026-07-01T11:00:00Z",
         "jobs": [foretold("2999-07-01T11:00:00Z"), foretold(None, refused=no)],
@@ -154,7 +154,7 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
     peer.on("POST", "/v1/plan/what-if", some)
     run = odcctl("plan", "--what-if", "--gres", "gpu:8,gpu:9")
     assert (run.code, run.out.count("\n")) == (0, 2)
-    assert run.err == "refused: gres=gpu:9: no node has 9 GPUs\n  Ask for less.\n"
+    assert run.err == "refused: gres=gpu:9: no node has 9 GPUs\n  Request less.\n"
     some["jobs"] = [foretold(None, refused=no)] * 2
     peer.on("POST", "/v1/plan/what-if", some)
     assert odcctl("plan", "--what-if", "--gres", "gpu:9,gpu:10").code == 1
@@ -224,5 +224,5 @@ def test_a_replay_proves_or_tells_what_differs(peer: Peer, odcctl: Odcctl, golde
     odcctl("replay", "38", "--plan-depth", "0")
     assert peer.requests[-1].query == {"plan_depth": "0"}
     golden("replay", "\n".join(run.out for run in shown))
-    peer.on("GET", path, problem(404, "UnknownPass", "OD030", "pass 38 is not kept any more"))
+    peer.on("GET", path, problem(404, "UnknownPass", "OD030", "pass 38 is no longer kept"))
     assert odcctl("replay", "38").code == 1

@@ -45,7 +45,7 @@ def box(peer: Peer) -> Box:
 
 @pytest.fixture
 def there(home: Path) -> Path:
-    """What is /workspace/run in the reservation."""
+    """The content of /workspace/run in the reservation."""
     path = home / "bin/ssh"
     path.parent.mkdir()
     path.write_text(SSH)

@@ -34,7 +34,7 @@ UNKNOWN = problem(404, "UnknownJob", "OD006", "no such reservation", "odcctl lis
 
 
 def listed(peer: Peer, *reservations: dict[str, Any]) -> None:
-    """The daemon tells those of the statuses it was asked for; each by its id, too."""
+    """The daemon returns those with the requested statuses, and each one by its id."""
 
     def answer(request: Request) -> Reply:
         wanted = request.query.get("status", LIVE).split(",")
@@ -278,7 +278,7 @@ EXTEND = f"{PATH}/12/extend"
 def test_extend_that_delays_others_needs_a_yes_where_nobody_is_asked(
     peer: Peer, odcctl: Odcctl
 ) -> None:
-    """It can be done once, and nobody could say no."""
+    """It can be done only once, without a way to decline."""
     extending(peer, *DELAYS)
     refused = odcctl("extend", "-h", "0.5")
     assert refused.code == 1
@@ -307,7 +307,7 @@ def test_extend_tells_whom_it_delays_and_goes_on_with_a_yes(
 
 
 def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]) -> None:
-    """CLI-31: for the hours, too; Enter is no where somebody waits longer."""
+    """CLI-31: also asks for the hours; Enter means no if another user would wait longer."""
     extending(peer, DELAYS[0])
     screen = terminal("extend")
     screen.until(b"any number up to 24): ")

@@ -1,4 +1,5 @@
-"""What odcctl writes so that ssh, VS Code and Cursor find a reservation, and what it takes away."""
+"""The configuration that odcctl writes so that ssh, VS Code and Cursor find a reservation, and its
+removal."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def mode(path: Path) -> int:
 
 
 def as_ssh_reads(conf: Path, host: str) -> dict[str, str]:
-    """What OpenSSH itself makes of the file."""
+    """The configuration as OpenSSH itself reads it."""
     told = subprocess.run(
         ["ssh", "-G", "-F", conf, host], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,5 @@
-"""ssh under odcctl: what it told is all there, whoever keeps its streams open."""
+"""ssh run by odcctl: all of its messages are read, even if another process keeps its streams
+open."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Terminal:
         os.write(self.master, data)
 
     def until(self, text: bytes) -> bytes:
-        """What is on the screen once this text has been written since the last call."""
+        """The screen after the text written since the last call."""
         limit = time.monotonic() + 120
         while text not in self.seen:
             ready, _, _ = select.select([self.master], [], [], limit - time.monotonic())

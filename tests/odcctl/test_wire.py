@@ -1,4 +1,4 @@
-"""What comes over a connection, and what may come meanwhile."""
+"""Data that arrives over a connection, and data that may arrive in between."""
 
 from __future__ import annotations
 

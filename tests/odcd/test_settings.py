@@ -1,4 +1,4 @@
-"""What a daemon is told: from arguments, else the environment, else defaults."""
+"""A daemon's settings: from arguments, else the environment, else defaults."""
 
 from __future__ import annotations
 
@@ -10,14 +10,8 @@ import pytest
 
 from odcd.__main__ import parser
 from odcd.errors import BadRequest
-from odcd.settings import (
-    DeclaredNode,
-    Settings,
-    find_home,
-    parse_address,
-    parse_nodes,
-    read_settings,
-)
+from odcd.executor.declared_nodes import parse_nodes
+from odcd.settings import DeclaredNode, Settings, find_home, parse_address, read_settings
 
 
 def read(*argv: str, **environment: str) -> Settings:

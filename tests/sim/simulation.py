@@ -19,15 +19,15 @@ from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown, WrongState
 from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.jobs.submission import prepare
 from odcd.loops.election import APPLICATION, Lead
-from odcd.loops.leader_term import take_over
+from odcd.loops.executor_watch import take_over
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.clock import VirtualClock
-from tests.support.disks import PlayedCloud
+from tests.support.builders.disks import PlayedCloud
+from tests.support.fakes.clock import VirtualClock
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 USERS = [Identity(user=name, uid=uid, gid=uid, operator=False) for name, uid in
@@ -82,7 +82,9 @@ class Simulation:
                 row["term"], row["beat"], self.clock.now(),
             )  # fmt: skip
             lead = Lead(term, session, self.clock)
-            planner = Planner(lead, self.store, self.executor, self.clock, timedelta(seconds=30))
+            planner = Planner(
+                lead, self.store.dispatches, self.executor, self.clock, timedelta(seconds=30)
+            )
             reaper = Reaper(
                 lead, self.store, self.executor, self.clock,
                 grace=timedelta(seconds=30), node_grace=None,
@@ -90,10 +92,10 @@ class Simulation:
             )  # fmt: skip
             self.executor.away = False
             await self.executor.open(term)
-            await self.store.register_nodes(
+            await self.store.nodes.register(
                 term, await self.executor.inventory(), self.clock.now(), whole=True
             )
-            await take_over(lead, self.store, self.executor, planner)
+            await take_over(lead, self.store.attempts, self.executor, planner)
             yield lead, planner, reaper
 
     async def make_qos(self) -> None:
@@ -108,7 +110,7 @@ class Simulation:
     async def run(self, steps: int) -> None:
         await self.make_qos()
         for who in USERS:
-            await self.store.create_disk(who, "home", 10, self.clock.now(), key=None, digest="")
+            await self.store.disks.create(who, "home", 10, self.clock.now(), key=None, digest="")
         while self.steps < steps:
             async with self.leading() as (lead, planner, reaper):
                 reign = self.random.randint(20, 80)
@@ -134,12 +136,12 @@ class Simulation:
         for change in (
             planner.plan_once(),
             reaper.carry_out_once(),
-            self.store.sweep(lead.term, now),
-            self.store.record_facts(
+            self.store.leader.sweep(lead.term, now),
+            self.store.attempts.record_facts(
                 lead.term, [Fact(job_id=1, attempt=1, rank=0, kind="lost", at=now)], now
             ),
             self.executor.open(lead.term),
-            self.store.disk_work(lead.term, now),
+            self.store.disk_work.take(lead.term, now),
         ):
             try:
                 await change
@@ -178,7 +180,7 @@ class Simulation:
         await self.look(lead, planner, reaper)
 
     async def look(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
-        """What the daemon's loops do, once each."""
+        """One round of all the daemon's loops."""
         now = self.clock.now()
         facts = self.overdue + self.executor.take(now)
         self.overdue = []
@@ -188,29 +190,29 @@ class Simulation:
             if self.random.random() < 0.1:
                 facts = facts + facts[: len(facts) // 2 + 1]  # and twice
             self.random.shuffle(facts)
-            await self.store.record_facts(lead.term, facts, now)
+            await self.store.attempts.record_facts(lead.term, facts, now)
             await self.executor.acknowledge(facts)
         if now >= self.sweep_at:
-            due = await self.store.sweep(lead.term, now)
+            due = await self.store.leader.sweep(lead.term, now)
             self.sweep_at = min(due or now + timedelta(seconds=60), now + timedelta(seconds=60))
         with contextlib.suppress(RunnerDown):
             await reaper.carry_out_once()
-        for warning in await self.store.warnings(lead.term, now):
+        for warning in await self.store.dev_servers.list_expiry_notices(lead.term, now):
             if self.random.random() < 0.8:
-                await self.store.warned(lead.term, warning, None, now)
+                await self.store.dev_servers.record_expiry_notice(lead.term, warning, None, now)
         await self.tend_disks(lead.term)
         await planner.plan_once()
         if not self.executor.away:
-            late = await self.store.unstarted(lead.term, now)
+            late = await self.store.dispatches.list_unstarted(lead.term, now)
             if late:
                 await planner.send(late)
 
     async def tend_disks(self, term: int) -> None:
         """As odcd.disks.worker, with a cloud that fails now and then; snapshots take their time."""
-        for work in await self.store.disk_work(term, self.clock.now()):
+        for work in await self.store.disk_work.take(term, self.clock.now()):
             done = self.random.random() < 0.8
             answer = self.cloud.do(asdict(work)) if done else {"busy": "throttled"}
-            await self.store.note_disk_work(term, work, answer, self.clock.now())
+            await self.store.disk_work.record(term, work, answer, self.clock.now())
         if self.random.random() < 0.3:
             self.cloud.pending.clear()
 
@@ -270,7 +272,7 @@ class Simulation:
 
     async def take(self, who: Identity, spec: JobSpec) -> int:
         prepared = prepare(who, [spec], key=None, dry_run=False)
-        [[answer]] = await self.store.submit(
+        [[answer]] = await self.store.jobs.submit(
             json.dumps([prepared.request]), list(prepared.texts), list(prepared.texts.values()),
             self.clock.now(),
         )  # fmt: skip
@@ -280,12 +282,12 @@ class Simulation:
         return answer.job_id
 
     async def extend(self) -> None:
-        """Some box, be it active or not; what is told before is what comes."""
+        """Any dev server, active or not."""
         box, seconds = self.random.choice(self.boxes), self.random.choice([60, 1800, 86_400])
         now = self.clock.now()
         with contextlib.suppress(WrongState):
-            told = await self.store.extend_reservation(ROOT, box, seconds, now, dry_run=True)
-            done = await self.store.extend_reservation(ROOT, box, seconds, now, dry_run=False)
+            told = await self.store.reservations.extend(ROOT, box, seconds, now, dry_run=True)
+            done = await self.store.reservations.extend(ROOT, box, seconds, now, dry_run=False)
             assert json.loads(told) == json.loads(done) | {"dry_run": True}
 
     async def meddle(self) -> None:
@@ -299,31 +301,31 @@ class Simulation:
         now = self.clock.now()
         what = self.random.random()
         if what < 0.4:
-            await self.store.cancel(ROOT, job, now)
+            await self.store.jobs.cancel(ROOT, job, now)
         elif what < 0.55:
-            await self.store.hold(ROOT, job, now)
+            await self.store.jobs.hold(ROOT, job, now)
         elif what < 0.8:
-            await self.store.release(ROOT, job, now)
+            await self.store.jobs.release(ROOT, job, now)
         elif what < 0.85:
-            await self.store.checkpoint(ROOT, job, now)
+            await self.store.jobs.checkpoint(ROOT, job, now)
         elif what < 0.93:
-            await self.store.requeue(ROOT, job, now, hold=self.random.random() < 0.2)
+            await self.store.jobs.requeue(ROOT, job, now, hold=self.random.random() < 0.2)
         else:
-            await self.store.update(
+            await self.store.jobs.update(
                 ROOT, job, now, {"time_limit_s": self.random.choice([30, 7200])}
             )
 
     async def change_a_node(self) -> None:
         node = self.random.choice(NODES).name
         state = self.random.choice(["DRAIN", "UP", "UP"])
-        await self.store.set_node_state(
+        await self.store.nodes.set_state(
             ROOT, [node], state, "test" if state == "DRAIN" else None, self.clock.now()
         )
 
     async def drain(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
-        """Let everything that can end, end; what waits for ever is cancelled."""
+        """Let everything end that can end; jobs that wait forever are cancelled."""
         now = self.clock.now()
-        await self.store.set_node_state(ROOT, [n.name for n in NODES], "UP", None, now)
+        await self.store.nodes.set_state(ROOT, [n.name for n in NODES], "UP", None, now)
         for _ in range(3000):
             if not await self.database.fetchval(
                 "select exists (select from odc.running) or exists (select from odc.pending)"
@@ -339,11 +341,11 @@ class Simulation:
             await self.check()
             if not await self.database.fetchval("select exists (select from odc.running)"):
                 held = {"all": True, "state": ["PENDING"]}
-                await self.store.release(ROOT, held, self.clock.now())
+                await self.store.jobs.release(ROOT, held, self.clock.now())
                 if await self.database.fetchval(
                     "select not exists (select from odc.pending where ready or not begun)"
                 ):
-                    await self.store.cancel(ROOT, held, self.clock.now())
+                    await self.store.jobs.cancel(ROOT, held, self.clock.now())
         raise AssertionError("the cluster does not come to rest")
 
     async def put_disks_away(self, term: int) -> None:
@@ -364,7 +366,8 @@ class Simulation:
         await self.check_disks()
 
     async def check_disks(self) -> None:
-        """Who runs with a disk is its holder, and a volume in use is of the newest taking."""
+        """A running job with a disk is its holder, and a volume in use belongs to the latest
+        use."""
         wrong = await self.database.fetch(
             "select r.job_id from odc.running as r join odc.reservation as v using (job_id) "
             "join odc.disk as d on d.id = v.disk_id "

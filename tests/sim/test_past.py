@@ -1,4 +1,4 @@
-"""What was told at some moment of a day is told of that moment for ever after, word for word."""
+"""An answer about a moment of the past stays the same forever, word for word."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class Remembering(Simulation):
             self.moments[now] = before
 
     async def answers(self, now: datetime, as_of: datetime | None = None) -> dict[str, Any]:
-        """All jobs and nodes, and what is told of the last jobs by themselves."""
-        live, _ = await self.store.list_jobs(
+        """All jobs and nodes, and the answers about the last jobs one by one."""
+        live, _ = await self.store.jobs.list(
             {}, now, ended=False, after=None, limit=10_000, as_of=as_of
         )
-        every, _ = await self.store.list_jobs(
+        every, _ = await self.store.jobs.list(
             {}, now, ended=True, after=None, limit=10_000, as_of=as_of
         )
         found: dict[str, Any] = {
             "live": json.loads(live),
             "all": json.loads(every),
-            "nodes": json.loads(await self.store.nodes(now, as_of)),
+            "nodes": json.loads(await self.store.nodes.list(now, as_of)),
             "pages": await self.pages(now, as_of),
         }
         ids = [job["id"] for job in found["all"]]
         for job_id in [*ids[:3], *ids[len(ids) // 2 :][:1]]:
             selector = Selector(job_id=job_id)
-            shown, _ = await self.store.show_page(selector, now, as_of)
+            shown, _ = await self.store.jobs.list_rows(selector, now, as_of)
             found[f"show {job_id}"] = json.loads(shown)
             found[f"why {job_id}"] = json.loads(
-                await self.store.explain(job_id, now)
+                await self.store.jobs.explain(job_id, now)
                 if as_of is None
-                else await self.store.explain_past(selector, as_of, now)
+                else await self.store.jobs.explain_past(selector, as_of, now)
             )
         return found
 
@@ -65,7 +65,7 @@ class Remembering(Simulation):
         pages: list[list[int]] = []
         after: int | None = None
         while True:
-            text, after = await self.store.list_jobs(
+            text, after = await self.store.jobs.list(
                 {"user": "ann", "state": ["PENDING"]}, now, ended=False, after=after, limit=3,
                 fields=["id"], as_of=as_of,
             )  # fmt: skip
@@ -106,13 +106,13 @@ def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
 async def refuses_what_it_cannot_know(day: Remembering) -> None:
     now = day.clock.now()
     for moment, words in (
-        (now + timedelta(microseconds=1), "is yet to come"),
-        (START - timedelta(microseconds=1), "nothing is known of"),
+        (now + timedelta(microseconds=1), "is in the future"),
+        (START - timedelta(microseconds=1), "no history is kept for"),
     ):
         with pytest.raises(BadRequest, match=words):
-            await day.store.nodes(now, moment)
+            await day.store.nodes.list(now, moment)
     with pytest.raises(UnknownJob):
-        await day.store.show_page(Selector(job_id=day.submitted[-1]), now, START)
+        await day.store.jobs.list_rows(Selector(job_id=day.submitted[-1]), now, START)
 
 
 @pytest.mark.long

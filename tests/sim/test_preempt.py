@@ -29,7 +29,7 @@ class Calm(Simulation):
     async def ask(self, **fields: Any) -> int:
         spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", time_limit_s=86_400, **fields)
         prepared = prepare(USERS[0], [spec], key=None, dry_run=False)
-        [[answer]] = await self.store.submit(
+        [[answer]] = await self.store.jobs.submit(
             json.dumps([prepared.request]), list(prepared.texts), list(prepared.texts.values()),
             self.clock.now(),
         )  # fmt: skip
@@ -42,7 +42,7 @@ class Calm(Simulation):
             self.clock.move(1)
             facts = self.executor.take(self.clock.now())
             if facts:
-                await self.store.record_facts(lead.term, facts, self.clock.now())
+                await self.store.attempts.record_facts(lead.term, facts, self.clock.now())
                 await self.executor.acknowledge(facts)
             await reaper.carry_out_once()
             await planner.plan_once()
@@ -76,7 +76,7 @@ def test_victims_get_their_grace_and_the_preemptor_their_nodes_though_the_leader
                 await calm.look_on(*old, 3)
                 assert await calm.states(*gangs) == ["RUNNING"] * 2
                 [outcome] = json.loads(
-                    await calm.store.checkpoint(
+                    await calm.store.jobs.checkpoint(
                         USERS[0], {"ids": [{"job_id": gangs[1], "tasks": None}]}, calm.clock.now()
                     )
                 )
@@ -88,7 +88,7 @@ def test_victims_get_their_grace_and_the_preemptor_their_nodes_though_the_leader
                 await calm.look_on(*old, 20)
                 assert await calm.states(*gangs) == ["RUNNING", "COMPLETING"]
                 async with calm.leading() as new:
-                    # The executor has told nobody yet: the gang uses its minute.
+                    # The executor has not reported it yet: the gang uses its minute.
                     await calm.look_on(*new, 38)
                     assert await calm.states(gangs[1], urgent) == ["COMPLETING", "PENDING"]
                     await calm.look_on(*new, 4)

@@ -18,7 +18,7 @@ def live_and_replay(dsn: str, seed: int, steps: int) -> None:
             day = Simulation(database, seed)
             await day.run(steps)
             rows = await database.fetch("select id from odc.pass order by id")
-            told = [json.loads(await day.store.replay_pass(row["id"], None, None)) for row in rows]
+            told = [json.loads(await day.store.plans.replay(row["id"], None, None)) for row in rows]
             wrong = [one for one in told if not one["equal"] or one["chain"] is False]
             assert wrong == [], f"seed {seed}: {len(wrong)} of {len(told)}: {wrong[:2]}"
             assert len(told) > steps / 10

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

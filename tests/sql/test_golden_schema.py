@@ -1,6 +1,7 @@
-"""What the migrations add up to, for a reviewer to read: tests/sql/golden/schema.sql.
+"""The result of all migrations, for reviewers to read: tests/sql/golden/schema.sql.
 
-After a migration write it anew: ODC_WRITE_GOLDEN=1 python -m pytest tests/sql/test_golden_schema.py
+After a migration write it again: ODC_WRITE_GOLDEN=1 python -m pytest
+tests/sql/test_golden_schema.py
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from odcd.home.postgres_files import wheel_install
-from tests.support.database import MAJOR
+from tests.support.harness.database import MAJOR
 
 GOLDEN = Path(__file__).with_name("golden") / "schema.sql"
 HEAD = re.compile(r"^--\n-- Name: (.*); Type: (.*); Schema: .*\n--\n", re.MULTILINE)

@@ -24,10 +24,10 @@ from odcd.errors import LeadershipLost, OdcError
 from odcd.slurm.dependencies import parse_dependency
 from tests.sql.account.books import a_limit
 from tests.sql.booking.desk import Desk
-from tests.support.audit import audit
-from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.preemptions import Preemptions
+from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster
+from tests.support.harness.audit import audit
+from tests.support.harness.database import Sql
+from tests.support.harness.preemptions import Preemptions
 
 NODES = ("h100-1", "h100-2", "l4-1")
 LIVE = "(select job_id from odc.pending union all select job_id from odc.running)"
@@ -161,7 +161,7 @@ class Promises(RuleBasedStateMachine):
             )  # fmt: skip
 
     def trouble(self) -> None:
-        """Somebody changes what a plan rests on."""
+        """Change something that a plan relies on."""
         self.quiet = False
         self.preemptions.troubles += 1
 
@@ -284,7 +284,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def a_pass(self) -> None:
-        """And another as long as the leader is told that one should follow at once."""
+        """And another one for as long as the pass asks for it."""
         for _ in range(10):
             before = self.world()
             moment = self.preemptions.look(self.now)
@@ -377,7 +377,7 @@ class Promises(RuleBasedStateMachine):
             return True
         [term] = parse_dependency(self.waits_for[top]).terms
         if term.kind == "singleton":
-            # Whoever was renamed came late to its name.
+            # A renamed job took its name later.
             return row["name"] == "other" or not any(
                 r["state"] is None and r["top"] < top
                 and (r["uid"], r["name"]) == (row["uid"], row["name"])
@@ -508,7 +508,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.told)
     @rule(pick=Pick, count=st.integers(1, 5))
     def facts_are_told_again(self, pick: int, count: int) -> None:
-        """Late, and in another order; nothing comes of it."""
+        """Late, and in another order; it has no effect."""
         at = pick % len(self.told)
         again = self.told[at : at + count][::-1]
         live = {(m["job_id"], m["attempt"], m["rank"]) for m in self.members()}
@@ -577,7 +577,7 @@ class Promises(RuleBasedStateMachine):
         self.ended = now
 
     def come_to_rest(self) -> None:
-        """Everything that waits for nobody ends; what waits for ever can be cancelled."""
+        """Every job that waits for no other ends; a job that waits forever can be cancelled."""
         for node in NODES:
             self.set_node(node, "UP")
         everything = {"who": ROOT, "all": True}

@@ -1,6 +1,6 @@
 """Versions are ordered, and this one answers the daemons of those it says it is compatible with.
 
-tests/support/releases.py tells how a release is put on record.
+tests/support/harness/releases.py tells how a release is put on record.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from odcd.database import schema
 from odcd.database.pool import connect
-from tests.support.releases import answer, answers_as_before, functions, recorded
+from tests.support.harness.releases import answer, answers_as_before, functions, recorded
 
 SOURCE = schema.read_source(schema.sql_folder())
 RELEASES = recorded()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Run once by the image's entrypoint, on the primary's first start: the roles, the database, and who
-# may stream. Passwords go in as psql variables, never into a file.
+# The image's entrypoint runs this once, at the primary's first start: it creates the roles and the database, and allows
+# the standby to stream. Passwords are passed as psql variables, never in a file.
 set -eu
 psql -v ON_ERROR_STOP=1 -v app="$ODC_DB_PASSWORD" -v streaming="$REPLICATION_PASSWORD" \
   -U postgres -d postgres <<'SQL'
@@ -9,7 +9,7 @@ create database odc owner odc;
 create role replicator replication login password :'streaming';
 SQL
 echo 'host replication replicator all scram-sha-256' >> "$PGDATA/pg_hba.conf"
-# Counts from the next start on, which ends this first one: a commit waits until the standby has it.
+# This takes effect at the next start, because the first one ends now. From then on, a commit waits until the standby has it.
 psql -v ON_ERROR_STOP=1 -v names="$SYNCHRONOUS_STANDBY_NAMES" -U postgres -d postgres <<'SQL'
 alter system set synchronous_standby_names = :'names';
 SQL

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Before PostgreSQL starts: a standby without data copies the primary; an old primary stays down.
+# Runs before PostgreSQL starts: a standby without data copies the primary; a former primary stays down.
 set -eu
 primary=$(cat "${PRIMARY_NAME_FILE:-/etc/odc-db-primary/name}")
 host=${PRIMARY_HOST:-odc-db-rw}
@@ -7,9 +7,9 @@ if [ "$HOSTNAME" = "$primary" ]; then
   echo "$HOSTNAME is the primary"
 elif [ ! -s "$PGDATA/PG_VERSION" ]; then
   echo "$HOSTNAME copies $primary"
-  # The slot keeps on the primary what the standby has not read yet.
+  # The slot makes the primary keep what the standby has not read yet.
   pg_receivewal --create-slot --if-not-exists --slot standby --host "$host" --username replicator
-  # A copy counts when it is whole: an interrupted one begins anew.
+  # Only a complete copy is used: an interrupted one starts again.
   rm -rf "$PGDATA" "$PGDATA.part"
   pg_basebackup --host "$host" --username replicator --pgdata "$PGDATA.part" \
     --write-recovery-conf --wal-method stream --slot standby --checkpoint fast

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Whether the image has what users of dev servers count on; run as its last step, and by whoever doubts it.
+# Check that the image has what users of dev servers rely on. It is the build's last step, and can be run by hand.
 set -u
 missing=''
 want() { command -v "$1" >/dev/null 2>&1 || missing="$missing $1"; }

@@ -1,4 +1,4 @@
-"""What answers about accounts, QOS, users and their shares look like."""
+"""Answers about accounts, QOS, users and their shares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odcd.api.answers.partitions import Limits
 
 
 class Account(Answer):
-    """qos null: as the account above."""
+    """qos null: same as the parent."""
 
     name: str
     parent: str | None
@@ -48,7 +48,7 @@ class QosList(Answer):
 
 
 class Membership(Answer):
-    """partition null: in all of them. qos null: as the account."""
+    """partition null: all partitions. qos null: same as the account."""
 
     account: str
     partition: str | None
@@ -84,8 +84,8 @@ class Factors(Answer):
 
 
 class Priority(Answer):
-    """priority: the sum of points less nice; a point is a factor (0 to 1) times its weight. It
-    orders the job only where ordering, its partition's, is multifactor."""
+    """priority: the sum of points, minus nice; points are factors (0 to 1) times their weights.
+    Priority orders a job only if ordering, the value of its partition, is multifactor."""
 
     id: int
     user: str
@@ -109,7 +109,7 @@ class Weights(Answer):
 
 
 class PriorityList(Answer):
-    """more: there are more than the limit."""
+    """more: more jobs exist than the limit allows."""
 
     at: str
     weights: Weights
@@ -120,9 +120,9 @@ class PriorityList(Answer):
 
 
 class Share(Answer):
-    """An account, or a user of it. used_s: GPU-seconds as billed, decayed. norm_shares and
-    effective_usage: of what its siblings have together; level_fs the one over the other, null
-    where nothing was used. fairshare: the factor of a user."""
+    """An account, or one of its users. used_s: billed GPU-seconds, decayed. norm_shares and
+    effective_usage: relative to the siblings' total. level_fs: norm_shares divided by
+    effective_usage, null without usage. fairshare: a user's priority factor."""
 
     account: str
     user: str | None

@@ -1,4 +1,4 @@
-"""What answers about bookings and licences look like."""
+"""Answers about bookings and licences."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from odcd.api.answers.common import Answer
 
 
 class Booking(Answer):
-    """starts_at, ends_at: of the occurrence that is on or comes next; of a booking that is over as
-    it was made. node_list, gpu_type, partition, node_count, all_nodes: which nodes were asked for;
-    node_names: those it has. reason: what it lacks. jobs: those that live and name it, at most
-    1000."""
+    """starts_at, ends_at: of the current or next occurrence; of an ended booking, as it was
+    created. node_list, gpu_type, partition, node_count, all_nodes: the nodes requested;
+    node_names: the nodes assigned. reason: what is missing. jobs: the live jobs that name this
+    booking, at most 1000."""
 
     id: int
     name: str
@@ -44,7 +44,7 @@ class BookingList(Answer):
 
 
 class Licence(Answer):
-    """jobs: those that hold it, at most 1000."""
+    """jobs: the jobs that use it, at most 1000."""
 
     name: str
     total: int

@@ -1,4 +1,4 @@
-"""What answers about the daemon and the cluster as a whole look like."""
+"""Answers about the daemon and the whole cluster."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Pass(Answer):
 
 
 class EtaScore(Answer):
-    """How jobs that started in the last 7 days compare with what was told at their submit; null
-    where none was scored. coverage: the fraction that started between p10 and p90. foreseen:
-    pending jobs that have an expected start now."""
+    """How well the starts of the last 7 days were predicted when the jobs were submitted. null: no
+    prediction was scored. coverage: the fraction that started between p10 and p90. foreseen: the
+    number of pending jobs that have an expected start now."""
 
     scored: int
     coverage: float | None
@@ -39,15 +39,16 @@ class EtaScore(Answer):
 
 
 class ExecutorState(Answer):
-    """What runs the jobs, as the daemon that answers sees it. unreached_s: for how long it has not
-    answered; 0: it does. null: another daemon commands it."""
+    """The executor that runs the jobs, as seen by the daemon that answers. unreached_s: how long it
+    has not responded; 0: it responds; null: another daemon commands it."""
 
     name: str | None
     unreached_s: int | None
 
 
 class Cluster(Answer):
-    """jobs counts rows by state, pending_tasks every array task that waits."""
+    """jobs: the number of rows by state; the pending tasks of an array are one row. pending_tasks
+    counts every task."""
 
     at: str
     executor: ExecutorState
@@ -64,8 +65,8 @@ class Cluster(Answer):
 
 
 class Event(Answer):
-    """The data of a server-sent event. kind "lagged": the client was too slow and must come again
-    with this id."""
+    """The data of a server-sent event. kind "lagged": the client was too slow and must reconnect
+    with this id as Last-Event-ID."""
 
     id: int
     at: str
@@ -94,7 +95,7 @@ class Health(Answer):
 
 
 class Ready(Answer):
-    """503 when a check is false."""
+    """The status is 503 if any check is false."""
 
     ready: bool
     checks: dict[str, bool]

@@ -1,5 +1,7 @@
-"""What all answers of the API have in common: the schemas of /openapi.json. PostgreSQL writes the
-JSON; tests hold the two together."""
+"""The base of all answers: the schemas of /openapi.json.
+
+PostgreSQL writes the JSON; tests check that it matches the schemas.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What /v1/disks answers."""
+"""Answers of /v1/disks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from odcd.api.answers.common import Answer
 
 
 class Disk(Answer):
-    """A home that outlives dev servers. state: available; in-use by reservation_id; backing-up:
-    what that left on it is being saved; trouble: an operator must look; deleted: its snapshots go
-    at purge_at. used_bytes: when it was last saved. snapshot_progress: percent, of the one that is
-    being made. zone: of the volume that it is on while it is in use. trouble: why it cannot be
-    used, or what its last step met with."""
+    """A home folder that outlives dev servers. state: available; in-use by reservation_id;
+    backing-up: its data is being saved in a snapshot; trouble: an operator must check it; deleted:
+    its snapshots are deleted at purge_at. used_bytes: as of the last snapshot. snapshot_progress:
+    percent, of the snapshot being made. zone: of its volume while it is in use. trouble: why the
+    disk cannot be used, or the error of its last step."""
 
     id: int
     name: str
@@ -37,15 +37,15 @@ class Disk(Answer):
 
 
 class DiskList(Answer):
-    """default_gib: of a new disk; null: this daemon has no disks."""
+    """default_gib: the size of a new disk; null: this daemon has no disks."""
 
     default_gib: int | None
     disks: list[Disk]
 
 
 class Stray(Answer):
-    """A volume or snapshot with our tags that no disk knows. user, disk: as its tags tell; tags are
-    not believed, so nothing is done to it."""
+    """A volume or snapshot with odc's tags that belongs to no disk. user, disk: from its tags.
+    Tags are not trusted, so odc does not touch it."""
 
     cloud_id: str
     kind: Literal["volume", "snapshot"]
@@ -61,8 +61,8 @@ class StrayList(Answer):
 
 
 class DiskContents(Answer):
-    """What was on a disk when its newest snapshot was made. snapshot_id null: there is none yet;
-    contents null: they were not listed."""
+    """The files on a disk when its newest snapshot was made. snapshot_id null: no snapshot exists
+    yet. contents null: they were not listed."""
 
     name: str
     snapshot_id: str | None

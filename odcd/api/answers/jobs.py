@@ -1,4 +1,4 @@
-"""What answers about jobs look like."""
+"""Answers about jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END_STATES: tuple[str, ...] = (
 
 
 class Cause(Answer):
-    """One thing that keeps a job from starting. Only what applies is there beside text."""
+    """One reason why a job has not started. Beside text, only the fields that apply are present."""
 
     cause: Literal[
         "running_job",
@@ -46,9 +46,9 @@ class Cause(Answer):
 
 
 class Eta(Answer):
-    """When a pending job should start: before p10, p50 and p90 in 10, 50 and 90 % of such cases.
-    exact: it is protected, and starts at planned_start_at at the latest. p10 and p90 are null where
-    nothing but the planned start is known yet."""
+    """The expected start of a pending job: in 10, 50 and 90 % of similar cases, a job starts before
+    p10, p50 and p90. exact: the job is protected and starts at planned_start_at at the latest. p10
+    and p90 are null as long as only the planned start is known."""
 
     p10: str | None
     p50: str | None
@@ -57,9 +57,9 @@ class Eta(Answer):
 
 
 class Preemption(Answer):
-    """A job that was ended for another one, or is being ended: the preemptor and its QOS, the rule
-    (its QOS preempts victim_qos; the mode), and the cost: what was lost since the start or the last
-    checkpoint, in seconds of GPUs, or of CPUs where the job has none."""
+    """The preemption of a job: the preemptor and its QOS, the rule (its QOS may preempt victim_qos,
+    and the mode), and the cost: the work lost since the start or the last checkpoint, in
+    GPU-seconds, or in CPU-seconds if the job has no GPUs."""
 
     text: str
     attempt: int
@@ -76,9 +76,9 @@ class Preemption(Answer):
 
 
 class GpuUseNow(Answer):
-    """When it was looked last; util_ratio: the mean of its GPUs, from 0 to 1; mem_used_mib: of all
-    of them together. idle_gpus: those that have rested for as long as GET /v1/idle lists them,
-    idle_since: the longest of them."""
+    """at: the last measurement; util_ratio: the mean of the job's GPUs, from 0 to 1; mem_used_mib:
+    their sum. idle_gpus: the GPUs idle for long enough to be listed by GET /v1/idle; idle_since: of
+    the one that has been idle longest."""
 
     at: str
     util_ratio: float | None
@@ -88,10 +88,10 @@ class GpuUseNow(Answer):
 
 
 class GpuUse(Answer):
-    """What the GPUs of a job did, over all its attempts that ran, in seconds of one GPU: held; seen
-    of that; busy, of what was seen, weighed by use; busy_ratio is busy_gpu_s over seen_gpu_s.
-    mem_peak_mib: of its fullest GPU. owed: attempts that ended and are not stored yet. gave_up: why
-    some was not seen. now: while it runs."""
+    """The GPU usage of a job, over all attempts that ran, in GPU-seconds: held (allocated), seen
+    (the measured part of held), busy (seen, weighted by utilisation). busy_ratio is busy_gpu_s
+    divided by seen_gpu_s. mem_peak_mib: of the GPU with the highest peak. owed: the number of ended
+    attempts not stored yet. gave_up: why some usage was not measured. now: while the job runs."""
 
     source: Literal["prometheus", "nvml"] | None
     held_gpu_s: int
@@ -106,14 +106,14 @@ class GpuUse(Answer):
 
 
 class Job(Answer):
-    """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
+    """Times are ISO 8601 in UTC, with Z. The pending tasks of an array are one job with
     array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
-    executor said of the end. stdout, stderr: file patterns as submitted; of a single job that has
-    started, the path that its first node writes. stderr null: it goes where stdout goes.
-    node_count: while it waits for a number between that and node_count_max, the least. switches: it
-    waits for nodes in at most so many topology blocks, for switches_wait_s (null: for ever).
-    checkpoint_at: of a running job, the last it told of. preemption: its last, null when none.
-    gpu_use: null where it has no GPUs, or nothing is known of their use."""
+    executor reported about the end. stdout, stderr: file patterns as submitted; for a single job
+    that has started, the path its first node writes. stderr null: it goes where stdout goes.
+    node_count: for a pending job with node_count_max, the minimum. switches: the job waits for
+    nodes in at most this many topology blocks, for switches_wait_s (null: forever). checkpoint_at:
+    the last checkpoint a running job reported. preemption: the last one; null: none. gpu_use null:
+    the job has no GPUs, or their usage is not known."""
 
     id: int
     array_job_id: int | None
@@ -168,7 +168,8 @@ class Job(Answer):
 
 
 class JobList(Answer):
-    """next: the cursor of the next page, null on the last. With fields=, jobs have only those."""
+    """next: the cursor of the next page; null on the last page. With fields=, jobs have only
+    these fields."""
 
     jobs: list[Job]
     next: str | None
@@ -183,14 +184,14 @@ class EndedJob(Answer):
 
 
 class Jobs(Answer):
-    """next: the cursor of the next page of a long array, null on the last."""
+    """next: the cursor of the next page of a long array; null on the last page."""
 
     jobs: list[Job]
     next: str | None
 
 
 class Ended(Answer):
-    """The answer to ?wait=: jobs is empty while not all have ended."""
+    """The answer to ?wait=. jobs is empty until all of them have ended."""
 
     jobs: list[EndedJob]
     ended: bool
@@ -206,8 +207,8 @@ class Explanation(Answer):
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """What became of one job; code, message and hint when it was refused. array_tasks: those of a
-    waiting array that were cancelled."""
+    """The result for one job. code, message and hint: why it was refused. array_tasks: the pending
+    tasks of an array that were cancelled."""
 
     job_id: int
     array_task_id: int | None

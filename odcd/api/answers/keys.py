@@ -1,4 +1,4 @@
-"""What answers about who one is look like: logins, keys, tickets."""
+"""Answers about logins, API keys and page tickets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from odcd.api.answers.common import Answer
 
 
 class PageTicket(Answer):
-    """url: the address that lets a browser in, where the daemon knows under which address it is
-    reached: over TCP it is the one that was asked."""
+    """url: the link that logs a browser in. null over TCP, where the client already knows the
+    daemon's address."""
 
     ticket: str
     expires_at: str
@@ -17,19 +17,19 @@ class PageTicket(Answer):
 
 class LoginAnswer(Answer):
     key: str
-    """Shown this once: send it as Authorization: Bearer KEY."""
+    """Shown only once. Send it as Authorization: Bearer KEY."""
     prefix: str
     expires_at: str
     user: str
     uid: int
     account: str
-    """At AWS."""
+    """The AWS account."""
     role: str
 
 
 class RotatedKey(Answer):
     key: str
-    """Shown this once. The one that asked for it has ended."""
+    """Shown only once. The key that requested it has ended."""
     prefix: str
     expires_at: str
 
@@ -40,7 +40,7 @@ class Key(Answer):
     made_at: str
     expires_at: str
     last_used_at: str | None
-    """To the minute."""
+    """With a precision of one minute."""
 
 
 class Me(Answer):
@@ -49,17 +49,17 @@ class Me(Answer):
     gid: int
     operator: bool
     key: Key | None
-    """The key that asks; null on the socket."""
+    """The key of this request; null on the socket."""
     sessions: int
-    """How many of the user's keys hold."""
+    """The number of valid keys of the user."""
     page_sessions: int
-    """And how many browsers are let in to the page as the user."""
+    """The number of browsers that are logged in to the page as the user."""
     github_user: str | None
-    """Whose SSH keys enter the dev servers of who asks."""
+    """The GitHub user whose SSH keys may connect to the caller's dev servers."""
 
 
 class EndedKeys(Answer):
-    """How many of the user's held until now."""
+    """The number of the user's keys and page sessions that were valid until now."""
 
     user: str
     keys: int

@@ -1,4 +1,4 @@
-"""What answers about nodes look like."""
+"""Answers about nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odcd.api.answers.common import Answer
 
 
 class NodeBooking(Answer):
-    """A booking that has a node, and the occurrence meant."""
+    """A booking that includes a node, and the occurrence in question."""
 
     id: int
     name: str
@@ -18,9 +18,9 @@ class NodeBooking(Answer):
 
 
 class Node(Answer):
-    """free_at: when the time limits of all its jobs are over. efa_domain: its placement group;
-    topology: the layers of the network it hangs on, outermost first, the last its block. booking:
-    that has it now; next_booking: that has it next."""
+    """free_at: when the time limits of all its jobs end. efa_domain: its placement group. topology:
+    its network layers, outermost first; the last one is its block. booking: the current one;
+    next_booking: the next one."""
 
     name: str
     gpu_type: str
@@ -51,7 +51,7 @@ class NodeList(Answer):
 
 
 class Domain(Answer):
-    """Where a gang of whole nodes stays. domain: ZONE/GROUP; null where that does not matter."""
+    """Nodes that one gang of whole nodes may span. domain: ZONE/GROUP; null: it does not matter."""
 
     domain: str | None
     nodes: int
@@ -59,9 +59,9 @@ class Domain(Answer):
 
 
 class TypeFragmentation(Answer):
-    """Of nodes that are up. gpus_whole: free on nodes with all GPUs free; fragmented: the share of
-    the free ones that lie elsewhere, null when none is free. largest_gang: whole nodes that one
-    gang could take. fits: how many jobs with so many GPUs on one node."""
+    """Counts nodes that are up. gpus_whole: free GPUs on nodes whose GPUs are all free. fragmented:
+    the fraction of free GPUs on other nodes; null if none is free. largest_gang: the maximum number
+    of whole nodes for one gang. fits: by GPUs per job, how many such single-node jobs fit."""
 
     gpu_type: str
     nodes: int

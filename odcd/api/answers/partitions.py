@@ -1,4 +1,4 @@
-"""What answers about partitions and policies look like."""
+"""Answers about partitions and policies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Limits = dict[str, dict[str, int]]
 
 
 class Partition(Answer):
-    """plan_depth: of its policy, how many of its jobs are protected at once."""
+    """plan_depth: from its policy; the number of its jobs protected at once."""
 
     name: str
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"]
@@ -37,8 +37,8 @@ class PartitionList(Answer):
 
 
 class Policy(Answer):
-    """How jobs are ordered. max_wait_s: who waited longer goes to the front, first come, first
-    served. backfill: the order of the candidates behind the protected jobs."""
+    """How jobs are ordered. max_wait_s: jobs that waited longer go to the front, in the order of
+    submission. backfill: the order of the candidates behind the protected jobs."""
 
     name: str
     ordering: Literal["fifo", "multifactor", "sjf", "saf", "wfp3", "odc"]

@@ -1,4 +1,4 @@
-"""What answers about the plan and the passes that made it look like."""
+"""Answers about the plan and the scheduling passes that made it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from odcd.api.answers.jobs import Eta
 
 
 class Planned(Answer):
-    """A pending job with a planned start, null when no end of what it waits for is in sight.
-    detail: what it needs. moved_by_pass: the pass that last changed any of this."""
+    """A pending job and its planned start; null if no end of what it waits for is in sight. detail:
+    what it needs. moved_by_pass: the last pass that changed any of this."""
 
     id: int
     array_job_id: int | None
@@ -35,7 +35,7 @@ class Planned(Answer):
 
 
 class Plan(Answer):
-    """Planned starts as pass_id left them, the first one first."""
+    """Planned starts after pass pass_id, earliest first."""
 
     at: str
     pass_id: int | None
@@ -43,10 +43,10 @@ class Plan(Answer):
 
 
 class GanttBar(Answer):
-    """kind booking: name is the booking's, and nothing of a job is there. gpu_indexes: which GPUs
-    of the node, of what runs. likely_end_at: when half of such jobs have ended, null where nothing
-    is known of any; ends_at: its time limit, null for none. What is not over does not end before
-    now."""
+    """kind booking: name is the booking's name, and the job fields are empty. gpu_indexes: the GPUs
+    that a running job uses on the node. likely_end_at: when half of similar jobs have ended; null
+    if nothing is known about any. ends_at: the end of the time limit; null: no limit. For a job
+    that still runs, neither is in the past."""
 
     kind: Literal["running", "planned", "booking"]
     job_id: int | None
@@ -63,7 +63,7 @@ class GanttBar(Answer):
 
 
 class GanttNode(Answer):
-    """bars: running jobs, then planned ones, then bookings, each by start."""
+    """bars: running jobs, then planned ones, then bookings, each ordered by start."""
 
     name: str
     gpu_type: str
@@ -74,8 +74,8 @@ class GanttNode(Answer):
 
 
 class Gantt(Answer):
-    """Nodes by GPU type and name. node_count: of all pages; next: the cursor of the next page, null
-    on the last."""
+    """Nodes by GPU type and name. node_count: on all pages. next: the cursor of the next page; null
+    on the last page."""
 
     at: str
     from_: str = msgspec.field(name="from")
@@ -91,9 +91,9 @@ class PassName(Answer):
 
 
 class Move(Answer):
-    """A planned start that moved; from null: there was none, to null: there is none any more.
-    cause: started; overtaken, preemption or overrun (job_id); order (nothing changed but the time);
-    or the kind of the event event_id. pass_id null: it was no pass, but that event itself."""
+    """A change of a planned start. from null: it had none before; to null: it has none now. cause:
+    started; overtaken, preemption or overrun (by job_id); order (only time passed); or the kind of
+    the event event_id. pass_id null: the event itself changed it, not a pass."""
 
     pass_id: int | None
     at: str
@@ -116,7 +116,7 @@ class Moved(Answer):
 
 
 class PlanDiff(Answer):
-    """The jobs whose planned starts are not the same after the one pass and the other."""
+    """The jobs whose planned starts differ between the two passes."""
 
     from_: PassName = msgspec.field(name="from")
     to: PassName
@@ -124,7 +124,7 @@ class PlanDiff(Answer):
 
 
 class Digests(Answer):
-    """SHA-256 of what was noted then and of what comes out now."""
+    """SHA-256 of what was recorded then, and of the result now."""
 
     equal: bool
     then: str
@@ -132,22 +132,22 @@ class Digests(Answer):
 
 
 class ReadDigests(Digests):
-    """Of what a pass read: eight bytes for each part. differs: the parts that are not as then;
-    null: there are none, or that pass has no parts."""
+    """Digests of what a pass read, eight bytes per part. differs: the parts that differ from then;
+    null: none differ, or the pass recorded no parts."""
 
     differs: list[Literal["classes", "nodes", "shapes", "limits", "queue", "releases"]] | None
 
 
 class Versions(Answer):
-    """Digests of the planning functions and of the settings they go by."""
+    """Digests of the planning functions and of the settings they use."""
 
     then: str
     now: str
 
 
 class Difference(Answer):
-    """name: a job, for a refusal its shape, for a limit a class of jobs; of these job_id is the
-    first that waited with it, and jobs how many did. null: there is none."""
+    """name: a job; for a refusal its shape, for a limit a class of jobs. For these, job_id is the
+    first job that waited with it, and jobs is their number. null: there is none."""
 
     kind: Literal["start", "planned", "preempt", "refusal", "limit"]
     name: str
@@ -158,8 +158,8 @@ class Difference(Answer):
 
 
 class Replayed(Answer):
-    """A pass decided once more. equal: it read the same and decided the same. chain: its digests
-    follow from those of the pass before; null when that one is not kept."""
+    """A replayed pass. equal: it read the same input and made the same decisions. chain: its
+    digests follow from those of the previous pass; null if that pass is no longer kept."""
 
     pass_id: int
     at: str

@@ -1,4 +1,4 @@
-"""What /v1/reservations, /v1/availability and /v1/cluster/use answer."""
+"""Answers of /v1/reservations, /v1/availability and /v1/cluster/use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SentWarning(Answer):
 
 
 class PhaseTime(Answer):
-    """took_s null: it goes on."""
+    """took_s null: the phase is not over."""
 
     phase: str
     at: str
@@ -29,24 +29,24 @@ class Happened(Answer):
 
 
 class Reservation(Answer):
-    """A dev server: a job of kind reservation, in its users' words. Times are ISO 8601 in UTC, with
-    Z. status: its state as users know it; while it is being ended, the one it will end with.
-    message: what it does now, or how it ended. storage: what its home folder is: a named disk, the
-    user's own on that machine, or one that ends with it. duration_s: as asked; expires_at: with
-    what it was extended by. queue_position: within its GPU type; null when it does not wait or
-    nobody can say.
-    disk_state: busy: others have it, or it is being saved; free, creating, in-use, backing-up: as
-    the reservation goes on; saved: all that it wrote is in a snapshot; unused: it wrote nothing;
-    trouble: an operator must look; lost.
-    connect: how `odcctl connect` gets in; null: not now, or not the one who asks.
-    jupyter: how Jupyter Lab is in an active one; null: off. jupyter_url: with its token, for its
-    owner and operators, where `odcctl connect ID --jupyter` listens.
-    ssh_addresses: by rank, address and port of the nodes that lead to SSH, too, if this cluster
-    has that; without the address when the node has none.
-    host_keys: what its SSH server shows, as lines of known_hosts without the host. oom_count: how
-    often it ran out of memory and began anew. idle_s: for how long nobody has used it, where its
-    QOS looks; null: it is in use, or that is not known. build: the digest that its image is built
-    of, for its owner and operators. history: of a single one."""
+    """A dev server: a job of kind reservation, in users' words. Times are ISO 8601 in UTC, with Z.
+    status: the state that users see; while the reservation is being ended, the one it will end
+    with. message: what it is doing now, or how it ended. storage: where its home folder is: on a
+    named disk, the user's own home on that machine, or temporary and deleted with the reservation.
+    duration_s: as requested; expires_at: includes extensions. queue_position: within its GPU type;
+    null: it does not wait, or the position is not known.
+    disk_state: busy: another job uses the disk, or it is being saved; free, creating, in-use,
+    backing-up: in this order over the life of the reservation; saved: all data is in a snapshot;
+    unused: nothing was written; trouble: an operator must check it; lost.
+    connect: how `odcctl connect` connects; null: not now, or not for this caller.
+    jupyter: the state of Jupyter Lab in an active reservation; null: off. jupyter_url: includes the
+    token, for the owner and operators; `odcctl connect ID --jupyter` listens there.
+    ssh_addresses: by rank, addresses and ports of nodes that also forward to SSH, if the cluster
+    supports this; without the address if the node has none.
+    host_keys: the host keys of its SSH server, as known_hosts lines without the host. oom_count:
+    how often it ran out of memory and restarted. idle_s: how long no one has used it, if its QOS
+    checks this; null: in use, or not known. build: the digest of its image's build context, for
+    the owner and operators. history: only when a single reservation is requested."""
 
     id: int
     name: str
@@ -112,7 +112,7 @@ class ReservationList(Answer):
 
 
 class Delayed(Answer):
-    """A planned start that comes later; to null: it has none any more."""
+    """A planned start that moves to a later time; to null: it is lost."""
 
     job_id: int
     name: str
@@ -122,7 +122,7 @@ class Delayed(Answer):
 
 
 class Extension(Answer):
-    """until: the latest end there can be."""
+    """until: the latest possible end."""
 
     id: int
     expires_at: str
@@ -134,8 +134,8 @@ class Extension(Answer):
 
 
 class Wait(Answer):
-    """When so many GPUs, of so many nodes, could be had. start_at null: not in sight, or refused,
-    and why."""
+    """When this many GPUs, on this many nodes, would be available. start_at null: no start is in
+    sight, or the request is refused for the reason given."""
 
     gpus: int
     nodes: int
@@ -145,10 +145,10 @@ class Wait(Answer):
 
 
 class Availability(Answer):
-    """Of one GPU type. total, free: GPUs of nodes that are up; of types without GPUs, nodes.
-    max_reservable: the most that one reservation could have now. running, queued: jobs of all
-    kinds. cpus_per_node, mem_per_node_mib: of its smallest node. maintenance: why, and until when,
-    all its nodes are booked."""
+    """The availability of one GPU type. total, free: GPUs of nodes that are up; for types without
+    GPUs, nodes. max_reservable: the largest reservation that could start now. running, queued: jobs
+    of all kinds. cpus_per_node, mem_per_node_mib: of the smallest node. maintenance: why and until
+    when all its nodes are booked."""
 
     gpu_type: str
     label: str
@@ -194,7 +194,7 @@ class TypeCount(Answer):
 
 
 class ClusterCount(Answer):
-    """gpus, total: of nodes that are up."""
+    """gpus, total: GPUs of nodes that are up."""
 
     at: str
     gpus: int

@@ -1,4 +1,4 @@
-"""What answers to a submit look like, and to the question what it would do."""
+"""Answers to submits and to previews of submits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SubmittedBatch(Answer):
 
 
 class SubmittedArgv(Answer):
-    """wait, parsable, quiet, json, pty: what the command line asked of the client."""
+    """wait, parsable, quiet, json, pty: what the command line requests from the client."""
 
     id: int
     wait: bool
@@ -30,7 +30,7 @@ class SubmittedArgv(Answer):
 
 
 class Delay(Answer):
-    """A job whose planned start another one would move. to: null when it would lose it."""
+    """A job whose planned start another job would move. to null: it would lose it."""
 
     job_id: int
     from_: str = msgspec.field(name="from")
@@ -44,8 +44,8 @@ class Refused(Answer):
 
 
 class Victim(Answer):
-    """A running job that would be ended for another one, and what it would lose: since its start or
-    its last checkpoint, in seconds of GPUs, or of CPUs where it has none."""
+    """A running job that another job would preempt, and the work it would lose since its start or
+    last checkpoint, in GPU-seconds, or in CPU-seconds if it has no GPUs."""
 
     text: str
     job_id: int
@@ -59,10 +59,10 @@ class Victim(Answer):
 
 
 class Preview(Answer):
-    """Where and when a job would start, as far as others let it: start_at null when it would wait
-    behind more of them than are planned, behind a limit, or when it is held back by itself; reason
-    is the queue's then. promised: a pass would protect the start, which beyond the plan depth it
-    does not. victims: whom it would preempt."""
+    """Where and when a job would start, given the other jobs. start_at null: it would wait behind
+    more jobs than are planned or for a limit, or its own conditions hold it back; reason is then
+    the queue's reason. promised: a pass would protect the start; starts beyond the plan depth are
+    not protected. victims: the jobs it would preempt."""
 
     text: str
     node_count: int | None = None
@@ -82,14 +82,14 @@ class Preview(Answer):
 
 
 class WhatIf(Answer):
-    """In the order asked: when each job would start if it alone were submitted at that moment."""
+    """When each job would start if it alone were submitted now, in the order of the request."""
 
     at: str
     jobs: list[Preview]
 
 
 class TestOnly(Answer):
-    """The answer to --test-only and --preview-preemption: nothing was submitted."""
+    """The answer to --test-only and --preview-preemption. Nothing was submitted."""
 
     test_only: Preview
     preview_preemption: bool

@@ -1,1 +1,1 @@
-"""What every resource of the API shares: routing, identity, errors, streaming, OpenAPI."""
+"""Shared by all resources of the API: routing, identity, errors, streaming, OpenAPI."""

@@ -1,4 +1,4 @@
-"""What the audit log is told of requests: every change, and every refused login or request."""
+"""Write requests to the audit log: every change, and every refused login or request."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from odcd.records.job import Identity
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 REFUSED = frozenset({401, 403, 429})
 FAILED = 400
-"""From this status on a client has only so many lines."""
+"""From this status on, the number of log lines per client is limited."""
 GONE = 499
-"""The status of a request whose client went before it was answered."""
+"""The status recorded for a request whose client disconnected before the answer."""
 REQUEST_ID = b"x-request-id"
 WHO = "odc.who"
-"""Where a request's scope has who asks, once it is known."""
+"""The key of a request's scope for the caller's identity, once it is known."""
 _ID = re.compile(rb'^\{"id":(\d{1,19})[,}]')
 _CODE = re.compile(rb'"code":"(OD\d{3})"')
 _LONGEST_PATH = 300
@@ -33,7 +33,7 @@ _count = itertools.count(1)
 
 
 class Audited:
-    """log: None where nothing is written."""
+    """log: None disables the audit log."""
 
     def __init__(self, log: AuditLog | None) -> None:
         self._log = log
@@ -42,7 +42,7 @@ class Audited:
         self, scope: Mapping[str, Any], route: str, who: Identity | None, response: Response | None,
         *, by: str = "",
     ) -> None:  # fmt: skip
-        """response: None when the client went. by: of the page, instead of a key."""
+        """response: None if the client disconnected. by: set by the page, which uses no API key."""
         if self._log is None:
             return
         method = scope["method"]
@@ -99,7 +99,7 @@ def _new_id() -> str:
 
 
 def _client(scope: Mapping[str, Any], who: Identity | None) -> str:
-    """Whose refusals are counted together."""
+    """The key under which refusals of one client are counted."""
     if who is not None:
         return f"uid {who.uid}"
     peer, client = scope.get("state", {}).get(PEER), scope.get("client")

@@ -1,4 +1,4 @@
-"""Read JSON of clients without stopping the event loop for long, whatever is in it."""
+"""Decode JSON from clients without blocking the event loop for long, whatever it contains."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from odcd.clock import Turns
 from odcd.errors import BadRequest, TooLarge
 
 MOST_VALUES = 200_000
-"""Of what is decoded at once: a value takes up to 1.5 us, and msgspec counts a list only when it
-has read all of it."""
+"""Maximum number of values decoded at once: a value takes up to 1.5 us, and msgspec checks the
+length of a list only after reading all of it."""
 MOST_PARTS = 2_500_000
-"""Values of a body whose parts are decoded one by one."""
+"""Maximum number of values in a body whose parts are decoded one by one."""
 MOST_SEARCHED = 64 * 1024
-"""Bytes in which the value that does not fit is looked for."""
+"""Maximum size in bytes of a body in which the value that does not fit is searched for."""
 _ROOT = re.compile(r"(?<= - at `)\$|(?<= - at `key` in `)\$")
 
 T = TypeVar("T")
@@ -30,14 +30,14 @@ Place = tuple[str, int]
 
 
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T], most: int = MOST_VALUES) -> T:
-    """most: values. Raises BadRequest, TooLarge."""
+    """most: the maximum number of values. Raises BadRequest, TooLarge."""
     return _decode(raw, decoder, None, most)
 
 
 async def decode_parts(
     parts: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T], name: str, turns: Turns
 ) -> list[T]:
-    """The entries of the list of that name, one by one, so that others are served meanwhile.
+    """Decode the entries of the list `name` one by one; other requests are served in between.
     turns: of the request. Raises BadRequest, TooLarge."""
     found: list[T] = []
     for index, part in enumerate(parts):
@@ -65,11 +65,11 @@ def _decode(
 
 
 def check_values(raw: bytes, most: int = MOST_VALUES) -> None:
-    """Raises TooLarge when JSON has more values (and names of fields) than that."""
-    # Each but the first follows one of these.
+    """Raises TooLarge when JSON has more than this many values (and field names)."""
+    # Each value but the first follows one of these characters.
     if sum(map(raw.count, (b",", b":", b"[", b"{"))) < most:
         return
-    # Those in strings do not count. Without escapes, quotes are at the ends of strings alone.
+    # Those in strings do not count. Once escapes are removed, quotes only delimit strings.
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') <= 2 * most:
         between = b"".join(plain.split(b'"')[::2])
@@ -84,7 +84,7 @@ def check_values(raw: bytes, most: int = MOST_VALUES) -> None:
 def _misfit(
     error: msgspec.ValidationError, raw: bytes, form: Any, place: Place | None
 ) -> BadRequest:
-    """place: of what was decoded; None: it is the whole body."""
+    """place: where the decoded part was; None: it is the whole body."""
     where = "{}[{}]".format(*place) if place else ""
     if len(raw) <= MOST_SEARCHED:
         try:

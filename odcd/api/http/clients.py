@@ -1,4 +1,4 @@
-"""Which odcctl may speak to this daemon: none that is too old to be understood."""
+"""Reject versions of odcctl that are too old for this daemon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from odcd.errors import BadRequest, ClientTooOld
 
 Version = tuple[int, ...]
-_AGENT = re.compile(rb"odcctl(?:/(\d{1,6}(?:\.\d{1,6}){0,3}))?(?:[^\d.].*)?")
+_AGENT = re.compile(rb"odcctl(?:/(\d{1,6}(?:\.\d{1,6}){0,3}))?(?:\.?[^\d.].*)?")
+"""0.2.dev5 is a build on the way to 0.2, and counts as 0.2."""
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 
 
@@ -22,7 +23,7 @@ def version_of(text: str) -> Version:
 
 
 def check_client(scope: Mapping[str, Any], oldest: Version | None) -> None:
-    """Raises ClientTooOld, as the answer to whatever was asked. Other clients pass."""
+    """Raises ClientTooOld, whatever the request was. Other clients pass."""
     if oldest is None:
         return
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
@@ -31,14 +32,14 @@ def check_client(scope: Mapping[str, Any], oldest: Version | None) -> None:
         told = ".".join(map(str, theirs)) or "of an unknown version"
         wanted = ".".join(map(str, oldest))
         raise ClientTooOld(
-            f"this odcctl is {told}, and the server takes {wanted} or newer",
+            f"this odcctl is {told}, and the server needs {wanted} or newer",
             f'Upgrade it: pip install --upgrade "odc>={wanted}"',
         )
 
 
 @functools.lru_cache(maxsize=64)
 def _version(agent: bytes) -> Version | None:
-    """None: it is no odcctl. (): one that does not say."""
+    """None: the client is not odcctl. (): an odcctl that sends no version."""
     found = _AGENT.fullmatch(agent)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What the API works with; odcd.app makes one."""
+"""The collaborators of the API; odcd.app creates them."""
 
 from __future__ import annotations
 
@@ -36,90 +36,90 @@ class Api:
     events: EventHub
     clock: Clock
     wake: Callable[[], None]
-    """Something changed that the planner should look at; called beside the notification."""
+    """Tells the planner about a change, in addition to the database's notification."""
     executor_of: Callable[[], Executor | None]
     """The executor this daemon commands; None while it does not lead."""
     listening: Callable[[], bool]
-    """Is the database's listener connected?"""
+    """Whether the database listener is connected."""
     led: Callable[[], bool]
-    """Has this daemon taken over what runs, or does another lead?"""
+    """Whether this daemon leads and has taken over the running jobs, or another daemon leads."""
     metrics: Metrics
     scrape: Callable[[str | None], Awaitable[tuple[bytes, str]]]
-    """What Prometheus is told, and its media type, by what it accepts."""
+    """The metrics for Prometheus and their media type, given the request's Accept header."""
     own_uid: int
-    """The uid the daemon runs under: an operator."""
+    """The uid that the daemon runs as; this user is an operator."""
     operators: frozenset[str] = field(default_factory=frozenset)
-    """Users who may act for others, beside root and own_uid."""
+    """Users with administrative rights, in addition to root and own_uid."""
     commands: Callable[[], bool] = lambda: True
-    """Is that executor this daemon's to command, or one that only reads?"""
+    """Whether this daemon commands that executor; otherwise the executor is read-only."""
     address: str = ""
     """Where users of this machine reach the daemon: the path of its socket."""
     listens: Callable[[], Sequence[tuple[str, int]]] = lambda: ()
-    """The TCP addresses it listens on."""
+    """The TCP addresses that the daemon listens on."""
     tls: bool = False
-    """There by HTTPS."""
+    """Whether TCP uses HTTPS."""
     box_terminals: bool = True
-    """Dev servers are entered by the terminal of their job; else by SSH."""
+    """Users connect to dev servers through the terminal of the job; otherwise by SSH."""
     check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None
-    """Raises what the executor has against a job."""
+    """Raises the executor's objection to a job, if any."""
     logins: Logins | None = None
-    """Lets users in by AWS identity; None: nobody."""
+    """Admits users by AWS identity; None: logins are off."""
     keys: Keys | None = None
-    """Whose SSH keys enter dev servers; None: they are not entered by SSH."""
+    """The SSH keys that may connect to dev servers; None: dev servers do not use SSH."""
     disk_gib: int | None = None
-    """The size of a new disk; None: this daemon has no disks."""
+    """The default size of a new disk; None: this daemon has no disks."""
     shared_storage: bool = False
-    """Dev servers have their user's part of a shared file system."""
+    """Whether dev servers mount their user's part of a shared file system."""
     build_target: Callable[[], str] = no_target
-    """Where images that are built of users' Dockerfiles are pushed to. Raises BadRequest where none
-    are built."""
+    """The registry that images built from users' Dockerfiles are pushed to. Raises BadRequest when
+    this daemon builds no images."""
     oldest_client: Version | None = None
-    """odcctl below it is refused; None: none is."""
+    """Older versions of odcctl are refused; None: none are."""
     fairness: Fairness = field(default_factory=Fairness)
-    """The limits of each user."""
+    """The limits per user."""
     check_disk: Callable[[], None] = lambda: None
     """Raises DiskAlmostFull."""
     serves_uid: int | None = None
-    """The only user it serves (a user's own daemon); None: all."""
+    """The only user that the daemon serves (a user's own daemon); None: all users."""
     proxy_uids: frozenset[int] = frozenset()
-    """Whose sockets of this machine speak for browsers elsewhere: reverse proxies'."""
+    """Uids of reverse proxies: their sockets on this machine carry requests of remote browsers."""
     audit: AuditLog | None = None
-    """Where changes and refusals are written down; None: nowhere."""
+    """The audit log for changes and refusals; None: off."""
     credentials: Credentials = field(default_factory=Credentials)
-    """Ends what is open when its key does."""
+    """Ends open streams, tunnels and terminals when their API key ends."""
 
     def executor(self) -> Executor:
-        """Raises RunnerDown when this daemon commands none."""
+        """Raises RunnerDown when this daemon commands no executor."""
         executor = self.executor_of()
         if executor is None:
             raise RunnerDown(
-                "this daemon does not lead, so it cannot reach what runs",
-                "Just after its start, try again in a moment; else ask the daemon that leads: "
+                "this daemon does not lead, so it cannot reach running jobs",
+                "Just after a start, try again in a moment; otherwise ask the daemon that leads: "
                 "`odcctl diag` names it.",
             )
         return executor
 
     async def one_job(self, selector: Selector) -> int:
-        """The id of the one job a selector names. Raises UnknownJob when it names none, or a task
-        that has not started and so has no id of its own."""
+        """The id of the one job that a selector names. Raises UnknownJob when it names no job, or a
+        task that has not started and so has no id of its own."""
         if selector.tasks is None:
             return selector.job_id
-        ids = await self.store.resolve(selector)
+        ids = await self.store.jobs.resolve(selector)
         if not ids:
             raise UnknownJob(
                 f"array {selector.job_id} has no such task, or does not exist",
-                "`odcctl queue -t all` lists the jobs there are.",
+                "`odcctl queue -t all` lists all jobs.",
             )
         if len(ids) > 1:
             raise UnknownJob(
-                f"that names {len(ids)} jobs, and this is about one", "Name one task, as in 7_3."
+                f"the selector names {len(ids)} jobs instead of one", "Name one task, as in 7_3."
             )
         return ids[0]
 
     async def own_job(self, who: Identity, selector: Selector) -> int:
-        """one_job(), for what only its owner and operators may see. Raises NotOwner."""
+        """one_job(), for what only the owner and operators may see. Raises NotOwner."""
         job_id = await self.one_job(selector)
-        owner = await self.store.job_owner(job_id)
+        owner = await self.store.jobs.get_owner(job_id)
         if owner is None:
             raise unknown_job(job_id)
         uid, name = owner
@@ -131,6 +131,4 @@ class Api:
 
 
 def unknown_job(job_id: int) -> UnknownJob:
-    return UnknownJob(
-        f"job {job_id} does not exist", "`odcctl queue -t all` lists the jobs there are."
-    )
+    return UnknownJob(f"job {job_id} does not exist", "`odcctl queue -t all` lists all jobs.")

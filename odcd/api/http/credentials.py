@@ -1,7 +1,7 @@
-"""What a key or a session has opened ends with it: streams, tunnels and terminals.
+"""End streams, tunnels and terminals when the key or session that opened them ends.
 
-One statement asks about all of them at once, every two seconds while there are any; so it does not
-matter which daemon ended a key, or whether it ended by itself.
+While any are open, one statement checks all their keys every two seconds. So it does not matter
+which daemon ended a key, or whether the key expired.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 ENDED = 4401
-"""The code that closes a WebSocket whose key has ended."""
-WHY_ENDED = "the API key has ended: somebody logged it out, or its login is over; log in again"
+"""The close code of a WebSocket whose key has ended."""
+WHY_ENDED = "the API key has ended: it was logged out, or its login has expired; log in again"
 
 
 class OpenKeys(Protocol):
-    async def open_keys(self, digests: Sequence[str]) -> dict[str, Ends]:
-        """Those of them that nobody has ended."""
+    async def list_open(self, digests: Sequence[str]) -> dict[str, Ends]:
+        """Those of these keys that have not been ended."""
         ...
 
 
 class Credentials:
-    """The keys and sessions by which something is open."""
+    """The keys and sessions that have opened something."""
 
     def __init__(self) -> None:
-        # Whoever streams holds the event: what is over is not here.
+        # Each open stream holds its event, so entries disappear when their streams end.
         self.open: WeakValueDictionary[tuple[str, bool], asyncio.Event] = WeakValueDictionary()
 
     def watch(self, digest: str | None, *, lasting: bool = False) -> asyncio.Event:
-        """An event that is set when the key or session with this digest ends; None: never.
+        """An event that is set when the key or session with this digest ends; without one: never.
 
-        lasting: what is open cannot be taken up again; it goes on until the key's login ends.
+        lasting: the connection cannot be resumed, so it stays open until the key's login ends.
         """
         ended = asyncio.Event()
         return ended if digest is None else self.open.setdefault((digest, lasting), ended)
 
     def bind(self, response: Response, scope: Mapping[str, Any]) -> None:
-        """A streamed answer goes on no longer than the key of its request."""
+        """End a streamed answer when the key of its request ends."""
         if isinstance(response, Streamed) and (digest := key_of(scope)) is not None:
             response.until(self.watch(digest))
 
     async def run(self, store: OpenKeys, clock: Clock) -> None:
-        """End what is open by keys that have ended, until cancelled."""
+        """End streams and connections whose keys have ended, until cancelled."""
         while True:
             await clock.sleep(LOOK_S)
-            asked = [*self.open]  # not the events: they would stay forever
+            asked = [*self.open]  # not the events: references would keep them alive
             if not asked:
                 continue
             try:
-                good = await store.open_keys(sorted({digest for digest, _ in asked}))
+                good = await store.list_open(sorted({digest for digest, _ in asked}))
             except OdcError as error:
                 log.warning("credentials.unread", extra={"code": error.code})
                 continue

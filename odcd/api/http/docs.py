@@ -1,4 +1,4 @@
-"""The page at /docs: the OpenAPI document as HTML, complete in itself."""
+"""The page at /docs: the OpenAPI document as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """A schema in a few words."""
+    """A short description of a schema."""
     if "$ref" in schema:
         name = _text(schema["$ref"].rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'

@@ -1,4 +1,4 @@
-"""What every request over TCP passes first: which host it names, and where it comes from."""
+"""Check the Host header of every TCP request, and find the client's address behind proxies."""
 
 from __future__ import annotations
 

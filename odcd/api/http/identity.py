@@ -1,4 +1,4 @@
-"""Who speaks: on the unix socket the kernel tells, over TCP an API key; never the client."""
+"""Identify the caller: by the kernel on the Unix socket, by an API key over TCP."""
 
 from __future__ import annotations
 
@@ -25,21 +25,24 @@ LOGIN_HINT = (
 
 
 class KeyStore(Protocol):
-    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None: ...
+    async def get_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None: ...
 
-    async def member_name(self, uid: int) -> str | None: ...
+
+class UserStore(Protocol):
+    async def get_name(self, uid: int) -> str | None: ...
 
 
 class Identifier:
-    """operators: users who may act for others, beside root and the daemon's own user.
+    """operators: users with administrative rights, in addition to root and the daemon's own user.
 
-    serves_uid: the only user of a daemon that is not root's; None: it serves everybody.
-    oldest_client: odcctl below it is refused.
+    serves_uid: the only user of a daemon that does not run as root; None: it serves everyone.
+    oldest_client: older versions of odcctl are refused.
     """
 
     def __init__(
         self,
         keys: KeyStore,
+        users: UserStore,
         clock: Clock,
         *,
         own_uid: int,
@@ -49,6 +52,7 @@ class Identifier:
         subuids: Subuids | None = None,
     ) -> None:
         self._keys = keys
+        self._users = users
         self._clock = clock
         self._own_uid = own_uid
         self._operators = operators
@@ -71,14 +75,14 @@ class Identifier:
     async def _on_machine(self, peer: Peer) -> Identity:
         until, who = self._known.get(peer, (0.0, None))
         if who is None or until <= self._clock.monotonic():
-            # The user database may be far away (LDAP).
+            # The user database may be slow (LDAP).
             name = await asyncio.to_thread(self._name_of, peer.uid)
             who = self.admit(name, peer.uid, peer.gid)
             self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
         return who
 
     def _name_of(self, uid: int) -> str:
-        """Raises NotOwner: with subordinate uids a user would have many users' limits."""
+        """Raises NotOwner: subordinate uids would give one user the limits of many users."""
         name = _user_name(uid)
         if name == str(uid) and uid != self._own_uid:
             owner = self._subuids.user_of(uid)
@@ -91,19 +95,19 @@ class Identifier:
         return name
 
     async def still(self, name: str, uid: int, gid: int) -> Identity | None:
-        """The user of this machine who had that name on its socket, as the machine knows the user
-        now; None: the account is gone, or has another name. Raises NotOwner, Unavailable."""
+        """The current identity of the user who had that name on the socket of this machine; None:
+        the account is gone, or has another name. Raises NotOwner, Unavailable."""
         who = await self._on_machine(Peer(uid, gid))
         if who.user == str(uid):
-            member = await self._keys.member_name(uid)
+            member = await self._users.get_name(uid)
             who = who if member is None else replace(who, user=member)
         return who if who.user == name else None
 
     async def _as_member(self, who: Identity) -> Identity:
-        """Whom the machine does not know, by the name that the accounts have. What the user may
-        do was decided before: a coordinator chose that name."""
+        """Use the name in the accounts for a user unknown to this machine. The user's rights were
+        decided before: a coordinator chose that name."""
         try:
-            name = await self._keys.member_name(who.uid)
+            name = await self._users.get_name(who.uid)
         except Unavailable:
             return who
         return who if name is None else replace(who, user=name)
@@ -115,8 +119,9 @@ class Identifier:
         return await self.of_key(digest, LOGIN_HINT)
 
     async def of_key(self, digest: str, hint: str) -> Identity:
-        """Whose key has this digest. Raises NotAuthenticated with the hint, NotOwner."""
-        owner = await self._keys.key_owner(digest, self._clock.now())
+        """The identity of the key with this digest. Raises NotAuthenticated with the hint,
+        NotOwner."""
+        owner = await self._keys.get_owner(digest, self._clock.now())
         if owner is None:
             raise NotAuthenticated("the API key is unknown or has expired", hint)
         return self.admit(*owner)
@@ -125,7 +130,7 @@ class Identifier:
         """Raises NotOwner for a user who is not served."""
         if self._serves_uid not in (None, uid):
             raise NotOwner(
-                f"this daemon is {_user_name(self._own_uid)}'s own and serves nobody else",
+                f"this daemon belongs to {_user_name(self._own_uid)} and serves no one else",
                 "Start one of your own with `odcd up`, or one for all users as root.",
             )
         operator = uid in (0, self._own_uid) or name in self._operators
@@ -133,7 +138,7 @@ class Identifier:
 
 
 def key_of(scope: Mapping[str, Any]) -> str | None:
-    """The digest of the API key by which a request speaks; None: it speaks by none."""
+    """The digest of the request's API key; None: it has none."""
     if PEER in scope.get("state", {}):
         return None
     given = next((v for k, v in scope["headers"] if k == b"authorization"), b"")

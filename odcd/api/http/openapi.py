@@ -1,4 +1,4 @@
-"""/openapi.json, made from the table of operations and their structs, and /docs, a page of it."""
+"""/openapi.json, generated from the table of operations and their structs, and /docs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from odcd.api.http.routing import JSON, Call, Operation
 NO_CONTENT = 204
 REF = "#/components/schemas/{name}"
 DESCRIPTION = (
-    "odc schedules GPUs: one queue, one plan. On the daemon's machine speak over its unix socket, "
-    "where the kernel tells who you are; over TCP send an API key as a bearer token. Errors are "
-    "application/problem+json with an OD code, what happened and what to do."
+    "odc schedules GPUs: one queue, one plan. On the daemon's machine, use its Unix socket, "
+    "where the kernel identifies you; over TCP, send an API key as a bearer token. Errors are "
+    "application/problem+json with an OD code, the cause and a hint."
 )
 Json = dict[str, Any]
 Form = type[msgspec.Struct]
@@ -41,7 +41,7 @@ _PARTS = {
     "account": "An account's name.",
     "qos": "A QOS's name.",
     "user": "A user's name.",
-    "digest": "The digest of a context, as POST /v1/builds answers it.",
+    "digest": "The digest of a context, as returned by POST /v1/builds.",
 }
 
 
@@ -64,15 +64,15 @@ _KEY = _parameter(
     "header",
     {"type": "string", "minLength": 1, "maxLength": 200},
     required=False,
-    about="The same request under the same key makes one thing, however often it is sent.",
+    about="A request that is repeated with the same key has an effect only once.",
 )
 _BYTES: Json = {"type": "string", "format": "binary"}
 _ATTACH = {
     "get": {
         "summary": "The terminal of a job submitted with a pty, over a WebSocket",
         "description": (
-            'Binary frames both ways; {"resize": [rows, cols]} as text from the client; at the end '
-            '{"exit_code": …, "signal": …} as text from the server.'
+            'Binary frames in both directions; {"resize": [rows, cols]} as text from the client; '
+            'at the end {"exit_code": …, "signal": …} as text from the server.'
         ),
         "tags": ["jobs"],
         "parameters": [_path_parameter("id")],
@@ -84,18 +84,18 @@ _ATTACH = {
 }
 _TUNNEL = {
     "get": {
-        "summary": "The port of SSH of a dev server, or that of Jupyter Lab, over a WebSocket",
+        "summary": "The SSH or Jupyter Lab port of a dev server, over a WebSocket",
         "description": (
-            'Binary frames both ways are its bytes; the text {"eof": true} says that its sender '
-            "sends no more. It closes with 4004 (no such reservation), 4403 (not yours), 4409 (not "
-            "active, or no Jupyter Lab was asked for), 4400 (no such member) or 4500 (try again)."
+            'Binary frames are the bytes, in both directions; the text {"eof": true} means that '
+            "its sender has finished. Close codes: 4004 (no such reservation), 4403 (not yours), "
+            "4409 (not active, or without Jupyter Lab), 4400 (no such member), 4500 (try again)."
         ),
         "tags": ["reservations"],
         "parameters": [
             _path_parameter("id"),
             _parameter(
                 "rank", "query", {"type": "integer", "minimum": 0}, required=False,
-                about="Which of its members; 0 by default.",
+                about="The rank of the member; default 0.",
             ),
         ],
         "responses": {
@@ -147,7 +147,7 @@ class OpenApiRoutes:
 
 
 def document(operations: Sequence[Operation]) -> Json:
-    """OpenAPI 3.1 of the operations."""
+    """The OpenAPI 3.1 document of the operations."""
     named = [Problem, *(form for o in operations for form in _forms(o))]
     schemas, components = msgspec.json.schema_components(named, ref_template=REF)
     schema_of = dict(zip(named, schemas, strict=True))
@@ -176,7 +176,7 @@ def document(operations: Sequence[Operation]) -> Json:
             "schemas": {k: v for k, v in sorted(components.items()) if k not in queries},
             "responses": {
                 "Problem": {
-                    "description": "Refused, or failed",
+                    "description": "Refused or failed",
                     "content": {PROBLEM_TYPE: {"schema": schema_of[Problem]}},
                 }
             },
@@ -228,7 +228,7 @@ def _structs(root: Form) -> Iterator[Form]:
 
 
 def _field_notes(form: Form, components: Json) -> dict[str, str]:
-    """What the source says below the fields of a struct that the document has."""
+    """The docstrings below the fields of a struct that is part of the document."""
     if form.__name__ not in components:
         return {}
     return _notes_in(form.__module__).get(form.__qualname__, {})
@@ -236,7 +236,7 @@ def _field_notes(form: Form, components: Json) -> dict[str, str]:
 
 @functools.cache
 def _notes_in(module: str) -> dict[str, dict[str, str]]:
-    """By struct and field; a module is read once for all of its structs."""
+    """The docstrings by struct and field. Each module is read once for all its structs."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     notes: dict[str, dict[str, str]] = {}
     for form in tree.body:

@@ -1,4 +1,4 @@
-"""Errors as application/problem+json: what happened, its OD code, what to do."""
+"""Errors as application/problem+json: the cause, its OD code and a hint."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _PLAIN = {
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 9457. Members beyond these tell what applies: index (of a batch), script_path,
-    reason (of a login)."""
+    """RFC 9457. Additional members where they apply: index (in a batch), script_path, reason (of a
+    refused login)."""
 
     type: str
     title: str
@@ -71,7 +71,7 @@ def problem_of(error: OdcError, **more: object) -> Response:
 
 
 def unexpected(error: Exception, method: str, path: str) -> Response:
-    """The answer says nothing but an id; the log has the rest under it."""
+    """The answer contains only an id; the log has the details under that id."""
     error_id = uuid.uuid4().hex[:12]
     log.error(
         "api.failed", exc_info=error, extra={"error_id": error_id, "method": method, "path": path}
@@ -81,14 +81,14 @@ def unexpected(error: Exception, method: str, path: str) -> Response:
         500,
         "OD000",
         f"odcd failed at this request (error {error_id})",
-        f"That is a bug. The daemon's log has the details under {error_id}.",
+        f"This is a bug. The daemon's log has the details under {error_id}.",
         {},
         {},
     )
 
 
 async def of_http(_: HTTPConnection, error: Exception) -> Response:
-    """What the router raises: no such path, no such method."""
+    """Errors of the router: unknown path or method."""
     assert isinstance(error, HTTPException)
     hint = "GET /openapi.json lists the paths and their methods."
     detail = "there is nothing at this path" if error.status_code == 404 else error.detail
@@ -100,7 +100,7 @@ async def of_http(_: HTTPConnection, error: Exception) -> Response:
 
 
 def malformed(error: Exception, what: str, hint: str = "See /docs for the fields.") -> BadRequest:
-    """What does not fit, told by the name of its field. what: body, query, address."""
+    """Report a value that does not fit by the name of its field. what: body, query, address."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
         return BadRequest(
@@ -109,7 +109,7 @@ def malformed(error: Exception, what: str, hint: str = "See /docs for the fields
     found = _AT.match(text)
     path = found["path"].lstrip(".") if found else ""
     what_is = found["what"] if found else text
-    for pattern, verdict in ((_UNKNOWN, "is not known here"), (_MISSING, "is missing")):
+    for pattern, verdict in ((_UNKNOWN, "is unknown"), (_MISSING, "is missing")):
         if named := pattern.match(what_is):
             inner = f"{path}.{named['name']}" if path else named["name"]
             return BadRequest(f'{what}: the field "{inner}" {verdict}', hint)
@@ -119,7 +119,7 @@ def malformed(error: Exception, what: str, hint: str = "See /docs for the fields
 
 
 def _plain(types: re.Match[str]) -> str:
-    """`int | null` as people say it; what is no type stays."""
+    """`int | null` in plain words; text that is not a type stays unchanged."""
     words = types[1].split(" | ")
     known = [_PLAIN[word] for word in words if word in _PLAIN]
     return " or ".join(known) if len(known) == len(words) else types[0]

@@ -1,4 +1,4 @@
-"""Serve a table of operations: identify, decode, answer, count. One place for every error."""
+"""Serve the table of operations: identify, decode, answer, count. All errors end here."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from odcd.api.http.validation import WRONG, misfit
 from odcd.clock import TURN_S, Turns
 from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
+from odcd.fairness.answers import SMALL
 from odcd.fairness.bodies import Receipt
 from odcd.fairness.limits import Fairness
 from odcd.records.fields import PRINTABLE
@@ -40,16 +41,16 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation without parameters."""
+    """For operations without query parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path: what serves it, and all that /openapi.json says of it.
+    """One method of one path: the function that serves it, and its entry in /openapi.json.
 
-    query and body are the structs they decode to; answers, by status, the structs of JSON answers
-    (of several kinds: any of them), none where the answer is not JSON.
-    public: answered to anybody who reaches the daemon.
+    query and body are the structs they decode to. answers has, by status, the structs of JSON
+    answers (if several, any of them); none if the answer is not JSON.
+    public: needs no identity; anyone who reaches the daemon gets an answer.
     """
 
     method: Method
@@ -66,7 +67,7 @@ class Operation:
     )
     media_type: str = JSON
     makes: bool = False
-    """It makes something: an Idempotency-Key makes it happen once."""
+    """Whether it creates something: an Idempotency-Key then prevents duplicates."""
     public: bool = False
 
 
@@ -81,14 +82,14 @@ class Counts(Protocol):
 
 
 class Call:
-    """One request, and who makes it."""
+    """A request and its caller."""
 
     __slots__ = ("_receipt", "_who", "request")
 
     def __init__(
         self, request: Request, who: Identity | None, receipt: Receipt | None = None
     ) -> None:
-        """receipt: counts a body that comes in pieces; None: it is small."""
+        """receipt: counts a body that arrives in pieces; None: the body is small."""
         self.request = request
         self._who = who
         self._receipt = receipt
@@ -96,7 +97,7 @@ class Call:
     @property
     def who(self) -> Identity:
         if self._who is None:
-            raise NotAuthenticated("this needs to know who asks")
+            raise NotAuthenticated("this request needs an identity")
         return self._who
 
     @property
@@ -104,7 +105,7 @@ class Call:
         return self.request.receive
 
     def part(self, name: str) -> str:
-        """A part of the path."""
+        """A parameter in the path."""
         part = self.request.path_params[name]
         if not _PRINTABLE.match(part):
             raise BadRequest(f"the path has characters that cannot be shown: {part[:60]!a}", WRONG)
@@ -119,7 +120,7 @@ class Call:
         for name, value in self.request.query_params.multi_items():
             if name in given:
                 raise BadRequest(
-                    f'query: "{name}" is given twice', "Part several values by commas."
+                    f'query: "{name}" is given twice', "Separate several values with commas."
                 )
             if "\0" in value:
                 raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
@@ -136,12 +137,12 @@ class Call:
         self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES,
         values: int = MOST_VALUES,
     ) -> T:  # fmt: skip
-        """empty: what no body at all stands for; most: bytes; values: how many it may have.
-        Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
+        """empty: the value of a missing body; most: maximum bytes; values: maximum number of
+        values. Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
         return decode(await self._read(most) or empty, decoder, values)
 
     async def raw(self, most: int) -> bytes:
-        """A body that is not JSON, of so many bytes at most. Raises TooLarge, TooManyRequests,
+        """A body that is not JSON, of at most this many bytes. Raises TooLarge, TooManyRequests,
         DaemonBusy."""
         return await self._read(most)
 
@@ -167,11 +168,11 @@ class Call:
             pieces.append(piece)
 
     def turns(self, every_s: float = TURN_S) -> Turns:
-        """For work on this request: where its client has gone, take() raises ClientGone."""
+        """For work on this request; take() raises ClientGone once the client has disconnected."""
         return _ClientTurns(self, every_s)
 
     async def check_client(self) -> None:
-        """Raises ClientGone. For what takes long; a request that was read whole is not asked."""
+        """Raises ClientGone. For slow operations: once a request is read, nothing else checks."""
         if await self.request.is_disconnected():
             raise ClientGone
 
@@ -208,10 +209,10 @@ class Endpoint:
         with ExitStack() as held:
             response = await self._answer(scope, receive, held)
             if response is not None:
-                await response(scope, receive, send)
+                await _send(response, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
-        """None: nobody is there to be answered. held: until the answer was sent."""
+        """None: the client is gone. held: what is released after the answer was sent."""
         operation = self._operation
         begun = perf_counter()
         who: Identity | None = None
@@ -220,6 +221,7 @@ class Endpoint:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
                 self._fairness.request(who)
+                self._fairness.answers.check(who)
                 ask_as(who.user, operation.path)
                 receipt = self._fairness.body(who)
             call = Call(Request(scope, receive), who, receipt)
@@ -227,7 +229,7 @@ class Endpoint:
                 call.query(NoQuery)
             response = await operation.serve(call)
             self._credentials.bind(response, scope)
-            if who is not None and isinstance(response, Streamed):
+            if who is not None:
                 await self._hold(held, who, response)
         except OdcError as error:
             if isinstance(error, TooManyRequests):
@@ -247,12 +249,30 @@ class Endpoint:
         )
         return response
 
-    async def _hold(self, held: ExitStack, who: Identity, response: Streamed) -> None:
+    async def _hold(self, held: ExitStack, who: Identity, response: Response) -> None:
+        if not isinstance(response, Streamed):
+            answers, done = self._fairness.answers, self._operation.method != "GET"
+            held.enter_context(answers.hold(who, len(response.body), done=done))
+            return
         try:
             held.enter_context(self._fairness.stream(who))
         except TooManyRequests:
             await response.abandon()
             raise
+
+
+async def _send(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """A large answer goes piece by piece, so that this lasts until the client has read it."""
+    if isinstance(response, Streamed) or len(response.body) <= SMALL:
+        await response(scope, receive, send)
+        return
+    start = {"type": "http.response.start", "status": response.status_code}
+    await send({**start, "headers": response.raw_headers})
+    body = memoryview(response.body)
+    for at in range(0, len(body), SMALL):
+        piece = bytes(body[at : at + SMALL])
+        more = at + SMALL < len(body)
+        await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 def _too_large(most: int) -> TooLarge:

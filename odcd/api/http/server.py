@@ -1,4 +1,4 @@
-"""HTTP on the unix socket, and on TCP when asked: uvicorn inside the daemon's own TaskGroup."""
+"""HTTP on the Unix socket, and on TCP if configured: uvicorn in the daemon's own TaskGroup."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from odcd.front.watch import Nobody, Watch
 
 log = logging.getLogger(__name__)
 
-# Root's Python may be closed to us when we serve: what uvicorn would import then (its lifespan is
-# named by a string), and with what the name of a TCP address is looked up, is here before.
+# After the daemon drops root, it may be unable to read root's Python. So import now what uvicorn
+# imports late (its lifespan, named by a string), and load the codec for host names.
 importlib.import_module("uvicorn.lifespan.off")
 codecs.lookup("idna")
 
@@ -45,7 +45,7 @@ OF_STRANGERS = ("Invalid HTTP request received.", "Unsupported upgrade request."
 
 
 class _Server(uvicorn.Server):
-    """Served by listeners of ours instead of the event loop's."""
+    """Uses odc's listeners instead of the event loop's."""
 
     def __init__(self, config: uvicorn.Config, listen: Callable[[_Server], list[Listener]]) -> None:
         super().__init__(config)
@@ -66,7 +66,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Signals are the daemon's."""
+        """Leave signal handling to the daemon."""
         yield
 
 
@@ -77,10 +77,10 @@ class HttpServer:
         front: FrontSettings | None = None, rules: Rules | None = None,
         watch: Watch | None = None,
     ) -> None:  # fmt: skip
-        """path, mode: the unix socket and its permissions; listen: host and port for TCP;
-        listen_first: the first of these that can be had, if any; taken: what take_tcp() made of
-        both already; front, rules: who may connect, and how requests arrive; watch: counts what is
-        refused."""
+        """path, mode: the Unix socket and its permissions; listen: host and port for TCP;
+        listen_first: the first available of these, if any; taken: the sockets that take_tcp()
+        already opened for both; front, rules: who may connect, and the limits of requests; watch:
+        counts rejected connections and requests."""
         self._taken = taken
         self._front = front or FrontSettings()
         self._rules = rules or Rules()
@@ -113,14 +113,14 @@ class HttpServer:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where TCP listens."""
+        """The TCP addresses that the server listens on."""
         return [s.getsockname()[:2] for s in self._sockets if s.family != socket.AF_UNIX]
 
     def bind(self) -> None:
-        """Take the addresses; from here on clients wait instead of being turned away.
+        """Open the sockets; from here on, clients wait instead of being refused.
 
-        The caller holds the home's lock, so a socket file that is there was left over.
-        Raises OdcError when an address cannot be had, or TLS cannot be used.
+        The caller holds the home's lock, so an existing socket file is a leftover.
+        Raises OdcError when an address is not available, or TLS cannot be used.
         """
         if self._front.tls_cert is not None:
             self._certificate = Certificate(
@@ -153,7 +153,8 @@ class HttpServer:
             self._close()
 
     def stop(self) -> None:
-        """Take no more connections, let answers under way end; long ones are cut after a grace."""
+        """Accept no new connections, let current requests finish, and cut long ones after a
+        grace."""
         self._server.should_exit = True
 
     def _listeners(self, server: _Server) -> list[Listener]:
@@ -175,7 +176,7 @@ class HttpServer:
             if stat.S_ISSOCK(self._path.lstat().st_mode):
                 self._path.unlink()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Nobody connects before the permissions are as they shall be.
+        # The permissions must be right before anyone can connect.
         before = os.umask(0o177)
         try:
             listener.bind(str(self._path))
@@ -193,7 +194,7 @@ class HttpServer:
         for listener in self._sockets:
             listener.close()
         with contextlib.suppress(OSError):
-            # A successor may have put its own there.
+            # A successor may have created its own socket there.
             if self._path.stat().st_ino == self._inode:
                 self._path.unlink()
 
@@ -201,9 +202,9 @@ class HttpServer:
 def take_tcp(
     listen: tuple[str, int] | None, listen_first: Sequence[tuple[str, int]]
 ) -> list[socket.socket]:
-    """The listeners of HttpServer's arguments, made while root may still take ports below 1024.
+    """Open the listeners for HttpServer's arguments while root may still bind ports below 1024.
 
-    Raises OdcError when listen cannot be had.
+    Raises OdcError when listen is not available.
     """
     if listen is not None:
         try:
@@ -219,7 +220,7 @@ def take_tcp(
 def _not_had(place: object, error: OSError) -> OdcError:
     return OdcError(
         f"HTTP cannot listen on {place}: {error.strerror}",
-        "Is another daemon there? `odcd doctor` tells.",
+        "Another daemon may be running there: `odcd doctor` checks that.",
     )
 
 
@@ -239,8 +240,8 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
 
 
 def _tells_news(record: logging.LogRecord) -> bool:
-    """uvicorn reports as errors of the application what was cut on purpose, and warns of requests
-    that strangers can send without end: metrics count those."""
+    """Drop uvicorn's errors about answers that were cut on purpose, and its warnings about invalid
+    requests, which strangers could cause without end: metrics count those."""
     if record.levelno == logging.WARNING and record.msg in OF_STRANGERS:
         return False
     return not (record.exc_info and isinstance(record.exc_info[1], Broken))

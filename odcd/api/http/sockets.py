@@ -1,4 +1,4 @@
-"""WebSockets counted: what is open, and by which code each ended."""
+"""Count WebSockets: the open ones, and the close code of each that ended."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from odcd.api.http.audited import WHO, Audited
 
 LEFT, BROKE = "left", "broke"
-"""The client went; neither side ended it."""
+"""left: the client disconnected; broke: neither side closed the connection."""
 
 
 class SocketCounts(Protocol):
     def know_sockets(self, route: str) -> None:
-        """Tell of them though there was none yet."""
+        """Export the metrics of this route even before its first connection."""
         ...
 
     def socket_opened(self, route: str) -> None: ...
@@ -24,7 +24,7 @@ class SocketCounts(Protocol):
 
 
 class CountedSocket:
-    """Around the endpoint of one route."""
+    """Wraps the endpoint of one route."""
 
     def __init__(
         self, endpoint: ASGIApp, route: str, counts: SocketCounts, audited: Audited
@@ -53,7 +53,7 @@ class CountedSocket:
         async def receives() -> MutableMapping[str, Any]:
             nonlocal code
             message = await receive()
-            # With whatever code the client likes.
+            # The client may use any close code.
             if message["type"] == "websocket.disconnect" and code == BROKE:
                 code = LEFT
             return message
@@ -61,7 +61,7 @@ class CountedSocket:
         try:
             await self._endpoint(scope, receives, sends)
         finally:
-            # The endpoint puts there who asks, as soon as it knows.
+            # The endpoint stores the caller there as soon as it is known.
             who = scope.get(WHO)
             self._audited.socket(scope, self._route, who, code, opened=opened)
             self._counts.socket_ended(self._route, code, opened=opened)

@@ -1,4 +1,4 @@
-"""Answers that take long: they end when the client goes, and when the daemon stops."""
+"""Long answers: they end when the client disconnects, and when the daemon stops."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ T = TypeVar("T")
 
 
 class Broken(Exception):
-    """An answer could not be finished: the connection is cut, so that nobody takes it for whole."""
+    """An answer could not be completed: cut the connection, so that it is not taken for
+    complete."""
 
 
 class ClientGone(Exception):
-    """Nobody is there to be answered."""
+    """The client disconnected before it was answered."""
 
 
 class _End(Enum):
     DONE = "done"
-    GONE = "the client went"
-    STOPPED = "the daemon stops, or who asked may no longer"
+    GONE = "the client disconnected"
+    STOPPED = "the daemon stops, or the caller's key has ended"
 
 
 class Begun:
-    """A generator whose first piece is on its way, so that what refuses at once is a refusal and
-    not a broken answer."""
+    """A generator whose first piece has been requested. So an immediate error becomes an error
+    response instead of a broken answer."""
 
     def __init__(self, pieces: AsyncGenerator[bytes]) -> None:
         self._pieces = pieces
         self._first: asyncio.Task[bytes] | None = None
 
     async def begin(self) -> Self:
-        """Wait a little for the first piece. Raises what the generator raises instead of it."""
+        """Wait briefly for the first piece. Raises the error that the generator raises instead."""
         self._first = asyncio.create_task(self._next(), name="first-piece")
         try:
             async with asyncio.timeout(FIRST_PIECE_S):
@@ -77,8 +78,8 @@ class Begun:
 
 
 class Streamed(Response):
-    """A body sent piece by piece, under the client's flow control, from a generator that is closed
-    in any case."""
+    """A body sent piece by piece, under the client's flow control, from a generator that is always
+    closed at the end."""
 
     def __init__(
         self,
@@ -96,17 +97,17 @@ class Streamed(Response):
         self._stops = [stopping]
 
     def until(self, stop: asyncio.Event) -> None:
-        """Break off when this is set, too."""
+        """Also stop when this event is set."""
         self._stops.append(stop)
 
     def through(
         self, change: Callable[[AsyncGenerator[bytes] | Begun], AsyncGenerator[bytes]]
     ) -> None:
-        """Send what this makes of the pieces."""
+        """Send the result of this function instead of the pieces."""
         self._pieces = change(self._pieces)
 
     async def abandon(self) -> None:
-        """Close what would have been sent."""
+        """Close the generator without sending anything."""
         await self._pieces.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,7 +130,7 @@ class Streamed(Response):
 
 
 async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
-    """Do the work; leave it when the client goes. Raises ClientGone."""
+    """Do the work; cancel it when the client disconnects. Raises ClientGone."""
     done: list[T] = []
 
     async def keep() -> None:
@@ -141,7 +142,10 @@ async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
 
 
 async def _first(work: Coroutine[Any, Any, None], receive: Receive, *stops: asyncio.Event) -> _End:
-    """Work until it is done, the client gone or one of stops set. Raises what work raises."""
+    """Run work until it is done, the client disconnects or one of stops is set.
+
+    Raises the exception that work raises.
+    """
     failure: list[Exception] = []
 
     async def run() -> None:

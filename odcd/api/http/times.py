@@ -1,4 +1,4 @@
-"""Moments of requests: only those that every zone and the database can tell."""
+"""Check the moments in requests: every time zone and the database must be able to express them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odcd.errors import BadRequest
 def check_moments(form: object) -> None:
     """Raises BadRequest unless every moment among a struct's fields is in the years 1 to 9999.
 
-    A moment without a zone is left to the operation.
+    A moment without a time zone is left to the operation.
     """
     if not isinstance(form, msgspec.Struct):
         return
@@ -44,7 +44,7 @@ def _in_utc(moment: datetime) -> bool:
 
 @functools.cache
 def _fields(form: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Names of the fields that may be moments."""
+    """Names of the fields that may contain moments."""
     kind = inspect.type_info(form)
     assert isinstance(kind, inspect.StructType)
     return tuple(field.name for field in kind.fields if _is_moment(field.type))

@@ -1,4 +1,4 @@
-"""A field of a body or a query that does not fit: which one it is, and what would fit."""
+"""Name the field of a body or query that does not fit, and the values that would fit."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class _Place(NamedTuple):
 def misfit(
     error: msgspec.ValidationError, value: Any, form: Any, read: Callable[[Any], object]
 ) -> BadRequest | None:
-    """value: what was sent. read: raises the error again when it is given it. None: it is not the
-    value of a field, but its name or its kind; the text of the error says what there is to say."""
+    """value: the data sent. read: raises the same error when called with it. None: the problem is
+    not the value of a field but its name or type; the error's own text describes it."""
     found = _AT.match(str(error))
     if found is None:
         return None
@@ -51,7 +51,7 @@ def misfit(
     if what.startswith("Invalid enum value "):
         return BadRequest(f"{place.name} cannot be {_shown(place.value)}", _accepted(place.types))
     if _BOUND.match(what):
-        # Numbers of a query are text; what a bound is told of was read as one.
+        # Numbers in a query are text; the bound was checked after conversion.
         number = place.value if isinstance(place.value, str) else _shown(place.value)
         return BadRequest(f"{place.name} cannot be {number[:MOST_CHARS]}", _range(place.types))
     if what.startswith("Expected `str` matching regex") and _PRINTABLE in what:
@@ -67,7 +67,7 @@ def misfit(
 def _place(
     text: str, path: str, value: Any, form: Any, read: Callable[[Any], object]
 ) -> _Place | None:
-    """The value at a path, in which msgspec leaves the keys of objects out."""
+    """The value at a path; msgspec leaves the keys of objects out of paths."""
     steps: list[Step] = []
     types: list[Any] = [inspect.type_info(form)]
     here = value
@@ -94,7 +94,7 @@ def _place(
 def _culprit(
     text: str, value: Any, steps: list[Step], here: Any, read: Callable[[Any], object]
 ) -> str | None:
-    """The first key with which the object makes the same error; msgspec stops at it."""
+    """The key of the first entry with which the object raises this error; msgspec stops there."""
     if not isinstance(here, dict):
         return None
     entries: list[tuple[str, Any]] = list(here.items())  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType,reportUnknownMemberType]
@@ -111,7 +111,7 @@ def _culprit(
 
 
 def _only(value: Any, steps: list[Step], inner: Any) -> Any:
-    """The value with nothing but what is inside at its place."""
+    """The value, with everything at this place replaced by inner."""
     if not steps:
         return inner
     step, *rest = steps

@@ -113,7 +113,7 @@ class BuildJobs:
         except ApiRefused as error:
             raise RunnerDown(
                 f"builds cannot be listed: {error.message}",
-                "`odcd doctor --executor kubernetes` says what the cluster lacks.",
+                "`odcd doctor --executor kubernetes` shows what the cluster lacks.",
             ) from error
 
     async def _remove(self, job: _Job) -> None:
@@ -152,7 +152,7 @@ class BuildJobs:
                 raise RunnerDown(f"a build cannot be made: {error.message}") from error
             raise WrongState(
                 f"Kubernetes refuses to build it: {error.message}",
-                "`odcd doctor --executor kubernetes` says what the cluster lacks.",
+                "`odcd doctor --executor kubernetes` shows what the cluster lacks.",
             ) from error
         return msgspec.json.decode(answer, type=_Job).metadata.uid
 
@@ -172,7 +172,9 @@ class BuildJobs:
         if job.condition("Complete") is not None:
             image = next((found for pod in pods if (found := _image_of(pod))), None)
             if image is None:
-                return BuildLook(state="lost", error="it did not say which image it made", log=told)
+                return BuildLook(
+                    state="lost", error="it did not report the image that it made", log=told
+                )
             return BuildLook(state="done", image=f"{build.target}@{image}", log=told)
         failed = job.condition("Failed")
         if failed is not None:
@@ -223,9 +225,9 @@ def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
     said = error_of((ended.message if ended is not None else "") or told or "")
     why = failed.message
     if failed.reason == "DeadlineExceeded":
-        why = f"it was not done within {LIMIT // timedelta(minutes=1)} minutes"
+        why = f"it did not finish within {LIMIT // timedelta(minutes=1)} minutes"
     elif (ended is not None and ended.reason == "OOMKilled") or _out_of_memory(pod):
-        why = "it used up its memory"
+        why = "it ran out of memory"
     elif pod is not None and pod.status.reason:
         why = f"{pod.status.reason}: {pod.status.message}"
     elif said:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state, status
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
@@ -79,7 +79,7 @@ class Canaries:
             end = seen.end
             if end.kind == "exited" and end.exit_code == 0:
                 return True, "it ended with exit code 0"
-            said = status.message_of(pod) or end.detail or "it said nothing"
+            said = pod_state.message_of(pod) or end.detail or "it printed nothing"
             if end.kind == "exited":
                 how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
                 return False, f"{how}: {said}"
@@ -87,14 +87,16 @@ class Canaries:
         if seen.hopeless is not None:
             return False, seen.hopeless.detail or "its container could not be made"
         if now >= canary.until:
-            waits = seen.waits or ("it still runs" if seen.begun else "kubelet has told nothing")
-            return False, f"it was not over in time: {waits}"
+            waits = seen.waits or (
+                "it still runs" if seen.begun else "kubelet has reported nothing"
+            )
+            return False, f"it did not finish in time: {waits}"
         return None
 
     async def _make(self, canary: Canary, term: int, now: datetime) -> tuple[bool, str] | None:
         if now >= canary.until:
             why = self._trouble.get(canary.number, "it was removed")
-            return False, f"there was no pod of it in time: {why}"
+            return False, f"its pod did not exist in time: {why}"
         offer = NodeOffer(gpus=canary.gpus, efa=0, hugepages_mib=0)
         try:
             await self._maker.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})

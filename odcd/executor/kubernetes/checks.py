@@ -42,8 +42,8 @@ class JobCheck:
             )
         if spec.pty:
             raise NotImplementedYet(
-                "terminals of jobs on Kubernetes are not carried out yet",
-                "Leave --pty out; `odcctl logs ID -f` follows what a job writes.",
+                "odc does not support terminals for jobs on Kubernetes yet",
+                "Leave --pty out; `odcctl logs ID -f` follows the output of a job.",
             )
         self._check_variables(spec)
         # Short scripts always fit, without a trial compression.
@@ -51,7 +51,7 @@ class JobCheck:
             raise TooLarge(
                 f"the script has {len(spec.script.encode())} bytes, and more than "
                 f"{MAX_PACKED_BYTES} when compressed; a ConfigMap has no room for it",
-                "Put what is long into the image or a volume, and let the script call it.",
+                "Move large parts into the image or a volume, and call them from the script.",
             )
 
     def _check_box(self, spec: ReservationSpec) -> None:
@@ -69,7 +69,7 @@ class JobCheck:
             if not _VARIABLE.match(name):
                 raise BadRequest(
                     f"the environment variable {name[:60]!a} has a name that Kubernetes refuses",
-                    "It takes printable ASCII characters but =; leave it out by --export.",
+                    "Use printable ASCII characters except =, or leave it out with --export.",
                 )
         size = sum(len(name) + len(value.encode()) for name, value in spec.environment.items())
         size += sum(len(argument.encode()) for argument in spec.args)
@@ -77,7 +77,7 @@ class JobCheck:
             raise TooLarge(
                 f"environment and arguments have {size} bytes, more than a pod may carry "
                 f"({MAX_VARIABLES_BYTES})",
-                "Let fewer variables through: --export=NONE, or --export with a list.",
+                "Pass fewer variables: --export=NONE, or --export with a list.",
             )
 
 
@@ -85,6 +85,6 @@ def refuse_images(who: Identity, spec: JobSpec) -> None:
     """For executors without containers."""
     if spec.image is not None:
         raise BadRequest(
-            "the job names a container image, and this cluster runs processes of its machine",
+            "the job names a container image, but this daemon runs processes of its machine",
             "Leave --container-image out; `odcd serve --executor kubernetes` runs containers.",
         )

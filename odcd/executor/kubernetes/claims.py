@@ -117,38 +117,7 @@ class Claims:
     # -- one volume and its claim ---------------------------------------------------------------
 
     async def _publish(self, name: str, spec: Json) -> None:
-        labels = {"name": name, "labels": OURS}
-        # Bind them to each other from the start: no other claim can take the volume, and no storage
-        # class creates another volume for the claim.
-        volume = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": labels,
-            "spec": {
-                **spec,
-                "volumeMode": "Filesystem",
-                "persistentVolumeReclaimPolicy": "Retain",
-                "storageClassName": "",
-                "claimRef": {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    "name": name,
-                    "namespace": self._namespace,
-                },
-            },
-        }
-        claim = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {**labels, "namespace": self._namespace},
-            "spec": {
-                "accessModes": spec["accessModes"],
-                "resources": {"requests": spec["capacity"]},
-                "volumeMode": "Filesystem",
-                "storageClassName": "",
-                "volumeName": name,
-            },
-        }
+        volume, claim = self._objects(name, spec)
         csi, bound_to = spec["csi"], ""
         if not await self._make(_VOLUMES, volume):
             body = await self._find(f"{_VOLUMES}/{name}")
@@ -181,12 +150,48 @@ class Claims:
         ):
             raise await self._stranger(name)
 
+    def _objects(self, name: str, spec: Json) -> tuple[Json, Json]:
+        """The volume and its claim."""
+        labels = {"name": name, "labels": OURS}
+        # Bind them to each other from the start: no other claim can take the volume, and no storage
+        # class creates another volume for the claim.
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": labels,
+            "spec": {
+                **spec,
+                "volumeMode": "Filesystem",
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "name": name,
+                    "namespace": self._namespace,
+                },
+            },
+        }
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {**labels, "namespace": self._namespace},
+            "spec": {
+                "accessModes": spec["accessModes"],
+                "resources": {"requests": spec["capacity"]},
+                "volumeMode": "Filesystem",
+                "storageClassName": "",
+                "volumeName": name,
+            },
+        }
+        return volume, claim
+
     async def _stranger(self, name: str) -> RunnerDown:
         """Remove an object of another database, of this one before a restore, or one that is being
         deleted."""
         log.warning("kubernetes.stranger", extra={"claim": name})
         await self._withdraw(name)
-        return RunnerDown(f"another volume is called {name}", "It is being removed.")
+        return RunnerDown(f"another volume has the name {name}", "It is being removed.")
 
     async def _withdraw(self, name: str) -> bool:
         paths = (f"{self._claims}/{name}", f"{_VOLUMES}/{name}")

@@ -5,10 +5,7 @@ parse."""
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-import pwd
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from odcd.call_metrics import NOBODY, Calls
-from odcd.clock import SystemClock
 from odcd.errors import BadRequest, RunnerDown, WrongState
+from odcd.executor.kubernetes.api_operations import operation_of
 from odcd.executor.kubernetes.forward import PROTOCOL, Forward
-from odcd.executor.kubernetes.renewal import Renewal
+from odcd.executor.kubernetes.kubeconfig import describe_error, load_configuration
 
 if TYPE_CHECKING:
     import aiohttp
-    from kubernetes_asyncio.client import ApiClient, Configuration
+    from kubernetes_asyncio.client import ApiClient
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +29,6 @@ CONNECTIONS, UNLIMITED = 64, 0
 ANSWER_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 HEARTBEAT_S = 30.0
-TOKEN_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STDOUT, STDERR, ENDED = 1, 2, 3
@@ -42,7 +38,6 @@ RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes that do not answer the request itself: try again."""
 
 ANSWERS = frozenset({404, 409, 410})
-VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 
 Query = Sequence[tuple[str, str | int]]
 
@@ -99,10 +94,10 @@ class Cluster:
             from kubernetes_asyncio.client import ApiClient
         except ImportError as error:
             raise BadRequest(
-                f"the Kubernetes executor lacks a library: {error}",
+                f"the Kubernetes executor needs a library: {error}",
                 'Install it: pip install "odc[k8s]"',
             ) from error
-        configuration = await _configuration(kubeconfig, context)
+        configuration = await load_configuration(kubeconfig, context)
         configuration.connection_pool_maxsize = CONNECTIONS
         client = ApiClient(configuration)
         configuration.connection_pool_maxsize = UNLIMITED
@@ -181,8 +176,9 @@ class Cluster:
                 yield response
         except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             raise RunnerDown(
-                f"the Kubernetes API server at {self.host} cannot be reached: {_told(error)}",
-                "Running pods go on meanwhile. Is the address right, and may this host reach it?",
+                f"the Kubernetes API server at {self.host} cannot be reached: "
+                f"{describe_error(error)}",
+                "Running pods continue. Check the address, and that this host may reach it.",
             ) from error
 
     async def execute(
@@ -240,12 +236,12 @@ class Cluster:
         except aiohttp.WSServerHandshakeError as error:
             raise ApiRefused(error.status, Status(message=error.message), None) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise RunnerDown(f"pod {pod} cannot be reached: {_told(error)}") from error
+            raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
         how = msgspec.json.decode(ended, type=_Ended) if ended else _Ended()
         if how.status == "Success":
             return None
         told = " ".join(said.decode(errors="replace").split())[:500]
-        return told or how.message or "it broke off"
+        return told or how.message or "the connection broke"
 
     async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
         """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""
@@ -272,21 +268,8 @@ class Cluster:
         except aiohttp.WSServerHandshakeError as error:
             raise ApiRefused(error.status, Status(message=error.message), None) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise RunnerDown(f"pod {pod} cannot be reached: {_told(error)}") from error
+            raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
         return Forward(socket, pod)
-
-
-def _kubeconfig(given: Path | None) -> Path | None:
-    """The kubeconfig to use; None: this is a pod of the cluster, with its own credentials."""
-    if given is None and TOKEN_OF_POD.exists():
-        return None
-    named = given or Path(os.environ.get("KUBECONFIG") or "~/.kube/config").expanduser()
-    if not named.is_file():
-        raise BadRequest(
-            f"the kubeconfig {named} does not exist",
-            "Name one with --kubeconfig FILE; inside a pod none is needed.",
-        )
-    return named
 
 
 def is_trouble(error: Exception) -> bool:
@@ -294,53 +277,6 @@ def is_trouble(error: Exception) -> bool:
     if isinstance(error, ApiRefused):
         return error.status not in ANSWERS
     return isinstance(error, RunnerDown)
-
-
-def operation_of(method: str, path: str, query: Query = ()) -> str:
-    """The operation and object kind of a request: "list pods", "get pods/log"."""
-    parts = path.partition("?")[0].strip("/").split("/")
-    # api/v1/… or apis/GROUP/VERSION/…, then namespaces/NAME if more path elements follow.
-    parts = parts[2 if parts[0] == "api" else 3 :]
-    if len(parts) > 2 and parts[0] == "namespaces":
-        parts = parts[2:]
-    kind = "/".join([*parts[:1], *parts[2:3]]) or "about"
-    verb = VERBS[method]
-    if method == "GET" and len(parts) == 1:
-        verb = "watch" if ("watch", "true") in query else "list"
-    return f"{verb} {kind}"
-
-
-async def _configuration(kubeconfig: Path | None, context: str | None) -> Configuration:
-    from kubernetes_asyncio import config
-    from kubernetes_asyncio.client import Configuration
-
-    configuration = Configuration()
-    named = _kubeconfig(kubeconfig)
-    if named is None:
-        config.load_incluster_config(client_configuration=configuration)
-        return configuration
-    try:
-        loader = await config.load_kube_config(
-            str(named), context, configuration, persist_config=False
-        )
-        configuration.refresh_api_key_hook = Renewal(loader, SystemClock())
-    except PermissionError:
-        who = pwd.getpwuid(os.geteuid()).pw_name
-        raise BadRequest(
-            f"the kubeconfig {named} may not be read by {who}, as whom odcd runs",
-            f"chown {who} {named}, or give odcd a copy.",
-        ) from None
-    except Exception as error:  # the parsers raise many types for an invalid file
-        raise BadRequest(
-            f"the kubeconfig {named} cannot be used: {_told(error)}",
-            "`kubectl --kubeconfig FILE version` shows whether a file is right.",
-        ) from error
-    if not str(configuration.host).startswith(("http://", "https://")):
-        raise BadRequest(
-            f'the kubeconfig {named} names no server: "{configuration.host}"',
-            "Its cluster needs a line `server: https://…`.",
-        )
-    return configuration
 
 
 def _transport(client: Any) -> dict[str, Any]:
@@ -357,9 +293,3 @@ def _refusal(status: int, body: bytes, headers: Mapping[str, str]) -> ApiRefused
         told = Status(message=body.decode(errors="replace")[:500].strip())
     after = headers.get("Retry-After", "")
     return ApiRefused(status, told, float(after) if after.isdigit() else None)
-
-
-def _told(error: BaseException) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error}"
-    return " ".join(str(error).split())[:300] or type(error).__name__

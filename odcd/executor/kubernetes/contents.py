@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from odcd.errors import OdcError, RunnerDown
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.launch import JOB
 from odcd.executor.kubernetes.naming import Key, has_disk
@@ -22,7 +22,7 @@ AT_ONCE = 16
 """A limit for many simultaneous ends, which need connections themselves."""
 MAX_BYTES = 256 * 1024
 MAX_WRITTEN_BYTES = MAX_BYTES + 16 * 1024
-CUT = "[more was there]"
+CUT = "[there were more]"
 
 TellContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
 """Job, attempt, the listing, bytes in use; None: unknown."""
@@ -37,7 +37,7 @@ class Contents:
     async def keep(self, pod: Pod, key: Key) -> None:
         """List the disk of a running pod; does nothing for other pods."""
         going = pod.metadata.deletion_timestamp is not None
-        if not has_disk(pod) or going or not status.is_running(pod):
+        if not has_disk(pod) or going or not pod_state.is_running(pod):
             return
         text, used_bytes = read(await self._list(pod))
         try:

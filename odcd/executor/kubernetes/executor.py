@@ -9,19 +9,19 @@ from datetime import datetime
 from odcd.clock import Clock
 from odcd.errors import NotImplementedYet, RunnerDown, WrongState
 from odcd.executor.base import Expected
-from odcd.executor.kubernetes import canaries, looks, naming, notices, status
+from odcd.executor.kubernetes import canaries, notices, status
 from odcd.executor.kubernetes.background import Background
-from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.contents import Contents, TellContents
+from odcd.executor.kubernetes.dev_servers import KubernetesDevServers
 from odcd.executor.kubernetes.ends import Ends
-from odcd.executor.kubernetes.forward import Forward
-from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key, is_box
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.orphans import Orphans
 from odcd.executor.kubernetes.output import PodOutput
+from odcd.executor.kubernetes.pod_finder import PodFinder
 from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
@@ -29,7 +29,6 @@ from odcd.executor.kubernetes.signals import send_signal
 from odcd.executor.kubernetes.starts import Budgets, KeepKeys, Starts, TellPort
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
-from odcd.records.dev_server import Look
 from odcd.records.dispatch import ENDS, Dispatch, Fact, Notice
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
@@ -37,7 +36,6 @@ log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 OOM_TRIES, OOM_AGAIN_S = 10, 3.0
-OPEN_S = 20.0
 
 
 class KubernetesExecutor:
@@ -83,6 +81,8 @@ class KubernetesExecutor:
         self._background = Background(self._ledger.wake)
         self._maker = Maker(cluster, settings)
         self._members = Members(clock, self._ledger)
+        self._finder = PodFinder(self._members, self._maker)
+        self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
         self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
         self._watch = Watch(
             cluster, settings.namespaces, clock, self._on_pod, self._progress.hear
@@ -170,24 +170,8 @@ class KubernetesExecutor:
         self._ends.stop((job_id, attempt), grace_s)
 
     async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
-        pods = await self._pods_of(job_id, attempt, only_first=batch_only)
+        pods = await self._finder.find(job_id, attempt, only_first=batch_only)
         await send_signal(self._cluster, pods, job_id, signal, batch_only=batch_only)
-
-    async def _pods_of(
-        self, job_id: int, attempt: int, *, only_first: bool = False
-    ) -> list[Pod]:  # fmt: skip
-        there = sorted(self._members.pods.get((job_id, attempt), {}).items())
-        pods = [pod for rank, pod in there if not only_first or rank == 0]
-        # A follower does not watch pods.
-        return pods or await self._find_members(job_id, attempt, only_first=only_first)
-
-    async def _find_members(self, job_id: int, attempt: int, *, only_first: bool) -> list[Pod]:
-        pods: list[Pod] = []
-        while pod := await self._maker.find_member((job_id, attempt, len(pods))):
-            pods.append(pod)
-            if only_first:
-                break
-        return pods
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
         """Does nothing: the database's sweep ends jobs that exceed their time limit."""
@@ -279,43 +263,6 @@ class KubernetesExecutor:
 
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
         raise NotImplementedYet(
-            "terminals of jobs on Kubernetes are not carried out yet",
-            f"`odcctl logs {dispatch.job_id} -f` follows what it writes.",
+            "odc does not support terminals for jobs on Kubernetes yet",
+            f"`odcctl logs {dispatch.job_id} -f` follows its output.",
         )
-
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        pods = await self._pods_of(job_id, attempt)
-        await notices.tell(self._cluster, pods, job_id, notice)
-
-    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        """Set the keys that may enter from now on, also after a container restart."""
-        pods = await self._pods_of(job_id, attempt)
-        await notices.set_keys(self._cluster, pods, job_id, lines)
-
-    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
-        pods = await self._pods_of(job_id, attempt, only_first=True)
-        await notices.set_jupyter(self._cluster, pods, job_id, on=on)
-
-    async def look(self, job_id: int, attempt: int) -> Look:
-        there = self._members.pods.get((job_id, attempt), {})
-        pods = [pod for _, pod in sorted(there.items())]
-        members = int(pods[0].metadata.annotations.get(naming.MEMBERS, "1")) if pods else 1
-        return await looks.look(self._cluster, pods, members)
-
-    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> Forward:
-        key = (job_id, attempt, rank)
-        pod = self._members.pod(key) or await self._maker.find_member(key)
-        if pod is None or is_over(pod):
-            raise WrongState(
-                f"member {rank} of reservation {job_id} is not there any more",
-                f"`odcctl show {job_id}` tells what became of it.",
-            )
-        try:
-            return await self._cluster.forward(
-                pod.metadata.namespace, pod.metadata.name, port, OPEN_S
-            )
-        except ApiRefused as error:
-            raise WrongState(
-                f"member {rank} of reservation {job_id} cannot be reached: {error.message}",
-                "Try again in a moment.",
-            ) from error

@@ -39,7 +39,7 @@ class Forward:
         while True:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.ERROR:
-                raise RunnerDown(f"the way to pod {self._pod} broke: {message.data}")
+                raise RunnerDown(f"the connection to pod {self._pod} broke: {message.data}")
             if message.type is not aiohttp.WSMsgType.BINARY:
                 return b""
             data: bytes = message.data

@@ -20,12 +20,13 @@ def motd(dispatch: Dispatch) -> list[str]:
         f"  {gpus} {first.gpu_type} GPUs" if gpus else f"  {first.gpu_type}, no GPUs",
     ]
     if len(dispatch.members) > 1:
-        lines += ["  members, first is rank 0; ssh NAME enters one, mpirun has /etc/odc/hostfile:"]
+        lines += [
+            "  members, the first is rank 0; connect: ssh NAME; for mpirun: /etc/odc/hostfile"
+        ]
         lines += [f"    {naming.pod_name(*dispatch.key, m.rank)}" for m in dispatch.members]
     return [
         *lines,
-        f"  its end, and more hours: odcctl show {dispatch.job_id}, "
-        f"odcctl extend {dispatch.job_id}",
+        f"  end time: odcctl show {dispatch.job_id}; more hours: odcctl extend {dispatch.job_id}",
     ]
 
 
@@ -43,7 +44,7 @@ def storage(dispatch: Dispatch, rank: int, disk_mbps: int, *, ccache: bool) -> l
     elif dispatch.disk is not None:
         lines = [f"  {HOME:16} LOST at the end: your disk is the home of rank 0 alone"]
     else:
-        lines = [f"  {HOME:16} LOST at the end: this reservation has no disk; copy what is to stay"]
+        lines = [f"  {HOME:16} LOST at the end: this reservation has no disk; copy what you need"]
     lines.append(f"  {WORKSPACE:16} LOST at the end: scratch of this node")
     if dispatch.personal is not None:
         lines += [

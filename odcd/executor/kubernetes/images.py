@@ -25,11 +25,11 @@ def check_image(image: str, what: str) -> None:
     found = _REFERENCE.fullmatch(image) if len(image) <= MAX_LENGTH else None
     if found is None:
         raise BadRequest(
-            f'{what} "{image[:200]}" is not the reference of an image',
+            f'{what} "{image[:200]}" is not an image reference',
             "For example pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime, or NAME@sha256:….",
         )
     if found["digest"] is None and (found["tag"] is None or found["tag"] in MOVING):
         raise BadRequest(
-            f'{what} "{image}" may be another image tomorrow',
+            f'{what} "{image}" is not a fixed image: its tag may change',
             f"Name a fixed tag or a digest: {found['name']}:1.2.3 or {found['name']}@sha256:….",
         )

@@ -82,7 +82,7 @@ class Mirror(Generic[T]):
         self.items: dict[str, T] = {}
         self.synced = False
         """Whether the objects were listed at least once."""
-        self.trouble: str | None = "not looked yet"
+        self.trouble: str | None = "not checked yet"
         """Why the copy may be outdated; None: it is being watched."""
 
     async def run(self) -> None:
@@ -158,7 +158,7 @@ class Mirror(Generic[T]):
             raise
         except (ValueError, msgspec.MsgspecError) as error:
             # The line was cut off, or is longer than any object may be.
-            raise RunnerDown(f"a watch of {self._path} broke off: {error}") from error
+            raise RunnerDown(f"a watch of {self._path} broke: {error}") from error
 
     def _take(self, line: bytes) -> None:
         event = msgspec.json.decode(line, type=_Event)

@@ -118,11 +118,11 @@ def _report(
         return f"its allocatable resources cannot be read: {error}"
     if cpus < 1 or mem_mib < 1 or gpus < 0:
         return (
-            f"nothing of it is left for jobs: {cpus} CPUs, {mem_mib} MiB, {gpus} GPUs after "
-            "what its DaemonSets ask for"
+            f"nothing is left for jobs: {cpus} CPUs, {mem_mib} MiB, {gpus} GPUs after "
+            "the requests of its DaemonSets"
         )
     if gpus > MAX_GPUS:
-        return f"it has {gpus} GPUs, and a node has {MAX_GPUS} at most"
+        return f"it has {gpus} GPUs, but odc supports at most {MAX_GPUS} per node"
     state, reason = _state(node, tolerated)
     return NodeReport(
         name=node.metadata.name,
@@ -150,7 +150,9 @@ def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | Non
     """UP, DRAIN or DOWN, and why. A node that does not report its health is not healthy."""
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
-        told = (ready.message or ready.reason) if ready else "kubelet has not told of it yet"
+        told = (
+            (ready.message or ready.reason) if ready else "kubelet has not reported its state yet"
+        )
         return "DOWN", f"not ready: {told}"[:500]
     if node.metadata.deletion_timestamp is not None:
         return "DRAIN", "being deleted"

@@ -47,8 +47,8 @@ if [ -n "$err" ]; then
   tee $append -- "$err" </odc/run/err >&2 &
   copies="$copies $!"
 fi
-child= told=
-trap 'if [ -n "$child" ]; then kill -TERM "$child"; else told=1; fi' TERM
+child= stopping=
+trap 'if [ -n "$child" ]; then kill -TERM "$child"; else stopping=1; fi' TERM
 if [ -n "$err" ]; then
   "$script" "$@" <"$in" >/odc/run/out 2>/odc/run/err &
 else
@@ -56,7 +56,7 @@ else
 fi
 child=$!
 printf '%s\\n' "$child" >/odc/run/pid
-[ -z "$told" ] || kill -TERM "$child"
+[ -z "$stopping" ] || kill -TERM "$child"
 while :; do
   wait "$child"
   code=$?

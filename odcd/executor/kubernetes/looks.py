@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.launch import JOB
 from odcd.executor.kubernetes.objects import Pod
@@ -33,15 +33,15 @@ async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
 
 async def _look_at(cluster: Cluster, pod: Pod) -> Look:
     meta = pod.metadata
-    if not status.is_running(pod):
-        raise RunnerDown(f"the container of {meta.name} is being begun anew")
+    if not pod_state.is_running(pod):
+        raise RunnerDown(f"the container of {meta.name} is being restarted")
     try:
         told = await cluster.ask(
             meta.namespace, meta.name, pod.spec.containers[0].name,
             ["/bin/sh", f"{JOB}/look"], LOOK_S,
         )  # fmt: skip
     except ApiRefused as error:
-        raise RunnerDown(f"{meta.name} cannot be looked at: {error.message}") from error
+        raise RunnerDown(f"{meta.name} cannot be checked: {error.message}") from error
     return read_look(told)
 
 
@@ -49,6 +49,6 @@ def read_look(told: bytes) -> Look:
     """Raises WrongState."""
     found = _TOLD.fullmatch(told)
     if found is None:
-        raise WrongState(f"how much it is used is not known: {told[:200].decode(errors='replace')}")
+        raise WrongState(f"its usage is unknown: {told[:200].decode(errors='replace')}")
     percent = int(found[2]) if found[2].isdigit() else None
     return Look(sessions=int(found[1]), gpu_percent=percent, cpu_s=int(found[3]) / 1e6)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.launch import JOB
@@ -26,19 +26,19 @@ def oom_notice(fact: Fact) -> Notice:
     """The file that users of gpu-dev expect."""
     return Notice(
         name=OOM_FILE,
-        text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container had used up its memory, and what "
-        "ran in it was ended.\nIt began anew in its place: files in /home/dev and /workspace are "
+        text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container ran out of memory, and its "
+        "processes were ended.\nIt was restarted in place: files in /home/dev and /workspace are "
         "still there, processes are not.\n",
     )
 
 
 async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
-    """pods: of all members. See `Executor.tell`."""
+    """pods: of all members. See DevServers.tell."""
     for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
-            raise ValueError(f"{name!a} is no file's name")
+            raise ValueError(f"{name!a} is not a file name")
         if len(name.encode()) > MAX_NAME_BYTES:
-            raise ValueError(f"{name[:40]!a}… is too long for a file's name")
+            raise ValueError(f"{name[:40]!a}… is too long for a file name")
     words = [notice.name or "", notice.text, notice.wall or "", *notice.remove]
     _require(job_id, await _run_in_all(cluster, pods, "tell", words))
 
@@ -46,29 +46,29 @@ async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notic
 async def set_keys(
     cluster: Cluster, pods: Iterable[Pod], job_id: int, lines: Sequence[str]
 ) -> None:
-    """pods: of all members. See Executor.set_keys."""
+    """pods: of all members. See DevServers.set_keys."""
     if sum(len(line) + 1 for line in lines) > MAX_KEYS_BYTES:
         raise WrongState(
             f"reservation {job_id} cannot take so many keys: they have more than "
             f"{MAX_KEYS_BYTES} bytes",
-            "Let fewer users in, or ask them to remove old keys from GitHub.",
+            "Add fewer users, or ask them to remove old keys from GitHub.",
         )
     # An empty list would restore the original keys.
-    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# nobody"])
+    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# no keys"])
     _require(job_id, trouble)
 
 
 def _require(job_id: int, trouble: str | None) -> None:
     if trouble is not None:
-        raise WrongState(f"reservation {job_id} cannot be told: {trouble}")
+        raise WrongState(f"no pod of reservation {job_id} accepted this: {trouble}")
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
-    """pods: the pod of rank 0. See Executor.set_jupyter."""
+    """pods: the pod of rank 0. See DevServers.set_jupyter."""
     word = "on" if on else "off"
     trouble = await _run_in_all(cluster, pods, "jupyter", [word], JUPYTER_S)
     if trouble is not None:
-        raise WrongState(trouble, f"`odcctl edit {job_id} --enable-jupyter` tries it again.")
+        raise WrongState(trouble, f"`odcctl edit {job_id} --enable-jupyter` tries again.")
 
 
 async def _run_in_all(
@@ -84,8 +84,8 @@ async def _run_in_all(
         if is_over(pod) or pod.metadata.deletion_timestamp is not None:
             trouble = "it is over"
             continue
-        if not status.is_running(pod):
-            late = RunnerDown(f"the container of {pod.metadata.name} is being begun anew")
+        if not pod_state.is_running(pod):
+            late = RunnerDown(f"the container of {pod.metadata.name} is being restarted")
             continue
         try:
             failed = await cluster.execute(
@@ -96,7 +96,7 @@ async def _run_in_all(
             late = error
         except ApiRefused as error:
             if error.passing:
-                late = RunnerDown(f"{pod.metadata.name} cannot be told now: {error.message}")
+                late = RunnerDown(f"{pod.metadata.name} cannot be reached now: {error.message}")
             trouble = error.message
         else:
             done = done or failed is None

@@ -204,7 +204,7 @@ def quantity(text: str) -> Decimal:
             return Decimal(found[1]) * _UNITS[found[2] or ""]
     except InvalidOperation:
         pass
-    raise ValueError(f'"{text}" is no amount')
+    raise ValueError(f'"{text}" is not an amount')
 
 
 def amount(resources: Resources, name: str) -> Decimal:

@@ -29,8 +29,8 @@ class Kept:
 
 
 class OutputStore(Protocol):
-    async def keep_output(self, key: Key, content: bytes, written: int, now: datetime) -> None: ...
-    async def kept_output(self, key: Key) -> tuple[bytes, int] | None: ...
+    async def save(self, key: Key, content: bytes, written: int, now: datetime) -> None: ...
+    async def get(self, key: Key) -> tuple[bytes, int] | None: ...
     async def is_live(self, job_id: int, attempt: int) -> bool: ...
 
 
@@ -93,7 +93,7 @@ class PodOutput:
         await self._write(key, short.content() if short.written else said, short.written)
 
     async def _write(self, key: Key, content: bytes, written: int) -> None:
-        await self._store.keep_output(key, zlib.compress(content, 6), written, self._clock.now())
+        await self._store.save(key, zlib.compress(content, 6), written, self._clock.now())
 
     async def _read(
         self, key: Key, namespace: str, *, follow: bool, on_open: Callable[[], None] = lambda: None
@@ -113,7 +113,7 @@ class PodOutput:
         sent = 0
         over = False
         while True:
-            kept = await self._store.kept_output(key)
+            kept = await self._store.get(key)
             if kept is not None:
                 if not sent:
                     yield zlib.decompress(kept[0])

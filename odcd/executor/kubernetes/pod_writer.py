@@ -112,7 +112,7 @@ class Maker:
             if found is not None:
                 log.warning("kubernetes.stranger", extra={"pod": name})
                 await self.remove(found, 0)
-            raise RunnerDown(f"another pod is called {name}", "It is being removed.")
+            raise RunnerDown(f"another pod has the name {name}", "It is being removed.")
         return found.metadata.uid
 
     async def _make(self, path: str, body: Json) -> bytes | None:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from odcd.clock import Clock
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state, status
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import MEMBERS, Key
 from odcd.executor.kubernetes.objects import Event, Pod
+from odcd.executor.kubernetes.pod_phase import read_phase
 from odcd.records.dispatch import BoxPhase, Fact
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,14 +42,18 @@ class Progress:
         self._see_end(pod, key)
         if key in self._members.begun:
             if int(pod.metadata.annotations.get(MEMBERS, "1")) > 1:
-                self._tell(key, "gang_barrier", "it is ready, and waits for the others")
+                self._tell(key, "gang_barrier", "it is ready and waits for the other members")
             return
         event = self._news.get(pod.metadata.uid)
-        self._tell(key, *status.read_phase(pod, (event.reason, event.message) if event else None))
+        self._tell(key, *read_phase(pod, (event.reason, event.message) if event else None))
 
     def _see_end(self, pod: Pod, key: Key) -> None:
         fact = status.restarted(pod, key)
-        if fact is None or not status.is_running(pod) or fact.at <= self._ends.get(key, LONG_AGO):
+        if (
+            fact is None
+            or not pod_state.is_running(pod)
+            or fact.at <= self._ends.get(key, LONG_AGO)
+        ):
             return
         self._ends[key] = fact.at
         self._ledger.tell(fact)

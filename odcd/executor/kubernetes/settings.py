@@ -177,7 +177,7 @@ def _switch(environment: Mapping[str, str], name: str, default: bool) -> bool:
     if text is None:
         return default
     if text not in ("on", "off"):
-        raise BadRequest(f'{name}="{text[:100]}" is neither on nor off', "Say on or off.")
+        raise BadRequest(f'{name}="{text[:100]}" is neither on nor off', "Use on or off.")
     return text == "on"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state, status
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.ends import Ends
@@ -208,7 +208,8 @@ class Starts:
             pod = self._members.pod(key)
             if pod is not None:
                 why = (
-                    status.read_pod(pod, key, self._clock.now()).waits or "kubelet has told nothing"
+                    status.read_pod(pod, key, self._clock.now()).waits
+                    or "kubelet has reported nothing"
                 )
                 told.append(f"rank {key[2]} on {pod.spec.node_name or 'no node yet'}: {why}")
         return told
@@ -226,7 +227,7 @@ class Starts:
         budget_s = self._budgets.start_s if pod.spec.node_name else self._budgets.schedule_s
         if has_disk(pod) and not pod.spec.node_name:
             budget_s += self._budgets.disk_s
-        begun_at = status.running_since(pod)
+        begun_at = pod_state.running_since(pod)
         if begun_at is not None:
             age_s, budget_s = (now - begun_at).total_seconds(), self._budgets.ready_s
         if age_s > budget_s:

@@ -7,18 +7,26 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.box import UNFIT
-from odcd.executor.kubernetes.naming import GATE, Key, has_disk, is_box
-from odcd.executor.kubernetes.objects import ContainerState, ContainerStatus, Pod, Terminated
-from odcd.records.dispatch import BoxPhase, Cause, Fact, FactKind
+from odcd.executor.kubernetes.naming import Key, is_box
+from odcd.executor.kubernetes.objects import ContainerState, Pod, Terminated
+from odcd.executor.kubernetes.pod_state import (
+    CONTAINER_WRONG,
+    IMAGE_UNPULLED,
+    IMAGE_WRONG,
+    LAST_SIGNAL,
+    NEVER_RAN,
+    cut,
+    describe_end,
+    last_end,
+    started_at_of,
+    state_of,
+)
+from odcd.records.dispatch import Cause, Fact, FactKind
 
-CONTAINERS = frozenset({"job", "gpu-dev"})
-"""Every pod of odc has a container with one of these names."""
 MAX_RESTARTS = 3
 """The limit for a dev server that was never ready."""
 FRESH = timedelta(seconds=2)
 """Kubelet reports whole seconds; for newer events the time of observation is more precise."""
-MAX_DETAIL = 2000
-LAST_SIGNAL = 64
 
 LOST = frozenset({
     "Evicted", "Preempting", "Preempted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated",
@@ -37,18 +45,7 @@ _NODES_FAULT = re.compile(
     re.IGNORECASE,
 )
 """Messages of container runtimes that point to the machine, not to the image or the job."""
-PULLING = frozenset({"Pulling", "BackOff"})
-TROUBLE = frozenset({
-    "FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "Failed",
-})  # fmt: skip
-"""Reasons of events that explain why a container is not created."""
-NO_CLAIM = re.compile(r'persistentvolumeclaim ".*" not found|unbound', re.IGNORECASE)
-"""The scheduler's messages while a volume is not published."""
 UNKNOWN_END = frozenset({"ContainerStatusUnknown"})
-NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
-IMAGE_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
-IMAGE_UNPULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"})
-CONTAINER_WRONG = frozenset({"CreateContainerConfigError", "CreateContainerError"})
 _FOR_GOOD = re.compile(
     r"not found|manifest unknown|name unknown|denied|unauthori[sz]ed|forbidden|authentication "
     r"required|no basic auth|does not exist|invalid reference|no match for platform|"
@@ -56,9 +53,7 @@ _FOR_GOOD = re.compile(
     re.IGNORECASE,
 )
 _IN_PASSING = re.compile(r"timeout|timed out|deadline exceeded|configmap .odc-", re.IGNORECASE)
-IMAGE_HINT = (
-    "Is its name right, and may this cluster pull it (imagePullSecrets in the pod template)?"
-)
+IMAGE_HINT = "Check its name, and that this cluster may pull it (pod template: imagePullSecrets)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +70,8 @@ class Seen:
 def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
     if is_box(pod):
         return _read_box(pod, key, now)
-    state = _state(pod)
-    started_at = _started_at(state)
+    state = state_of(pod)
+    started_at = started_at_of(state)
     begun = _fact(key, "started", _moment(started_at, now)) if started_at else None
     if pod.status.phase in ("Succeeded", "Failed"):
         return Seen(begun=begun, end=_end(pod, key, state, now))
@@ -105,7 +100,7 @@ def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> S
 def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
     """Read a dev server, which has started once it is ready. A container restart is not its end.
     Whether it was ready before is not visible here."""
-    state = _state(pod)
+    state = state_of(pod)
     ready = pod.condition("Ready")
     begun = None
     if ready is not None and ready.status == "True":
@@ -114,12 +109,12 @@ def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
         return Seen(begun=begun, end=_end(pod, key, state, now))
     if state.terminated is not None and (why := _lost_by(pod)) is not None:
         # Its containers will not restart.
-        return Seen(end=_fact(key, "lost", now, detail=_cut(why), suspect=_by_node(pod)))
+        return Seen(end=_fact(key, "lost", now, detail=cut(why), suspect=_by_node(pod)))
     if begun:
         return Seen(begun=begun)
     last, restarts = last_end(pod)
     if last is not None:
-        told = _how(last)
+        told = describe_end(last)
         if last.reason in NEVER_RAN:
             told = last.message or last.reason
             hopeless = _fact(
@@ -128,40 +123,15 @@ def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
             return Seen(hopeless=hopeless, waits=told)
         if last.exit_code == UNFIT:
             said = last.message.strip().rpartition("\n")[2].removeprefix("odc: ")
-            hopeless = _fact(key, "start_failed", now, detail=_cut(said or told))
+            hopeless = _fact(key, "start_failed", now, detail=cut(said or told))
             return Seen(hopeless=hopeless, waits=told)
         if restarts >= MAX_RESTARTS:
-            detail = _cut(f"its container ended {restarts} times before it was ready: {told}")
+            detail = cut(f"its container ended {restarts} times before it was ready: {told}")
             return Seen(hopeless=_fact(key, "start_failed", now, cause="launch", detail=detail))
         return Seen(waits=told)
     if state.running is not None:
         return Seen(waits="its SSH server does not answer")
     return _read_waiting(pod, key, state, now)
-
-
-def last_end(pod: Pod) -> tuple[Terminated | None, int]:
-    """The last end of its container, if any, and the number of restarts."""
-    found = _container(pod)
-    return found.state.terminated or found.last_state.terminated, found.restart_count
-
-
-def running_since(pod: Pod) -> datetime | None:
-    """For a dev server: since when its container has been running."""
-    running = _state(pod).running if is_box(pod) else None
-    return running.started_at if running else None
-
-
-def is_running(pod: Pod) -> bool:
-    return _state(pod).running is not None
-
-
-def _how(ended: Terminated) -> str:
-    how = f"{ended.reason}, " if ended.reason not in ("", "Error") else ""
-    signal = ended.signal or (ended.exit_code - 128 if 128 < ended.exit_code <= 128 + LAST_SIGNAL
-                              else 0)  # fmt: skip
-    how += f"signal {signal}" if signal else f"exit code {ended.exit_code}"
-    said = ended.message.strip().rpartition("\n")[2]
-    return _cut(f"{how}: {said}".removesuffix(": "))
 
 
 def restarted(pod: Pod, key: Key) -> Fact | None:
@@ -170,46 +140,7 @@ def restarted(pod: Pod, key: Key) -> Fact | None:
     if ended is None or ended.finished_at is None or pod.status.phase in ("Succeeded", "Failed"):
         return None
     kind: FactKind = "oom" if ended.reason == "OOMKilled" else "restart"
-    return _fact(key, kind, ended.finished_at, detail=_how(ended))
-
-
-def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
-    """The phase of a dev server's pod that is not ready, with a description. news: reason and
-    message of its last event."""
-    if is_gated(pod):
-        return "scheduling", "it waits until the pods of all members are made"
-    if not pod.spec.node_name:
-        scheduled = pod.condition("PodScheduled")
-        told = scheduled.message if scheduled and scheduled.status == "False" else ""
-        if has_disk(pod) and NO_CLAIM.search(told):
-            return "scheduling", f"its disk is being made: {told}"
-        return "scheduling", told or "its node is to take it"
-    last, restarts = last_end(pod)
-    if last is not None:
-        return "ssh", f"its container ended ({_how(last)}) and begins anew; restarts: {restarts}"
-    if is_running(pod):
-        return "ssh", "its container runs; SSH does not answer yet"
-    waiting = _state(pod).waiting
-    if waiting is not None and waiting.reason in IMAGE_WRONG | IMAGE_UNPULLED:
-        return "image_pull", _cut(f"{waiting.reason}: {waiting.message}".removesuffix(": "))
-    reason, message = news or ("", "")
-    if reason in PULLING:
-        return "image_pull", _cut(message or "its image is being pulled")
-    if reason in TROUBLE:
-        return "init", _cut(f"{reason}: {message}".removesuffix(": "))
-    if waiting is not None and waiting.reason in CONTAINER_WRONG:
-        return "init", _cut(f"{waiting.reason}: {waiting.message}".removesuffix(": "))
-    return "init", "its volumes and its container are being made"
-
-
-def message_of(pod: Pod) -> str:
-    """The termination message of its container."""
-    ended = _state(pod).terminated
-    return ended.message if ended else ""
-
-
-def is_gated(pod: Pod) -> bool:
-    return any(gate.name == GATE for gate in pod.spec.scheduling_gates)
+    return _fact(key, kind, ended.finished_at, detail=describe_end(ended))
 
 
 def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
@@ -219,7 +150,7 @@ def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
     if disruption is not None and disruption.status == "True":
         who = f"{disruption.reason}: {disruption.message}".removesuffix(": ")
     suspect = _by_node(pod)
-    if begun or (not is_box(pod) and _started_at(_state(pod))):
+    if begun or (not is_box(pod) and started_at_of(state_of(pod))):
         return _fact(key, "lost", now, detail=who, suspect=suspect)
     return _fact(
         key, "start_failed", now, cause="launch", detail=f"{who} before it started", suspect=suspect
@@ -236,19 +167,22 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
     if end.exit_code == 0 and not is_box(pod):
         return end
     asked_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
-    ended = _state(pod).terminated
+    ended = state_of(pod).terminated
     if ended is None or ended.finished_at is None or ended.finished_at < asked_at:
         return end
     key = (end.job_id, end.attempt, end.rank)
-    return _fact(key, "lost", end.at, detail="its pod was deleted, and not by odc")
+    return _fact(key, "lost", end.at, detail="its pod was deleted by something other than odc")
 
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    told = waits or ("no node took it" if not pod.spec.node_name else "kubelet has told nothing")
+    told = waits or (
+        "no node took it" if not pod.spec.node_name else "kubelet has reported nothing"
+    )
+    node = pod.spec.node_name or "its node"
     return _fact(
         key, "start_failed", now, cause="launch",
-        detail=_cut(f"it could not start within {budget_s:.0f} s on {_node(pod)}: {told}"),
+        detail=cut(f"it could not start within {budget_s:.0f} s on {node}: {told}"),
         suspect=bool(pod.spec.node_name) and (waits is None or _names_node(waits)),
     )  # fmt: skip
 
@@ -257,7 +191,7 @@ def refused(key: Key, now: datetime, message: str, *, passing: bool) -> Fact:
     """The end of a member whose pod the API server rejected."""
     return _fact(
         key, "start_failed", now, cause="launch" if passing else None,
-        detail=_cut(f"Kubernetes refused its pod: {message}"),
+        detail=cut(f"Kubernetes refused its pod: {message}"),
     )  # fmt: skip
 
 
@@ -268,26 +202,6 @@ def gone(key: Key, now: datetime, *, started: bool) -> Fact:
     return _fact(key, "start_failed", now, cause="launch", detail="its pod was never made")
 
 
-def _state(pod: Pod) -> ContainerState:
-    return _container(pod).state
-
-
-def _container(pod: Pod) -> ContainerStatus:
-    for status in pod.status.container_statuses:
-        if status.name in CONTAINERS:
-            return status
-    return ContainerStatus(name="")
-
-
-def _started_at(state: ContainerState) -> datetime | None:
-    if state.running is not None:
-        return state.running.started_at
-    ended = state.terminated
-    if ended is None or ended.reason in NEVER_RAN:
-        return None
-    return ended.started_at
-
-
 def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
     ended = state.terminated
     at = _moment(ended.finished_at, now) if ended and ended.finished_at else now
@@ -295,10 +209,10 @@ def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
     if ended is None:
         told = lost or f"{pod.status.reason}: {pod.status.message}".strip(": ") or "unknown"
         if state.running is not None:
-            return _fact(key, "lost", at, detail=_cut(told), suspect=_by_node(pod))
+            return _fact(key, "lost", at, detail=cut(told), suspect=_by_node(pod))
         # Kubelet did not admit the pod, or it was evicted before: it never ran.
         return _fact(
-            key, "start_failed", at, cause="launch", detail=_cut(told),
+            key, "start_failed", at, cause="launch", detail=cut(told),
             suspect=_by_node(pod) if lost else not pod.status.reason.startswith("OutOf"),
         )  # fmt: skip
     if ended.reason in NEVER_RAN:
@@ -306,7 +220,7 @@ def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
         return _fact(key, "start_failed", at, detail=_explain(told), suspect=_names_node(told))
     if lost is not None or ended.reason in UNKNOWN_END:
         return _fact(
-            key, "lost", at, detail=_cut(lost or ended.message or ended.reason),
+            key, "lost", at, detail=cut(lost or ended.message or ended.reason),
             suspect=_by_node(pod) if lost else True,
         )  # fmt: skip
     if pod.status.reason == "DeadlineExceeded":
@@ -349,7 +263,7 @@ def _exit(
         job_id=key[0], attempt=key[1], rank=key[2], kind="exited", at=at,
         exit_code=None if signal else ended.exit_code, signal=signal,
         cause=cause,
-        detail=detail and _cut(detail),
+        detail=detail and cut(detail),
         suspect=cause is None and ended.exit_code != 0 and _is_early(ended),
     )  # fmt: skip
 
@@ -368,19 +282,11 @@ def _is_hopeless(reason: str, message: str) -> bool:
 
 
 def _explain(told: str) -> str:
-    return _cut(f"{told}. {IMAGE_HINT}" if "mage" in told else told)
+    return cut(f"{told}. {IMAGE_HINT}" if "mage" in told else told)
 
 
 def _moment(told: datetime | None, now: datetime) -> datetime:
     return now if told is None or now - told < FRESH else told
-
-
-def _node(pod: Pod) -> str:
-    return pod.spec.node_name or "its node"
-
-
-def _cut(text: str) -> str:
-    return text[:MAX_DETAIL]
 
 
 def _fact(

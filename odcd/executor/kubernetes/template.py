@@ -67,7 +67,7 @@ def read_template(path: Path) -> PodTemplate:
     for key, value in additions.items():
         if key not in allowed:
             raise BadRequest(
-                f'the pod template {path} has "{key}", which odc does not take',
+                f'the pod template {path} has "{key}", which odc does not accept',
                 f"It may have: {', '.join(allowed)}.",
             )
         wanted = dict if key in (*POD_MAPS, *META_MAPS) else list

@@ -233,7 +233,7 @@
       const answer = await fetch(`${logs.dataset.logs}?${query}`, {signal: mine.signal});
       if (!answer.ok) {
         const plain = answer.headers.get("content-type")?.startsWith("text/plain");
-        note(log, plain ? await answer.text() : "(The output cannot be read just now.)");
+        note(log, plain ? await answer.text() : "(The output cannot be read now.)");
         if (answer.status >= 500) again(mine);
         return;
       }
@@ -249,7 +249,7 @@
         if (log.textContent.length > 2 * KEPT) log.textContent = log.textContent.slice(-KEPT);
         if (below) log.scrollTop = log.scrollHeight;
       }
-      if (fresh) log.textContent = "It wrote nothing.";
+      if (fresh) log.textContent = "The job wrote nothing.";
     } catch {
       // The page was left, or another stream was chosen; or the daemon or its executor is gone.
       again(mine);

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.database import Sql, TestServer, make_home, remove_home
-from tests.support.warm import cool
+from tests.support.harness.database import Sql, TestServer, make_home, remove_home
+from tests.support.harness.warm import cool
 
 SEEDED = (
     "term", "gpu_type", "partition", "account", "qos", "policy", "priority_weight",

@@ -21,12 +21,12 @@ from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.events import EventHub
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.warm import WarmDatabase, run
+from tests.support.harness.warm import WarmDatabase, run
 
 ALICE = Peer(64001, 64001)
 BOB = Peer(64002, 64002)
@@ -95,7 +95,7 @@ class Service:
         await self.database.execute("notify odc")
 
     async def final(self) -> None:
-        """Until every event that there is can be told: behind an open transaction none is."""
+        """Wait until every existing event can be read: events behind an open transaction cannot."""
         async with asyncio.timeout(60):
             while await self.database.fetchval(
                 "select exists (select from odc.event where xid >= odc._final_below())"
@@ -112,7 +112,7 @@ async def serving(
     metrics = Metrics()
     async with WarmDatabase(url, size=4, watch=metrics) as database:
         store = Store(database)
-        await store.register_nodes(
+        await store.nodes.register(
             0,
             [
                 NodeReport(
@@ -123,11 +123,12 @@ async def serving(
             clock.now(),
             whole=True,
         )  # fmt: skip
-        hub = EventHub(store, clock, kept=kept)
+        hub = EventHub(store.events, clock, kept=kept)
         woken: list[int] = []
         sampler = Sampler(database, clock, metrics)
         api = Api(**{
-            "store": store, "batcher": SubmitBatcher(store, clock), "events": hub, "clock": clock,
+            "store": store, "batcher": SubmitBatcher(store.jobs, clock), "events": hub,
+            "clock": clock,
             "wake": lambda: woken.append(1), "executor_of": lambda: None,
             "listening": lambda: database.listening("odc"), "led": lambda: True,
             "metrics": metrics, "scrape": sampler.scrape, "own_uid": os.getuid(),
@@ -138,7 +139,7 @@ async def serving(
             asyncio.create_task(database.listen("odc", hub.wake, clock)),
         ]
         try:
-            # Notifications that nobody hears yet would make tests wait for the next sweep.
+            # Notifications without a listener would make tests wait for the next sweep.
             while not database.listening("odc"):
                 await asyncio.sleep(0.005)
             yield Service(database, api, create_app(api), hub, woken)
@@ -196,7 +197,7 @@ async def told(lines: AsyncGenerator[str]) -> dict[str, Any]:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    """What nothing announces: look until it holds."""
+    """For states without a notification: check until it is true."""
     async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)

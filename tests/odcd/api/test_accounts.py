@@ -125,7 +125,7 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         refused = await ask(service, "POST", users, {"user": "carol", "uid": 64007}, peer=ALICE)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
         assert (await ask(service, "POST", users, {"user": "carol"})).json()["code"] == "OD027"
-        # root is on every machine, so its number need not be said.
+        # root exists on every machine, so its uid need not be given.
         root = read(User, await ask(service, "POST", users, {"user": "root"}), 201)
         assert (root.uid, root.default_account) == (0, "lab")
         me = (await ask(service, "POST", "/v1/jobs", JOB, peer=ALICE)).json()["id"]
@@ -163,7 +163,7 @@ def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: s
         users = "/v1/accounts/default/users"
         for user, uid, told in (
             ("root", 4242, "user root has uid 0 on the daemon's machine, not 4242"),
-            ("carol", 0, "uid 0 is user root on the daemon's machine, not carol"),
+            ("carol", 0, "uid 0 belongs to user root on the daemon's machine, not to carol"),
         ):
             for path in (users, "/v1/accounts/default/coordinators"):
                 refused = await ask(service, "POST", path, {"user": user, "uid": uid})

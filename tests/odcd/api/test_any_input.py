@@ -1,4 +1,4 @@
-"""Whatever is sent, the API answers: thousands of requests made from its own document."""
+"""The API answers every input: thousands of requests generated from its own document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_no_request_makes_the_daemon_fail(
     async def work(service: Service) -> None:
         key, now = new_key(), service.api.clock.now()
         ann = Identity(user="ann", uid=64009, gid=64009, operator=operator)
-        await service.store.keep_key(ann, key, now, timedelta(hours=1))
+        await service.store.keys.create(ann, key, now, timedelta(hours=1))
         for _ in range(3):
             await service.submit()
         await service.plan()

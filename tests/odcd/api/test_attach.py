@@ -148,7 +148,7 @@ def test_only_the_owner_and_operators_attach(database_url: str, folder: Path) ->
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(Peer(64009, 64009), pty=True)
             await service.plan()
-            # Whoever runs this test is neither, to a daemon of another user.
+            # The user who runs this test is neither, for a daemon of another user.
             answered, problem = await refused(folder / "s", job_id)
             assert (answered, problem["code"]) == (403, "OD013")
 

@@ -129,7 +129,7 @@ def _check_problem(answer: httpx.Response) -> None:
     assert problem["code"].startswith("OD")
     assert problem["detail"]
     assert not problem["detail"].endswith(".")
-    # A type is said in words, that of what may be missing, too.
+    # A type is described in words, also that of an optional field.
     assert " | " not in problem["detail"]
     assert "`int`" not in problem["detail"]
 

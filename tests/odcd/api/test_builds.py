@@ -1,4 +1,5 @@
-"""/v1/builds: what is taken, who may know of it, and reservations that wait for what it makes."""
+"""/v1/builds: accepted folders, the users who may see them, and reservations that wait for their
+images."""
 
 from __future__ import annotations
 
@@ -137,6 +138,6 @@ def test_settings_say_what_is_wrong() -> None:
     }.items():  # fmt: skip
         with pytest.raises(BadRequest, match=name):
             read_builds({name: value})
-    with pytest.raises(BadRequest, match="knows of no registry") as refused:
+    with pytest.raises(BadRequest, match="no registry is set") as refused:
         BuildSettings().target()
     assert "ODC_BUILD_REGISTRY" in str(refused.value.hint)

@@ -14,10 +14,10 @@ from odcd.database.connections import API
 from odcd.database.pool import Database
 from odcd.database.schema import sql_folder
 from odcd.database.slots import PER_USER, Slots
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.stores.store import Store
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serving
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 PATIENCE_S = 60
 SLOW = """
@@ -44,13 +44,13 @@ async def limited(
     slots = Slots(patience_s=patience_s)
     async with Database(url, kind=kind, size=10, slots=slots) as database:
         store = Store(database)
-        batcher = SubmitBatcher(store, SystemClock())
+        batcher = SubmitBatcher(store.jobs, SystemClock())
         async with serving(url, store=store, batcher=batcher) as service:
             yield service
 
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
-    from tests.support import warm
+    from tests.support.harness import warm
 
     async def within() -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -233,7 +233,7 @@ def test_a_refused_update_changes_nothing(database_url: str) -> None:
 
 
 class Signals:
-    """What is sent to the executor."""
+    """The messages sent to the executor."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[int, int, int]] = []

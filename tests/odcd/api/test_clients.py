@@ -1,4 +1,4 @@
-"""Clients that are too old are told so, as the answer to what they asked."""
+"""Clients that are too old get that as the answer to their request."""
 
 from __future__ import annotations
 
@@ -19,16 +19,28 @@ def asks(agent: str | None) -> dict[str, object]:
     return {"headers": [] if agent is None else [(b"user-agent", agent.encode())]}
 
 
-@pytest.mark.parametrize("agent", ["odcctl/0.1.9", "odcctl/0.0.1 (x)", "odcctl", "odcctl/0"])
+@pytest.mark.parametrize(
+    "agent", ["odcctl/0.1.9", "odcctl/0.0.1 (x)", "odcctl", "odcctl/0", "odcctl/0.1.1.dev5+gabc"]
+)
 def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
     """CLI-53"""
-    with pytest.raises(ClientTooOld, match=r"the server takes 0\.2 or newer") as refused:
+    with pytest.raises(ClientTooOld, match=r"the server needs 0\.2 or newer") as refused:
         check_client(asks(agent), version_of("0.2"))
     assert "pip install" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(
-    "agent", ["odcctl/0.2.0", "odcctl/1.0", "odcctl/0.10", "curl/8.5.0", "", None, "x" * 9000]
+    "agent",
+    [
+        "odcctl/0.2.0",
+        "odcctl/1.0",
+        "odcctl/0.10",
+        "odcctl/0.2.dev5+gabc",
+        "curl/8.5.0",
+        "",
+        None,
+        "x" * 9000,
+    ],
 )
 def test_others_pass(agent: str | None) -> None:
     check_client(asks(agent), version_of("0.2"))
@@ -41,7 +53,7 @@ def test_without_a_setting_all_pass() -> None:
 
 
 def test_the_refusal_answers_the_request_whatever_it_was(database_url: str) -> None:
-    """CLI-53: an extension that is refused for that is told so, and not lost."""
+    """CLI-53: a refused extension of such a client is reported, and not lost."""
 
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
@@ -63,7 +75,7 @@ def test_odcctl_says_which_it_is() -> None:
 
 
 def test_the_server_says_what_it_is_and_where_its_documents_are(database_url: str) -> None:
-    """API-01: in JSON, to everybody; what needs a key says so."""
+    """API-01: in JSON, for every client; operations that need a key are marked."""
 
     async def work(service: Service) -> None:
         told = read(Info, await ask(service, "GET", "/", peer=None))

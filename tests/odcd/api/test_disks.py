@@ -1,4 +1,5 @@
-"""/v1/disks, and dev servers with a disk: what is made, told and refused. The cloud is played."""
+"""/v1/disks, and dev servers with a disk: created objects, answers and refusals. The cloud is
+simulated."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from odcd.api.answers.disks import Disk, DiskContents, DiskList, StrayList
 from odcd.api.answers.submit import Preview
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 from tests.odcd.api.test_reservations import ask, read, started
-from tests.support.disks import PlayedCloud
+from tests.support.builders.disks import PlayedCloud
 
 PATH = "/v1/reservations"
 
 
 async def save_disk(service: Service, name: str, contents: str | None = None) -> None:
-    """As if somebody had used it."""
+    """As if a dev server had used it."""
     await service.database.execute(
         "with volume as ("
         "    insert into odc.disk_volume (disk_id, job_id, attempt, fence, size_gib, cloud_id, "
@@ -61,8 +62,8 @@ class Played:
         for _ in range(40):
             self._ahead += timedelta(seconds=1)
             now = self._service.api.clock.now() + self._ahead
-            for work in await store.disk_work(0, now):
-                await store.note_disk_work(0, work, self.cloud.do(dataclasses.asdict(work)), now)
+            for work in await store.disk_work.take(0, now):
+                await store.disk_work.record(0, work, self.cloud.do(dataclasses.asdict(work)), now)
 
     async def complete(self) -> None:
         self.cloud.pending.clear()
@@ -70,8 +71,8 @@ class Played:
 
 
 def test_a_disk_from_first_to_last(database_url: str) -> None:
-    """API-05, CLI-36 to CLI-40, STO-19: it is made, renamed and deleted when it is answered; what
-    the cloud is at, its state tells, so there is no operation to poll."""
+    """API-05, CLI-36 to CLI-40, STO-19: a create, rename or delete is complete when it is answered.
+    The state shows the work of the cloud, so there is no operation to poll."""
 
     async def work(service: Service) -> None:
         made = one(await ask(service, "POST", "/v1/disks", {"name": "main"}, key="k"), 201)
@@ -96,19 +97,19 @@ def test_a_disk_from_first_to_last(database_url: str) -> None:
 
 
 REFUSED: list[tuple[str, str, Any, int, str]] = [
-    ("POST", "", {"name": "main"}, 409, "there is a disk"),
-    ("POST", "", {"name": "a b"}, 400, "cannot be the name"),
-    ("POST", "", {"name": "none"}, 400, "cannot be the name"),
-    ("POST", "", {"name": "x" * 51}, 400, "cannot be the name"),
+    ("POST", "", {"name": "main"}, 409, "already exists"),
+    ("POST", "", {"name": "a b"}, 400, "is not a valid disk name"),
+    ("POST", "", {"name": "none"}, 400, "is not a valid disk name"),
+    ("POST", "", {"name": "x" * 51}, 400, "is not a valid disk name"),
     ("POST", "", {"name": "x", "size_gib": 9}, 400, "size_gib cannot be 9"),
     ("POST", "", {"name": "x", "size": 10}, 400, "size"),
     ("GET", "/nothing", None, 404, "no disk"),
     ("GET", "/gone", None, 410, "was deleted"),
     ("DELETE", "/gone", None, 410, "was deleted"),
-    ("DELETE", "/busy", None, 409, "waits for disk"),
-    ("POST", "/busy/rename", {"new_name": "x"}, 409, "waits for disk"),
-    ("POST", "/main/rename", {"new_name": "busy"}, 409, "there is a disk"),
-    ("POST", "/main/rename", {"new_name": "a/b"}, 400, "cannot be the name"),
+    ("DELETE", "/busy", None, 409, "is waiting for it"),
+    ("POST", "/busy/rename", {"new_name": "x"}, 409, "is waiting for it"),
+    ("POST", "/main/rename", {"new_name": "busy"}, 409, "already exists"),
+    ("POST", "/main/rename", {"new_name": "a/b"}, 400, "is not a valid disk name"),
     ("POST", "/gone/rename", {"new_name": "x"}, 410, "was deleted"),
     ("POST", "/nothing/rename", {"new_name": "x"}, 404, "no disk"),
     ("GET", "/nothing/content", None, 404, "no disk"),
@@ -140,7 +141,7 @@ def test_refusals_have_their_statuses(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terminals", "told"), [(True, "processes of this machine"), (False, "in which region")]
+    ("terminals", "told"), [(True, "processes of this machine"), (False, "no AWS region")]
 )
 def test_a_daemon_without_disks_says_why_and_what_to_set(
     database_url: str, terminals: bool, told: str
@@ -241,7 +242,7 @@ def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
         assert one(await ask(service, "GET", "/v1/disks/main")).state == "backing-up"
         waits = read(await ask(service, "GET", f"{PATH}/{second.id}"))
         assert waits.reason == "SnapshotPending"
-        assert waits.message.startswith("it waits (SnapshotPending): snapshot snap-")
+        assert waits.message.startswith("it waits (SnapshotPending): the snapshot snap-")
         assert await service.plan() == []
         await played.complete()
         assert await state(first.id) == "saved"
@@ -329,7 +330,7 @@ def test_what_disks_others_have_is_not_in_their_events(database_url: str) -> Non
         for peer, seen in ((ALICE, 2), (OPERATOR, 2), (BOB, 0)):
             async with asyncio.timeout(60):
                 told = (await ask(service, "GET", events, peer=peer)).text
-                while told.count("event: disk_") < seen:  # Behind an open transaction none is told.
+                while told.count("event: disk_") < seen:  # None behind an open transaction.
                     told = (await ask(service, "GET", events, peer=peer)).text
             assert told.count("event: disk_") == seen, (peer, told)
             assert ("thesis" in told) == bool(seen)

@@ -100,7 +100,7 @@ async def _fill(service: Service) -> None:
         NodeReport(name=name, gpu_type="h100", gpus=8, cpus=64, mem_mib=64_000, declared=True)
         for name in LONG
     ]
-    await service.store.register_nodes(0, reports, service.api.clock.now(), whole=True)
+    await service.store.nodes.register(0, reports, service.api.clock.now(), whole=True)
     async with service.client(OPERATOR) as client:
         for name in LONG:
             answer = await client.put(f"/v1/licences/{name}", json={"total": 5})

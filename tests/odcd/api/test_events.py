@@ -1,4 +1,4 @@
-"""Server-sent events: nothing missed, nothing twice, nobody waits for a slow client."""
+"""Server-sent events: none missed, none repeated, and a slow client delays no other client."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_without_follow_the_stream_ends_with_the_last_event(database_url: str) -
         async with service.client() as client, asyncio.timeout(60):
             for path in ("/v1/events", f"/v1/jobs/{job_id}/events"):
                 kinds: list[str] = []
-                while len(kinds) < 2:  # Behind an open transaction no event is told yet.
+                while len(kinds) < 2:  # Behind an open transaction no event is returned yet.
                     answer = await client.get(path, params={"after": "0", "follow": "false"})
                     lines = answer.text.splitlines()
                     kinds = [line[7:] for line in lines if line.startswith("event:")]
@@ -165,14 +165,14 @@ def test_events_of_an_unknown_job_are_refused_before_the_stream(database_url: st
 def test_many_clients_cost_one_reader(database_url: str) -> None:
     async def work(service: Service) -> None:
         reads = 0
-        real = service.store.events
+        real = service.store.events.list
 
         async def counted(*args: Any) -> list[tuple[int, str]]:
             nonlocal reads
             reads += 1
             return await real(*args)
 
-        service.hub._store.events = counted  # type: ignore[method-assign]
+        service.hub._store.list = counted  # type: ignore[method-assign]
         await service.happen("zero")
         streams = [service.hub.stream(0) for _ in range(50)]
         async with asyncio.timeout(60):

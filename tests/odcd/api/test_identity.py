@@ -1,4 +1,4 @@
-"""Who speaks: peer credentials on the unix socket, API keys over TCP."""
+"""The identity of a caller: peer credentials on the Unix socket, API keys over TCP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odcd.api.http.identity import Peer
 from odcd.records.api_keys import NewKey, digest_of
 from odcd.records.job import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
-from tests.support.users import needs_root
+from tests.support.harness.users import needs_root
 
 
 def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_user_whom_only_the_accounts_know_has_the_name_there(database_url: str
                 users = {one["id"]: one["user"] for one in shown}
                 assert users == {before: str(ALICE.uid), job: "ann"}
             refused = await client.post("/v1/accounts", json={"name": "lab"})
-            assert refused.json()["detail"] == "user ann may not make accounts", "no operator"
+            assert refused.json()["detail"] == "user ann may not create accounts", "no operator"
             gone = await client.post("/v1/jobs/cancel", json={"user": "ann"})
             assert [one["job_id"] for one in gone.json()["jobs"]] == [before, job]
 
@@ -118,7 +118,7 @@ def test_a_key_speaks_for_its_owner_until_it_expires(database_url: str, folder: 
         now = service.api.clock.now()
         for key, made in (("good", now), ("old", now - timedelta(hours=3))):
             kept = NewKey(key, digest_of(key.encode()), key)
-            await service.store.keep_key(carol, kept, made, timedelta(hours=2))
+            await service.store.keys.create(carol, kept, made, timedelta(hours=2))
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             [(host, port)] = server.addresses
             async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:

@@ -1,4 +1,4 @@
-"""/v1/idle and gpu_use of jobs: as their schemas say, and names that nobody has."""
+"""/v1/idle and gpu_use of jobs follow their schemas; unknown names are refused."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def resting(service: Service) -> int:
     """A job of two GPUs that have rested for an hour, in front of one that waits."""
     store, now = service.store, service.api.clock.now()
     node = NodeReport(name="n1", gpu_type="h100", gpus=2, cpus=64, mem_mib=64_000)
-    await store.register_nodes(0, [node], now, whole=True)
-    await store.set_gpu_meter(0, "prometheus", 0.05, timedelta(minutes=15))
+    await store.nodes.register(0, [node], now, whole=True)
+    await store.gpu_use.set_meter(0, "prometheus", 0.05, timedelta(minutes=15))
     job = await service.submit(ALICE, gpus=2)
     assert job in await service.plan()
     await service.database.execute(
@@ -32,7 +32,7 @@ async def resting(service: Service) -> int:
     look = JobLook(
         job_id=job, attempt=1, util_ratio=0.0, mem_used_mib=None, resting=["GPU-a"], gpus=[]
     )
-    await store.note_gpu_now(0, [look], now - AN_HOUR, now + AN_HOUR, now)
+    await store.gpu_use.record_current(0, [look], now - AN_HOUR, now + AN_HOUR, now)
     return job
 
 
@@ -59,7 +59,7 @@ def test_a_job_tells_its_use_while_it_runs_and_for_ever(database_url: str) -> No
         assert told["gpu_use"]["now"]["idle_gpus"] == 1
         await service.end(job)
         figures = Figures(job_id=job, attempt=1, covered_s=3600, busy_gpu_s=1800, gpu_uuids=[])
-        assert await service.store.store_gpu_use(0, [figures], service.api.clock.now()) == 1
+        assert await service.store.gpu_use.save(0, [figures], service.api.clock.now()) == 1
         answer = await ask(service, "GET", f"/v1/jobs/{job}")
         use = read(Jobs, answer).jobs[0].gpu_use
         assert use is not None

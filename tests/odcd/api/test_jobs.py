@@ -136,7 +136,7 @@ def test_a_script_is_for_its_owner_and_operators(database_url: str) -> None:
 
 
 def test_a_wait_ends_with_the_job(database_url: str) -> None:
-    """API-13: nobody has to ask every two seconds."""
+    """API-13: clients need not poll every two seconds."""
 
     async def work(service: Service) -> None:
         job_id = await service.submit()
@@ -220,14 +220,14 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
         jobs = [await service.submit(gpus=0) for _ in range(10)]
         await service.plan()
         asked = 0
-        real = service.store.settled
+        real = service.store.events.list_settled
 
         async def counted(job_ids: list[int]) -> list[int]:
             nonlocal asked
             asked += 1
             return await real(job_ids)
 
-        service.hub._store.settled = counted  # type: ignore[method-assign]
+        service.hub._store.list_settled = counted  # type: ignore[method-assign]
         async with service.client() as client:
 
             async def wait(job_id: int) -> httpx.Response:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from odcd.database.pool import Database
 from odcd.errors import DatabaseBusy
+from odcd.stores.jobs import JobStore
 from tests.odcd.api.service import ALICE, BODY, Service, serve
 from tests.odcd.api.test_changes import change
 
@@ -40,7 +41,7 @@ async def nothing(_: int) -> None:
 
 def watched(service: Service, before: Callable[[int], Awaitable[None]] = nothing) -> Watched:
     database = Watched(service, before)
-    service.store._db = database  # pyright: ignore
+    service.store.jobs = JobStore(cast(Database, database))
     return database
 
 
@@ -155,7 +156,7 @@ def test_a_whole_array_is_cancelled_with_the_tasks_that_start_meanwhile(database
 
 
 def test_a_filter_still_narrows_when_its_turn_comes(database_url: str) -> None:
-    """A job that started between two parts is not pending any more."""
+    """A job that started between two parts is no longer pending."""
 
     async def work(service: Service) -> None:
         jobs = await many(service)

@@ -80,7 +80,7 @@ def test_what_makes_something_takes_an_idempotency_key(database_url: str) -> Non
         limit = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "limit")
         assert (limit["schema"]["maximum"], limit["schema"]["default"]) == (10_000, 1000)
         cursor = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "cursor")
-        assert cursor["description"] == "`next` of the page before."
+        assert cursor["description"] == "`next` from the previous page."
         spec = (await fetch(service))["components"]["schemas"]["JobSpec"]["properties"]
         assert "0-99%4" in spec["array"]["description"]
 

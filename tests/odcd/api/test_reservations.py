@@ -17,7 +17,8 @@ from odcd.api.answers.reservations import (
 )
 from odcd.api.answers.submit import Preview
 from odcd.errors import BadRequest
-from odcd.jobs.reservations import Reserve, TypeThere, find_type, seconds_of, sizes_of, spec_of
+from odcd.jobs.gpu_types import TypeThere, sizes_of
+from odcd.jobs.reservations import Reserve, find_type, seconds_of, spec_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 H100 = TypeThere(
@@ -220,20 +221,20 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
         ({"hours": 1e300}, 400, "between"),
         ({"hours": "8"}, 400, "hours"),
         ({"disk": "a b"}, 400, "letters, digits"),
-        ({"disk": "x" * 51}, 400, "at most 50"),
-        ({"disk": "mine", "no_persist": True}, 400, "exclude each other"),
+        ({"disk": "x" * 51}, 400, "1 to 50"),
+        ({"disk": "mine", "no_persist": True}, 400, "cannot be used together"),
         ({"jupyter": True}, 501, "Jupyter"),
         ({"preserve_entrypoint": True}, 400, "--dockerimage"),
-        ({"ssh": True}, 501, "ssh does not reach them"),
+        ({"ssh": True}, 501, "ssh cannot reach them"),
         ({"ssh": True, "image": "a:1", "preserve_entrypoint": True}, 400, "--preserve-entrypoint"),
         ({"labels": {"nsight": "true; x"}}, 400, "feature"),
         ({"labels": {"nsight": "true"}}, 422, 'has the features "nsight"'),
         ({"github_user": "-a"}, 400, "GitHub"),
-        ({"github_user": "octocat"}, 400, "not entered by SSH"),
+        ({"github_user": "octocat"}, 400, "does not use SSH"),
         ({"recreate_env": True}, 400, "needs a disk"),
         ({"name": ""}, 400, "name"),
-        ({"name": "  "}, 400, "is no name"),
-        ({"name": "17"}, 400, "the number of another"),
+        ({"name": "  "}, 400, "is not a valid name"),
+        ({"name": "17"}, 400, "the id of another"),
         ({"name": "a\0b"}, 400, "cannot be shown"),
         ({"account": "nobody"}, 404, "nobody"),
         ({"gpu": 1}, 400, "gpu"),

@@ -94,14 +94,14 @@ def test_of_several_ports_the_first_that_is_free_is_taken(database_url: str, fol
 def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         began, go_on = asyncio.Event(), asyncio.Event()
-        real = service.store.nodes
+        real = service.store.nodes.list
 
         async def slow(*when: Any) -> str:
             began.set()
             await go_on.wait()
             return await real(*when)
 
-        service.store.nodes = slow  # type: ignore[method-assign]
+        service.store.nodes.list = slow  # type: ignore[method-assign]
         async with over(folder / "s") as client:
             async with on_socket(service, folder / "s"):
                 answer = asyncio.create_task(client.get("/v1/nodes"))
@@ -224,7 +224,8 @@ def test_a_large_answer_waits_for_its_reader(database_url: str, folder: Path) ->
 
 @pytest.mark.long
 def test_nothing_is_imported_when_it_serves() -> None:
-    """Who began as root has let go of it by then, and a checkout in root's folder is closed."""
+    """A process started as root has dropped root by then, and cannot read a checkout in root's
+    folder."""
     script = (
         "import sys; from pathlib import Path; import odcd.daemon\n"
         "from odcd.api.http.server import HttpServer\n"

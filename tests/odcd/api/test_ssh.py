@@ -21,9 +21,9 @@ from odcd.jobs.github_keys import GithubKeys
 from tests.odcd.api.service import Service, on_socket, serve, until
 from tests.odcd.api.test_reservations import ask, read, started
 from tests.odcd.api.test_tunnel import ME
-from tests.support.github import Github, a_github
-from tests.support.sshd import NoServer, Sshd, an_sshd
-from tests.support.streams import Dialling
+from tests.support.fakes.github import Github, a_github
+from tests.support.fakes.streams import Dialling
+from tests.support.harness.sshd import NoServer, Sshd, an_sshd
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a user dev")
 
@@ -184,7 +184,7 @@ def test_files_of_some_mb_are_copied_both_ways(database_url: str, folder: Path) 
 
 
 def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
-    """ACC-12, ACC-23: what listens in the box is reached on this machine."""
+    """ACC-12, ACC-23: a server in the dev server is reachable from this machine."""
 
     async def serve_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"jupyter: " + await reader.readline())
@@ -269,7 +269,7 @@ def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: 
 
 @pytest.mark.long
 def test_the_agent_is_forwarded(database_url: str, folder: Path) -> None:
-    """ACC-11: keys stay here, and git in the box can use them."""
+    """ACC-11: keys stay here, and git in the dev server can use them."""
 
     async def work(laptop: Laptop) -> None:
         agent = await _with_agent(laptop)
@@ -314,7 +314,7 @@ def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder
 
 @pytest.mark.long
 def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: Path) -> None:
-    """CLI-27, CLI-29: cancelled; and ssh knows nothing of it any more."""
+    """CLI-27, CLI-29: cancelled; and ssh no longer has its configuration."""
 
     async def work(laptop: Laptop) -> None:
         process = await laptop.start(*laptop.ssh(laptop.host, "echo on; sleep 60"))
@@ -342,7 +342,7 @@ def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: P
 def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
     database_url: str, folder: Path
 ) -> None:
-    """CLI-25, CLI-27, ACC-11: and tells refused keys apart from all else."""
+    """CLI-25, CLI-27, ACC-11: and distinguishes refused keys from all other errors."""
 
     async def work(laptop: Laptop) -> None:
         agent = await _with_agent(laptop)
@@ -355,7 +355,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
             assert "Permission denied" in refused.err
             assert f"reservation {laptop.number} lets none of your SSH keys in" in refused.err
             assert "--add-user" in refused.err
-            # Its owner adds the user again: the box is told at once.
+            # Its owner adds the user again: the dev server gets the key at once.
             added = await laptop.odcctl("edit", "--add-user", "octocat")
             assert added.code == 0, added.err
             done = await laptop.odcctl("connect", stdin=b"exit 5\n")
@@ -368,7 +368,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
 
 @pytest.mark.long
 def test_a_daemon_that_is_away_is_tried_three_times(database_url: str, folder: Path) -> None:
-    """ACC-08: with pauses, and then told."""
+    """ACC-08: retries with pauses, and then reports it."""
 
     async def work(laptop: Laptop) -> None:
         laptop.environment["ODC_SERVER"] = str(folder / "nobody")

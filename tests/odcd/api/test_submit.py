@@ -202,7 +202,7 @@ def test_a_preview_of_preemption_names_the_victims_and_submits_nothing(database_
 
         async with service.client() as client:
             nobody = (await told(client)).test_only
-            assert nobody.text == "the job would start now on n1, preempting nobody"
+            assert nobody.text == "the job would start now on n1, without preempting any job"
             victim = await service.submit(gpus=8)
             await service.plan()
             preview = await told(client)

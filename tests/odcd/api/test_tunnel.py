@@ -20,8 +20,8 @@ from odcd.clock import SystemClock
 from odcd.jobs.github_keys import GithubKeys
 from tests.odcd.api.service import ALICE, BOB, Service, on_socket, serve, until
 from tests.odcd.api.test_reservations import ask, read, started
-from tests.support.github import ED25519, Github, a_github
-from tests.support.streams import Dialling
+from tests.support.fakes.github import ED25519, Github, a_github
+from tests.support.fakes.streams import Dialling
 
 ME = Peer(os.getuid(), os.getgid())
 OTHER = ED25519.replace(
@@ -61,7 +61,7 @@ async def a_box(talk: Talk = echo) -> AsyncGenerator[Dialling]:
 
 
 class Keys:
-    """Everybody has one."""
+    """Every user has one."""
 
     async def of(self, user: str) -> list[str]:
         return [ED25519]
@@ -142,7 +142,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
 
 @pytest.mark.parametrize(
     ("name", "status", "word"),
-    [("nobody", 404, "GitHub knows no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
+    [("nobody", 404, "GitHub has no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
 )
 def test_without_keys_nothing_is_queued(
     database_url: str, name: str, status: int, word: str
@@ -160,7 +160,8 @@ def test_without_keys_nothing_is_queued(
 
 
 def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) -> None:
-    """ACC-18, ACC-19, ACC-20, BUG-33: kept, once each; errors reach the owner; nobody else may."""
+    """ACC-18, ACC-19, ACC-20, BUG-33: stored, once each; errors reach the owner; no other user may
+    add keys."""
     box = Dialling(0)
 
     async def work(service: Service, github: Github) -> None:
@@ -182,12 +183,12 @@ def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) ->
 
 
 def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
-    """ACC-18: of a box with a terminal."""
+    """ACC-18: for a dev server with a terminal."""
 
     async def work(service: Service) -> None:
         named = await ask(service, "POST", "/v1/reservations", {"github_user": "octocat"})
         assert named.status_code == 400
-        assert "not entered by SSH" in named.json()["detail"]
+        assert "does not use SSH" in named.json()["detail"]
         number = await reserved(service, ALICE, github_user=None)
         told = await ask(service, "PATCH", f"/v1/reservations/{number}", {"add_user": "hubot"})
         assert (told.status_code, told.json()["code"]) == (409, "OD012")
@@ -364,7 +365,7 @@ def test_only_owner_operators_and_added_users_are_let_through(
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             number = await reserved(service, Peer(64009, 64009))
-            # Whoever runs this test is neither, to a daemon of another user.
+            # The user who runs this test is neither, for a daemon of another user.
             with pytest.raises(InvalidStatus) as caught:
                 async with to(folder / "s", number):
                     pass

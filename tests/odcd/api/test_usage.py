@@ -1,4 +1,4 @@
-"""/v1/usage: its span, its groups, and names that nobody has."""
+"""/v1/usage: its time span, its groups, and unknown names."""
 
 from __future__ import annotations
 

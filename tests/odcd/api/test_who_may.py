@@ -1,6 +1,8 @@
-"""Who may see and do what: one table of every operation, each entry asked for real.
+"""The permissions of each kind of user: one table of every operation, each entry tested with a
+request.
 
-AUT-08, SEC-01: ownership is checked by the server, on every operation. What the table lacks fails.
+AUT-08, SEC-01: the server checks ownership on every operation. An operation that is missing in the
+table fails the test.
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ OWN = frozenset({"owner", "operator"})
 COORDINATORS = frozenset({"coordinator", "operator"})
 OPERATORS = frozenset({"operator"})
 KEYED = frozenset({"key"})
-"""Whoever speaks by an API key, about that key."""
+"""A caller with an API key, about that key."""
 
 
 class Scene:
-    """A cluster with a queue, and whatever a request is to be about, made anew each time."""
+    """A cluster with a queue, and the object of a request, created again each time."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -122,7 +124,7 @@ class Scene:
     async def build(self) -> str:
         alice = Identity(user="alice", uid=ALICE.uid, gid=ALICE.gid, operator=False)
         digest = f"{next(self._numbers):064x}"
-        await self.service.store.put_build(
+        await self.service.store.builds.put(
             alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), anew=False
         )
         return digest
@@ -179,7 +181,7 @@ class Scene:
         who = Identity(user=str(peer.uid), uid=peer.uid, gid=peer.gid, operator=False)
         now = self.service.api.clock.now()
         kept = NewKey(key, digest_of(key.encode()), key[:8])
-        await self.service.store.keep_key(who, kept, now, timedelta(hours=1))
+        await self.service.store.keys.create(who, kept, now, timedelta(hours=1))
         return key
 
 
@@ -327,7 +329,7 @@ TABLE: dict[str, Rule] = {
     "POST /v1/keys/rotate": Rule(may=KEYED, ok=(201,)),
     "DELETE /v1/users/{user}/keys": operators(None, Scene.member),
     "DELETE /v1/keys/current": Rule(may=KEYED, ok=(204,)),
-    # Who proves an identity there is nobody yet; this server is set to take none.
+    # The login has no caller yet; this server is configured to accept none.
     "POST /v1/auth/login": Rule(may=ALL, body={"url": "x", "headers": {}}, ok=(403,)),
     "GET /": Rule(may=ALL),
     "GET /health": Rule(may=ALL),
@@ -377,7 +379,7 @@ def test_who_may(database_url: str, operation: str) -> None:
 
 
 async def _verdict(scene: Scene, operation: str, rule: Rule, peer: Peer | None) -> str:
-    """yes, no (not the caller's), who? (no identity), or what else came of it."""
+    """yes, no (not the caller's), who? (no identity), or any other result."""
     method, _, path = operation.partition(" ")
     x = await rule.target(scene) if rule.target else ""
     path = path.replace("{account}/", "lab/")
@@ -398,7 +400,7 @@ async def _verdict(scene: Scene, operation: str, rule: Rule, peer: Peer | None) 
     if code == "OD013":
         assert status in (200, 403), told
         return "no"
-    if code == "OD038":  # whoever lacks a context is not even told that there is a build of it
+    if code == "OD038":  # users without the folder cannot even see that it has a build
         return "no"
     if status in rule.ok and (status >= 400 or code is None):
         return "yes"

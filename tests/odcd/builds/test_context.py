@@ -1,4 +1,4 @@
-"""What is sent as a Dockerfile's folder: only files of it come through, and the same are one."""
+"""A Dockerfile's folder as sent: only its files are accepted, and equal folders have one digest."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def test_only_files_come_through_not_what_their_packer_said_of_them() -> None:
 
 
 REFUSED: dict[str, tuple[bytes, str]] = {
-    "no gzip": (b"FROM x", "no gzip"),
-    "no tar": (gzip.compress(b"x" * 2000), "no tar archive"),
-    "broken off": (packed(("Dockerfile", FROM))[:-30], "one whole gzip"),
-    "more behind": (packed(("Dockerfile", FROM)) + b"more", "one whole gzip"),
+    "no gzip": (b"FROM x", "not a gzip file"),
+    "no tar": (gzip.compress(b"x" * 2000), "not a tar archive"),
+    "broken off": (packed(("Dockerfile", FROM))[:-30], "one complete gzip"),
+    "more behind": (packed(("Dockerfile", FROM)) + b"more", "one complete gzip"),
     "absolute": (packed(("Dockerfile", FROM), name="/etc/passwd"), "not a path below"),
     "above": (packed(("Dockerfile", FROM), name="a/../../x"), "not a path below"),
     "twice": (packed(("Dockerfile", FROM), ("./Dockerfile", FROM)), "twice"),
@@ -93,9 +93,9 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         packed(
             ("Dockerfile", FROM), ("odd/passwd", b"x"), type=tarfile.SYMTYPE, linkname="."
         ),
-        "below what is no folder",
+        "below something that is not a folder",
     ),
-    "below a file": (packed(("Dockerfile", FROM), ("Dockerfile/x", b"")), "below what is no"),
+    "below a file": (packed(("Dockerfile", FROM), ("Dockerfile/x", b"")), "below something"),
     "no Dockerfile": (packed(("a", b"1")), 'no file "Dockerfile"'),
     "empty Dockerfile": (packed(("Dockerfile", b" \n")), "is empty"),
     "a folder": (packed(("Dockerfile", None)), 'no file "Dockerfile"'),
@@ -111,7 +111,7 @@ def test_nothing_that_leaves_the_folder_is_taken(sent: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("name", ["../Dockerfile", "a/Dockerfile", "", ".", "-x", "a b", "x" * 101])
 def test_a_dockerfile_lies_in_the_folder_itself(name: str) -> None:
-    with pytest.raises(BadRequest, match="no name of a Dockerfile"):
+    with pytest.raises(BadRequest, match="not a valid name of a Dockerfile"):
         read(packed(("Dockerfile", FROM)), name)
 
 

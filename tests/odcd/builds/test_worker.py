@@ -15,10 +15,10 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
-from odcd.stores.store import Store
+from odcd.stores.builds import BuildStore
 from tests.sql.reservation.test_builds import IMAGE, Builds
-from tests.support.builders import BOB, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import BOB, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 Key = tuple[int, int]
 
@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 class Cluster:
-    """A builder whose Jobs are as a test says, and which dies, or fails, when it is told so."""
+    """A builder whose Jobs have the states that a test sets, and which dies or fails on request."""
 
     def __init__(self) -> None:
         self.jobs: dict[Key, BuildLook] = {}
@@ -89,7 +89,7 @@ class Workshop:
         async def run() -> int:
             async with Database(self.url, size=1) as database:
                 worker = BuildWorker(
-                    0, Store(database), self.cluster, SystemClock(),
+                    0, BuildStore(database), self.cluster, SystemClock(),
                     every=timedelta(seconds=30), at_once=4, on_change=self._change,
                 )  # fmt: skip
                 for _ in range(times - 1):
@@ -177,7 +177,7 @@ def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
     shop.work(2)
     shop.cluster.jobs.clear()
     shop.work()
-    assert "gone before it was done" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "disappeared before it was done" in shop.builds.boxes.show(box)["failure_reason"]
 
 
 def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:

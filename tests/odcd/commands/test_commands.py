@@ -16,9 +16,9 @@ import pytest
 from odcd.__main__ import parser
 from odcd.home.account import service_account
 from odcd.home.lock import holder
-from tests.support.daemon import Odc, an_odc, wait
-from tests.support.database import Sql
-from tests.support.users import AS_ROOT
+from tests.support.harness.daemon import Odc, an_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.users import AS_ROOT
 
 
 def user_of(pid: int) -> str:
@@ -48,7 +48,7 @@ def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
     assert f"ODC_HOME={odc.home} odcctl submit script.sh" in told
     again = odc.odcd("up", check=False)
     assert again.returncode == 1
-    assert f"odcd runs in {odc.home} already: process {odc.pid}" in again.stderr
+    assert f"odcd already runs in {odc.home}: process {odc.pid}" in again.stderr
     again = odc.odcd("up", "--detach", check=False)
     assert again.returncode == 1
     assert f"process {odc.pid}" in again.stderr
@@ -172,7 +172,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
     assert stat.S_IMODE((odc.work / "queue.odc").stat().st_mode) == 0o600
     busy = odc.odcd("restore", odc.work / "queue.odc", "--replace", check=False)
     assert busy.returncode == 1
-    assert f"odcd runs in {odc.home} already" in busy.stderr
+    assert f"odcd already runs in {odc.home}" in busy.stderr
     odc.odcd("down", "--force")
     with an_odc(odc.home.parent / "other", odc.work) as other:
         assert "2 running" in other.odcd("restore", odc.work / "queue.odc").stdout
@@ -196,12 +196,12 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         (
             ["serve", "--dsn", "postgresql:///x", "--executor", "kubernetes", "--node", "n=h100:8"],
             2,
-            "--node declares nodes of the local executor",
+            "--node is only for the local executor",
         ),
         (["migrate", "--dsn", "postgresql://nobody@/x?host=/nowhere"], 1, "cannot be reached"),
         (["backup", "q.odc"], 1, "has no queue"),
         (["restore", "no-such-file"], 1, "cannot be read"),
-        (["token", "no-such-user"], 2, "no user"),
+        (["token", "no-such-user"], 2, "does not exist on this machine"),
         (["down"], 0, ""),
         (["fly"], 2, "invalid choice"),
         ([], 2, "COMMAND"),
@@ -252,7 +252,7 @@ def test_doctor_says_what_there_is_and_what_is_missing(odc_home: Path) -> None:
     (odc_home / "thesis.tex").touch()
     bad = odc.odcd("doctor", check=False)
     assert bad.returncode == 1
-    assert "holds other things already" in bad.stdout
+    assert "already contains other files" in bad.stdout
 
 
 def test_every_commands_help_starts_with_a_verb_and_has_an_example() -> None:

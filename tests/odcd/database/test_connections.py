@@ -32,7 +32,7 @@ from odcd.database.connections import (
 from odcd.database.pool import Database
 from odcd.database.slots import Slots, ask_as
 from odcd.errors import DatabaseBusy, DatabaseDown, OdcError, TooManyRequests
-from tests.support.relay import Relay
+from tests.support.harness.relay import Relay
 
 PATIENCE_S = 60
 
@@ -233,7 +233,7 @@ def test_a_pooler_that_drops_settings_is_refused(
 
     def dropped(kind: Kind, name: str, isolation: str = "") -> dict[str, str]:
         settings = settings_of(kind, name)
-        # What PgBouncer passes on.
+        # The settings that PgBouncer passes on.
         return {key: settings[key] for key in ("application_name", "timezone")}
 
     async def connect_through(*args: Any, **more: Any) -> Any:
@@ -314,7 +314,7 @@ def test_one_endpoint_cannot_take_every_connection() -> None:
             for _ in range(3)
         ]
         await _settle()
-        with pytest.raises(DatabaseBusy, match="too many requests are under way at /v1/jobs"):
+        with pytest.raises(DatabaseBusy, match="too many requests are in progress at /v1/jobs"):
             await asyncio.create_task(_hold(slots, "cid", "/v1/jobs", free))
         await asyncio.create_task(_hold(slots, "cid", "/v1/nodes", free))
         go.set()

@@ -21,7 +21,7 @@ from odcd.errors import (
     PlanStale,
     UnknownPartition,
 )
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 RAISE = """
     create function public.raise_it(p_code text) returns void language plpgsql as $$
@@ -215,7 +215,7 @@ def test_a_listener_hears_and_comes_back_after_its_connection_was_killed(
         listening = asyncio.create_task(
             database.listen("odc", lambda: heard.put_nowait(None), SystemClock())
         )
-        await heard.get()  # told once when it begins to listen, for what was missed
+        await heard.get()  # notified once when it starts to listen, because of missed notifications
         assert database.listening("odc")
         await database.execute("notify odc")
         await heard.get()

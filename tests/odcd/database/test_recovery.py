@@ -17,14 +17,14 @@ from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.home.account import Account, service_account
 from odcd.home.postgres_files import usable_install
-from tests.support.database import MAJOR, Sql, make_home, remove_home
+from tests.support.harness.database import MAJOR, Sql, make_home, remove_home
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 WAIT_S = 60
 
 
 class Server:
-    """A PostgreSQL of its own, which lets everybody in over its socket."""
+    """A separate PostgreSQL that accepts every user over its socket."""
 
     def __init__(self, folder: Path, programs: Path, owner: Account, port: int) -> None:
         self.data = folder / f"data-{port}"
@@ -139,7 +139,7 @@ def test_ids_and_terms_do_not_recur_after_a_recovery_to_a_point_in_time(
         lead(sql, NOW)
         start_job(sql)
         first.copy(second)
-        # What the backup does not know: jobs by the hundred, leaders, events.
+        # Changes after the backup: hundreds of jobs, leaders, events.
         lost_id = max(sql.values("select nextval('odc.job_id_seq') from generate_series(1, 500)"))
         sql.execute(
             "insert into odc.event (at, kind, actor) select $1, 'submitted', 'alice' "

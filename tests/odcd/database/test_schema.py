@@ -12,7 +12,7 @@ from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.database.schema import Installed
 from odcd.errors import OdcError, SchemaTooNew
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""An upgrade beside sessions that read or write: nobody waits behind it for long."""
+"""An upgrade while sessions read or write: none of them waits long for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odcd.clock import SystemClock
 from odcd.database import patience, schema
 from odcd.database.schema import Installed
 from odcd.errors import DatabaseDown
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 TABLES = ("job", "pending", "running", "allocation", "node", "node_free", "array_job")
 LOCK_TIMEOUT_S = 1.0
@@ -79,7 +79,7 @@ def waits_for_a_lock(dsn: str) -> bool:
 
 
 def use_tables(dsn: str) -> float:
-    """What submit and show do to the tables; the seconds that took."""
+    """Run the table accesses of submit and show; returns the seconds that took."""
     begun = time.monotonic()
     with Sql(dsn) as sql:
         sql.execute("set lock_timeout = '30s'")

@@ -17,7 +17,7 @@ from odcd.database import schema, schema_guard
 from odcd.database.schema import Installed
 from odcd.database.schema_guard import Beside
 from odcd.errors import DatabaseDown, OdcError, SchemaTooNew, WrongState
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 COUNT = "functions/thing/count_things.sql"
 
@@ -103,7 +103,7 @@ def test_an_older_odc_refuses_a_newer_database_that_it_does_not_work_on(
     write(new, "compatible_since", "2")
     install(empty_database_url, new)
     for beside in ("any", "compatible", "none"):
-        with pytest.raises(SchemaTooNew, match="daemons of version 2 or newer work on it"):
+        with pytest.raises(SchemaTooNew, match="daemons of version 2 or newer can use it"):
             install(empty_database_url, old, beside)
     assert count(empty_database_url) == 2
 
@@ -150,7 +150,7 @@ def test_a_starting_replica_changes_nothing_beside_other_daemons(
 ) -> None:
     install(empty_database_url, old)
     with a_daemon(empty_database_url):
-        with pytest.raises(WrongState, match="other daemons are at work"):
+        with pytest.raises(WrongState, match="other daemons are using it"):
             install(empty_database_url, new, "none")
         assert count(empty_database_url) == 1
         assert install(empty_database_url, new, "compatible").version == 2
@@ -193,7 +193,7 @@ def test_an_incompatible_upgrade_waits_for_the_old_daemons_to_stop(
 ) -> None:
     write(new, "compatible_since", "2")
     install(empty_database_url, old)
-    with a_daemon(empty_database_url), pytest.raises(WrongState, match="do not work on version 2"):
+    with a_daemon(empty_database_url), pytest.raises(WrongState, match="cannot use version 2"):
         install(empty_database_url, new, "compatible")
     assert count(empty_database_url) == 1
     assert install(empty_database_url, new, "compatible").version == 2
@@ -264,7 +264,7 @@ def test_a_daemons_call_under_way_loses_its_connection_and_meets_no_missing_func
         "create or replace function odc._helper(p text) returns integer\n"
         "language sql as $$ select 1 $$;\n"
     ))  # fmt: skip
-    # What keeps the install busy for long enough that the call arrives.
+    # Keep the install busy long enough for the call to arrive.
     write(new, "migrations/0002_second.sql", "select pg_sleep(0.5);")
     install(empty_database_url, old)
     with a_daemon(empty_database_url) as daemon, ThreadPoolExecutor(2) as aside:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from botocore import loaders
 
-from tests.support.aws import ZONES, FakeAws, running_moto, serving_aws, set_credentials
+from tests.support.fakes.aws import ZONES, FakeAws, running_moto, serving_aws, set_credentials
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,8 @@ def moto_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_model_of_aws() -> Iterator[None]:
-    """What AWS can do is megabytes of JSON, which every client of a new session would read anew."""
+    """The description of AWS's API is megabytes of JSON, which every client of a new session would
+    read again."""
     with pytest.MonkeyPatch.context() as patch:
         load = functools.cache(loaders.JSONFileLoader().load_file)
         patch.setattr(loaders.JSONFileLoader, "load_file", lambda _, path: load(path))

@@ -19,9 +19,9 @@ from odcd.disks import tags
 from odcd.disks.cloud import Cloud, CloudBusy, CloudRefused, Snapshot, Volume
 from odcd.disks.settings import DiskSettings
 from odcd.metrics import Metrics
-from tests.support.aws import REGION, ZONES, FakeAws, Fault
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.aws import REGION, ZONES, FakeAws, Fault
+from tests.support.fakes.clock import VirtualClock
 
 pytestmark = pytest.mark.long
 
@@ -243,7 +243,7 @@ def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
             "Snapshots"
         ]
         fake.ebs.hide(made["SnapshotId"], 1)
-        with pytest.raises(CloudBusy, match="may be making a snapshot") as busy:
+        with pytest.raises(CloudBusy, match="may already be making a snapshot") as busy:
             await a_snapshot(cloud, volume)
         assert busy.value.sent
         assert (await a_snapshot(cloud, volume)).id == made["SnapshotId"]
@@ -259,7 +259,7 @@ def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> Non
         volume = (await a_volume(cloud)).id
         with pytest.raises(CloudBusy):
             await a_snapshot(cloud, volume)
-        with pytest.raises(CloudBusy, match="may be making a snapshot"):
+        with pytest.raises(CloudBusy, match="may already be making a snapshot"):
             await a_snapshot(cloud, volume)
         clock.move(LIMITS.settle_s)
         assert (await a_snapshot(cloud, volume)).state == "pending"
@@ -334,11 +334,11 @@ def test_calls_are_timed_and_failures_counted_but_that_nothing_is_there_is_an_an
     assert told("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
 
 
-# -- what is told -------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------
 
 
 def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: FakeAws) -> None:
-    """What a user who waits for it is shown."""
+    """The message for a user who waits for it."""
     fake.ebs.pending_polls = 2
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -569,7 +569,7 @@ def test_one_list_finds_the_folder_of_a_user(fake: FakeAws) -> None:
 
 
 def test_of_two_access_points_both_lead_to_the_same_files(fake: FakeAws) -> None:
-    """BUG-11: a duplicate takes nobody's data away, since the folder is what has it."""
+    """BUG-11: a duplicate does not remove a user's data, because the folder has it."""
     file_system = fake.make_file_system()
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:

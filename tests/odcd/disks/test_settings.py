@@ -1,4 +1,4 @@
-"""What a daemon is told about disks."""
+"""The daemon's settings for disks."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from odcd.disks.settings import DiskSettings
 from odcd.disks.worker import DiskWorker
 from odcd.errors import RunnerDown
 from odcd.stores.store import Store
-from tests.support.aws import REGION, ZONES, FakeAws
-from tests.support.boxes import Boxes
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.fakes.aws import REGION, ZONES, FakeAws
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 LIMITS = Limits(connect_s=60, read_s=60, tries=1, settle_s=0, new_s=0)
 NODES = [
@@ -97,10 +97,10 @@ class Site:
     async def _work(self, until: Any) -> None:
         async with Database(self._url, size=2) as database:
             store = Store(database)
-            cloud = Aws(self._settings, await store.server_id(), self.clock, LIMITS)
+            cloud = Aws(self._settings, await store.cluster.get_server_id(), self.clock, LIMITS)
             await cloud.open()
             worker = DiskWorker(
-                0, store, cloud, self.claims, self.clock, timedelta(seconds=30),
+                0, store.disk_work, cloud, self.claims, self.clock, timedelta(seconds=30),
                 self._settings.efs_id,
             )  # fmt: skip
             self._arm(worker)

@@ -1,4 +1,4 @@
-"""A job is told what Slurm would tell it, and what launchers stumble over is not there."""
+"""A job gets the variables that Slurm would set, without those that confuse launchers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from odcd.executor.environment import job_environment
 from odcd.records.dispatch import Dispatch
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
 
 
 def _environment(

@@ -1,4 +1,4 @@
-"""What this machine has, and what declared nodes are taken to have."""
+"""The resources of this machine, and the assumed resources of declared nodes."""
 
 from __future__ import annotations
 

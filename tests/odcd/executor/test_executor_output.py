@@ -9,7 +9,7 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.executor.output import PathTooLong, check_patterns, expand, streams
 from odcd.records.job import Identity, JobSpec
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
 
 JOB: dict[str, Any] = {"job_id": 123, "work_dir": "/home/al", "user": "al", "name": "my job"}
 ELEMENT: dict[str, Any] = JOB | {"job_id": 128, "array_job_id": 123, "array_task_id": 47}

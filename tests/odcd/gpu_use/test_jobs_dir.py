@@ -14,10 +14,10 @@ from odcd.database.pool import Database
 from odcd.gpu_use.jobs_dir import JobsDir, texts_of, write
 from odcd.gpu_use.nvml import Device
 from odcd.records.gpu_use import HeldGpus
-from odcd.stores.store import Store
-from tests.support.daemon import wait
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue
+from odcd.stores.gpu_use import GpuUseStore
+from tests.support.builders.gpus import GpuQueue
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import Sql
 
 PLACES = [Device(index=index, uuid=f"GPU-{index}", model="NVIDIA H100") for index in (0, 1, 3)]
 
@@ -77,7 +77,7 @@ def test_files_follow_the_database(
         async def work() -> None:
             async with Database(database_url, size=2) as database:
                 jobs_dir = JobsDir(
-                    0, Store(database), SystemClock(), folder, PLACES, timedelta(seconds=30)
+                    0, GpuUseStore(database), SystemClock(), folder, PLACES, timedelta(seconds=30)
                 )
                 await jobs_dir.write_once()
                 await jobs_dir.write_once()

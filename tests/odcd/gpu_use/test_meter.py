@@ -1,4 +1,4 @@
-"""From where the use of GPUs is known: by what the daemon was told, and what the machine has."""
+"""The source of GPU usage, by the daemon's settings and the machine's hardware."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from odcd.gpu_use.meter import GpuUse
 from odcd.gpu_use.nvml import Device, Reading
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.metrics import Metrics
-from odcd.stores.store import Store
-from tests.support.database import Sql
-from tests.support.dcgm import Gpu
-from tests.support.gpus import GpuQueue
-from tests.support.prometheus import Prometheus, needs_prometheus
-from tests.support.prometheus_past import Scraped, make_blocks
+from odcd.stores.gpu_use import GpuUseStore
+from tests.support.builders.gpus import GpuQueue
+from tests.support.builders.prometheus_past import Scraped, make_blocks
+from tests.support.fakes.dcgm import Gpu
+from tests.support.harness.database import Sql
+from tests.support.harness.prometheus import Prometheus, needs_prometheus
 
 PATIENCE_S = 60
 
@@ -50,15 +50,15 @@ class Cards:
         raise AssertionError("no job holds one")
 
 
-class Telling(Store):
+class Telling(GpuUseStore):
     """Tells when the source of the use has been set."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.source_set = False
 
-    async def set_gpu_meter(self, *args: Any) -> None:
-        await super().set_gpu_meter(*args)
+    async def set_meter(self, *args: Any) -> None:
+        await super().set_meter(*args)
         self.source_set = True
 
 
@@ -71,7 +71,7 @@ def meter_for(
     url: str, settings: GpuUseSettings, so: Callable[[], object] = lambda: True, *,
     pods: bool = False, cards: Cards | None = None,
 ) -> Any:  # fmt: skip
-    """What the database says once the source is set and that is so."""
+    """The database's answer once the source is set."""
 
     async def work() -> None:
         async with asyncio.timeout(PATIENCE_S), Database(url, size=3) as database:
@@ -203,7 +203,7 @@ def test_a_driver_that_hangs_at_the_start_is_waited_for_by_nobody_and_asked_agai
     async def work() -> None:
         async with asyncio.timeout(PATIENCE_S), Database(database_url, size=3) as database:
             meter = GpuUse(
-                0, Store(database), SystemClock(), GpuUseSettings(jobs_dir=tmp_path),
+                0, GpuUseStore(database), SystemClock(), GpuUseSettings(jobs_dir=tmp_path),
                 namespaces=None, every=timedelta(seconds=30), nvml=cards,
                 nvml_calls=metrics.backend("nvml"), devices_s=0.1, retry_s=0.05,
             )  # fmt: skip

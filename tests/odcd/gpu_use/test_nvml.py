@@ -1,5 +1,5 @@
-"""What NVML tells of this machine's GPUs, added up. NVIDIA's library itself needs a driver: it is
-stood in for, and nothing above it is."""
+"""NVML's readings of this machine's GPUs, added up. NVIDIA's library itself needs a driver, so a
+substitute replaces it; everything above it is real."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import Sampler, cgroup_of
 from odcd.gpu_use.sums import Sums, own_memory
 from odcd.metrics import Metrics
-from odcd.stores.store import Store
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue
-from tests.support.nvml import Card, FakeLibrary
+from odcd.stores.gpu_use import GpuUseStore
+from tests.support.builders.gpus import GpuQueue
+from tests.support.fakes.clock import VirtualClock
+from tests.support.fakes.nvml import Card, FakeLibrary
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = Device(index=3, uuid="GPU-a", model="NVIDIA H100")
@@ -142,7 +142,7 @@ def test_a_gap_is_not_seen_and_energy_is_the_counters() -> None:
     for at_s, energy_mj in ((0, 0), (10, 5_000_000), (100, 9_000_000), (110, 1000), (120, 2000)):
         sums.add((1, 1), 0, GPU, 2, reading(1.0, energy_mj=energy_mj), 70, at_s, NOW)
     part, [seen] = sums.take((1, 1), over=True)
-    # Of two GPUs one was read, for 30 s; when the counter began anew, it is what was drawn.
+    # One of two GPUs was read, for 30 s. After a reset, the counter has the energy since the reset.
     assert (part.covered_s, part.busy_gpu_s, part.mem_peak_mib) == (15, 30, 70)
     assert part.energy_j == 5000 + 2000 + 1
     assert (seen.ratio, seen.peak, seen.index) == (1, 1, 3)
@@ -192,7 +192,7 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
             queue.end(job)
             return now
 
-    async def work(store: Store) -> None:
+    async def work(store: GpuUseStore) -> None:
         sampler = Sampler(
             0, store, PyNvml(), PyNvml().devices(), clock, idle_ratio=0.05,
             cgroup_of={41: f"{job}-1-0", 42: "user.slice"}.__getitem__, read_s=60,
@@ -239,7 +239,7 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
         labels = {"backend": "nvml", "operation": "read"}
         return metrics.registry.get_sample_value("odcd_backend_errors_total", labels) or 0
 
-    async def work(store: Store) -> None:
+    async def work(store: GpuUseStore) -> None:
         sampler = Sampler(
             0, store, PyNvml(), devices, clock, idle_ratio=0.05, cgroup_of=lambda _: "",
             calls=metrics.backend("nvml"), read_s=60,
@@ -267,9 +267,9 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
     assert [record.__dict__["gpu"] for record in told] == [3]
 
 
-def run(url: str, work: Callable[[Store], Awaitable[None]]) -> None:
+def run(url: str, work: Callable[[GpuUseStore], Awaitable[None]]) -> None:
     async def connected() -> None:
         async with Database(url, size=2) as database:
-            await work(Store(database))
+            await work(GpuUseStore(database))
 
     asyncio.run(connected())

@@ -1,13 +1,13 @@
-"""What GPUs did, asked of a real Prometheus: both label forms, gaps, resets, slices, long ago, and
-what happens when it is away, slow, or cannot know."""
+"""GPU usage from a real Prometheus: both label forms, gaps, resets, MIG instances, old data, and a
+Prometheus that is down, slow, or without the data."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,16 +27,15 @@ from odcd.gpu_use.prometheus import (
     PrometheusDown,
     PrometheusFailed,
     PrometheusRefused,
-    parse_place,
 )
 from odcd.gpu_use.queries import Labels
-from odcd.stores.store import Store
-from tests.support.database import Sql
-from tests.support.dcgm import Gpu, dcgm_text
-from tests.support.gpus import GpuQueue
-from tests.support.prometheus import Exporter, Scrape, needs_prometheus
-from tests.support.prometheus import Prometheus as RealPrometheus
-from tests.support.prometheus_past import Scraped, make_blocks
+from odcd.stores.gpu_use import GpuUseStore
+from tests.support.builders.gpus import GpuQueue
+from tests.support.builders.prometheus_past import Scraped, make_blocks
+from tests.support.fakes.dcgm import Gpu, dcgm_text
+from tests.support.harness.database import Sql
+from tests.support.harness.prometheus import Exporter, Scrape, needs_prometheus
+from tests.support.harness.prometheus import Prometheus as RealPrometheus
 
 LONG_AGO_S = 3 * 86_400
 KEPT = timedelta(days=15)
@@ -70,20 +69,20 @@ class Site:
     ) -> int:  # fmt: skip
         """Once, as the leader; how many attempts were stored."""
 
-        async def work(store: Store) -> int:
-            prometheus = a_client(url, errors, **fields)
-            ended = EndedUse(
-                0, store, prometheus, labels or Labels(Namespaces()), SystemClock(),
-                scrape=timedelta(seconds=scrape_s), kept=kept,
-            )  # fmt: skip
-            return await ended.settle_once()
+        async def work(store: GpuUseStore) -> int:
+            async with a_client(url, errors, **fields) as prometheus:
+                ended = EndedUse(
+                    0, store, prometheus, labels or Labels(Namespaces()), SystemClock(),
+                    scrape=timedelta(seconds=scrape_s), kept=kept,
+                )  # fmt: skip
+                return await ended.settle_once()
 
         return self.run(work)
 
-    def run(self, work: Callable[[Store], Awaitable[int]]) -> int:
+    def run(self, work: Callable[[GpuUseStore], Awaitable[int]]) -> int:
         async def connected() -> int:
             async with Database(self.url, size=2) as database:
-                return await work(Store(database))
+                return await work(GpuUseStore(database))
 
         return asyncio.run(connected())
 
@@ -109,12 +108,15 @@ class Failures:
             raise
 
 
-def a_client(url: str, errors: list[str] | None = None, **fields: Any) -> Prometheus:
-    return Prometheus(
-        place=parse_place(url),
-        calls=Failures(errors if errors is not None else []),
-        **fields,
-    )
+@asynccontextmanager
+async def a_client(
+    url: str, errors: list[str] | None = None, **fields: Any
+) -> AsyncGenerator[Prometheus]:
+    client = Prometheus(url, calls=Failures(errors if errors is not None else []), **fields)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 @pytest.fixture
@@ -178,14 +180,14 @@ def test_what_gpus_did_days_ago_is_stored(
     assert (use["mem_peak_mib"], use["gave_up"]) == (2000, None)
     assert use["energy_j"] == pytest.approx(2 * 400 * 7200, rel=0.02)
     assert use["gpu_uuids"] == sorted(gpu.uuid for gpu in cards(job))
-    # It is stored for ever, whatever Prometheus says later.
+    # It is stored forever, even if Prometheus returns other values later.
     assert site.settle(server.url) == 0
 
 
 def test_gaps_are_known_and_a_counter_may_begin_anew(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """An hour of the three without a scrape, after which the driver was loaded anew."""
+    """An hour of the three without a scrape, after which the driver was loaded again."""
     job = site.ended(ago_s=600, held_s=10_800)
     begin_s = (site.now - timedelta(seconds=11_400)).timestamp()
 
@@ -269,7 +271,7 @@ def test_what_never_comes_is_given_up_with_a_reason(
     server = real()
     assert site.settle(server.url) == 2
     assert site.use(unseen)["gave_up"] == "Prometheus has no DCGM series of its GPUs"
-    assert site.use(short)["gave_up"] == "it ran too short to be seen"
+    assert site.use(short)["gave_up"] == "it ran too briefly to be measured"
 
 
 def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: Site) -> None:
@@ -305,14 +307,15 @@ def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None)
         await writer.drain()
         writer.transport.close()
 
-    async def work(store: Store) -> int:
+    async def work(store: GpuUseStore) -> int:
         async with await asyncio.start_server(fails, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            ended = EndedUse(
-                0, store, a_client(url), Labels(Namespaces()), SystemClock(),
-                scrape=timedelta(seconds=30), kept=KEPT,
-            )  # fmt: skip
-            return await ended.settle_once()
+            async with a_client(url) as client:
+                ended = EndedUse(
+                    0, store, client, Labels(Namespaces()), SystemClock(),
+                    scrape=timedelta(seconds=30), kept=KEPT,
+                )  # fmt: skip
+                return await ended.settle_once()
 
     assert site.run(work) == 0
     for job in jobs:
@@ -366,7 +369,7 @@ def test_what_runs_is_looked_at_all_together(
     there = [*cards(busy, 80), *cards(rests, 1)]
     for index, gpu in enumerate(there):
         gpu.index = index
-    # Of a slice only the engine's use is told.
+    # For a MIG instance only the usage of the engine is reported.
     there[0].instance = "3"
 
     with Exporter(lambda: dcgm_text(there)) as exporter:
@@ -378,12 +381,13 @@ def test_what_runs_is_looked_at_all_together(
         server = real(scrapes=scrapes)
         server.until(lambda: len(server.query("DCGM_FI_DEV_FB_USED")) == 8, "both have scraped")
 
-        async def work(store: Store) -> int:
-            live = LiveUse(
-                0, store, a_client(server.url), Labels(Namespaces()), SystemClock(),
-                scrape=timedelta(seconds=1), idle_ratio=0.05,
-            )  # fmt: skip
-            return await live.look_once()
+        async def work(store: GpuUseStore) -> int:
+            async with a_client(server.url) as client:
+                live = LiveUse(
+                    0, store, client, Labels(Namespaces()), SystemClock(),
+                    scrape=timedelta(seconds=1), idle_ratio=0.05,
+                )  # fmt: skip
+                return await live.look_once()
 
         assert site.run(work) == 2
     with Sql(site.url) as sql:
@@ -398,7 +402,7 @@ def test_what_runs_is_looked_at_all_together(
 def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """Two attempts have one id: their times tell them apart."""
+    """Two attempts have one id: their times distinguish them."""
     job = site.ended(ago_s=600, held_s=1000, gpus=1)
     begin_s = (site.now - timedelta(seconds=4000)).timestamp()
 
@@ -447,7 +451,7 @@ def test_an_attempt_has_none_of_the_gpus_of_the_one_before(
 
 
 class Answers:
-    """A server that answers as told, and keeps what it was asked."""
+    """A server that gives the set answers, and records the requests."""
 
     def __init__(self, answer: bytes, *, delay_s: float = 0) -> None:
         self.answer = answer
@@ -480,7 +484,8 @@ class Answers:
                 port = server.sockets[0].getsockname()[1]
                 url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/prom"
                 try:
-                    return await a_client(url, **fields).query("live", "up", datetime.now(UTC))
+                    async with a_client(url, **fields) as client:
+                        return await client.query("live", "up", datetime.now(UTC))
                 finally:
                     if self.asked:
                         await self.over.wait()
@@ -544,7 +549,7 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
 def test_what_is_no_answer_is_told(answer: bytes, error: type[Exception], text: str) -> None:
     errors: list[str] = []
     with pytest.raises(error, match=text) as told:
-        Answers(answer).ask(errors=errors, most=1000)
+        Answers(answer).ask(errors=errors, max_bytes=1000)
     assert told.type is error
     assert errors == ["live"]
 
@@ -557,9 +562,10 @@ def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
 
     async def work() -> None:
         async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
-            client = a_client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-            for _ in range(2):
-                assert len(await client.query("live", "up", datetime.now(UTC))) == 1
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with a_client(url) as client:
+                for _ in range(2):
+                    assert len(await client.query("live", "up", datetime.now(UTC))) == 1
 
     asyncio.run(work())
     told = [r for r in caplog.records if r.message == "gpu_use.remark"]
@@ -592,11 +598,11 @@ def test_a_prometheus_that_nobody_vouches_for_is_not_believed(tmp_path: Path) ->
 )
 def test_an_address_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="ODC_PROMETHEUS_URL"):
-        parse_place(text)
+        Prometheus(text)
 
 
 def test_a_password_in_an_address_is_not_told() -> None:
     with pytest.raises(BadRequest) as told:
-        parse_place("http://odc:s3@cret@h:9090")
+        Prometheus("http://odc:s3@cret@h:9090")
     assert "cret" not in told.value.message
     assert "//...@h:9090" in told.value.message

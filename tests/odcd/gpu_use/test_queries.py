@@ -1,4 +1,5 @@
-"""What is asked of Prometheus, and what its answers mean. The real one is in test_prometheus.py."""
+"""The queries to Prometheus, and the meaning of its answers. The real one is in
+test_prometheus.py."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
     for before in (told("GPU-a", seen=4), told("GPU-a", util=100, seen=5, energy=1e9)):
         [found] = read_ended([*before, *own], [an_owed(gpus=1)], SCRAPE)
         assert (found.gpu_uuids, found.busy_gpu_s) == (["GPU-b"], pytest.approx(0.5 * 3450))
-    # Of one that ran too short nothing else is known, and that is said.
+    # Nothing else is known about an attempt that ran too briefly, and that is reported.
     assert read_ended(told("GPU-a", seen=2), [an_owed(held_s=10)], SCRAPE) == []
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 ALL = "odc.job", "odc.attempt", "odc.event", "odc.job_text", "odc.prediction"
 

@@ -16,10 +16,10 @@ from odcd.history.targets import open_target
 from tests.odcd.history.past import Site
 from tests.odcd.history.test_export import contents
 from tests.odcd.history.test_retention import delete
-from tests.support.aws import running_moto
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.aws import running_moto
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 BUCKET = "odc-history"
 TARGET = f"s3://{BUCKET}/some/prefix"

@@ -11,7 +11,7 @@ from odcd.__main__ import DONE, REFUSED, USAGE, main
 from tests.odcd.history.past import Site
 from tests.odcd.history.test_export import contents
 from tests.odcd.history.test_retention import delete
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_jobs_are_exported_listed_and_restored(
     ]
     delete(site)
     assert main(["history", "restore", folder, name, "--dsn", dsn]) == DONE
-    assert "rows were absent and are back" in capsys.readouterr().out
+    assert "missing rows were restored" in capsys.readouterr().out
     assert contents(site) == before
 
 

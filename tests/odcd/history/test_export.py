@@ -19,9 +19,9 @@ from odcd.history.restore import restore
 from odcd.history.targets import Folder, Target, open_target
 from tests.odcd.history.past import Site
 from tests.odcd.history.test_retention import delete
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def read(site: Site, folder: Path, name: str) -> int:
 
 
 def contents(site: Site) -> dict[str, list[str]]:
-    """What commands read of ended jobs."""
+    """The answers of commands about ended jobs."""
     tables = ("job", "attempt", "prediction", "gpu_use", "array_job")
     found = {t: sorted(site.sql.values(f"select t::text from odc.{t} as t")) for t in tables}
     found["event"] = site.sql.values(
@@ -150,7 +150,7 @@ def test_a_damaged_export_is_refused_and_changes_nothing(site: Site, folder: Pat
     file = folder / written.name / "event.copy.gz"
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(OdcError, match="digest differs"):
+    with pytest.raises(OdcError, match="digest does not match"):
         read(site, folder, written.name)
     file.unlink()
     with pytest.raises(OdcError, match=r"lacks event\.copy\.gz"):
@@ -168,7 +168,7 @@ def test_an_export_without_a_manifest_was_cut_short(site: Site, folder: Path) ->
     with pytest.raises(OdcError, match="cut short"):
         read(site, folder, written.name)
     manifest.write_text(text[: len(text) // 2])
-    with pytest.raises(BadRequest, match="is not one of an export"):
+    with pytest.raises(BadRequest, match="is not the manifest of an export"):
         read(site, folder, written.name)
     for name in ("../history", "jobs", ""):
         with pytest.raises(BadRequest, match="not the name"):

@@ -9,8 +9,8 @@ import pytest
 
 from odcd.errors import OdcError
 from odcd.history.partitions import finish_indexes, make_partitions
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 PARENTS = ("job", "attempt", "prediction", "event")
 UPPER = """

@@ -16,9 +16,9 @@ from odcd.history import retention
 from odcd.history.retention import Deleted, Retention
 from odcd.history.settings import HistorySettings, read_history
 from tests.odcd.history.past import Site
-from tests.support.builders import BOB, NOW
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
+from tests.support.builders.jobs import BOB, NOW
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 DAYS_30 = timedelta(days=30)
 

@@ -1,4 +1,4 @@
-"""One daemon a home, and nobody else is in its way."""
+"""One daemon per home, and nothing else blocks it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odcd.home.lock import HomeLock, holder
 def test_who_only_looks_keeps_no_daemon_from_its_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks for the holder has the lock himself for an instant."""
+    """A process that asks for the holder takes the lock itself for a moment."""
     path = tmp_path / "odcd.lock"
     look = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(look, fcntl.LOCK_SH)

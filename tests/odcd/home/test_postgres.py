@@ -22,9 +22,9 @@ from odcd.home.account import Account, database_account, service_account
 from odcd.home.folder import prepare_home
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_files import INSTALLS, failure
-from tests.support.daemon import gone
-from tests.support.database import Sql, admit_root, make_home, remove_home
-from tests.support.users import AS_ROOT, as_user, needs_open_checkout, needs_root
+from tests.support.harness.daemon import gone
+from tests.support.harness.database import Sql, admit_root, make_home, remove_home
+from tests.support.harness.users import AS_ROOT, as_user, needs_open_checkout, needs_root
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_home_keeps_its_version(shared: EmbeddedPostgres) -> None:
 
 
 def test_a_version_the_wheel_lacks_is_refused(odc_home: Path) -> None:
-    with pytest.raises(OdcError, match="PostgreSQL 17 is not in the wheel"):
+    with pytest.raises(OdcError, match="PostgreSQL 17 is not in the PostgreSQL wheel"):
         EmbeddedPostgres(odc_home, 17)
 
 
@@ -262,7 +262,7 @@ def test_a_home_too_long_for_a_socket_gets_a_private_folder_for_it(odc_home: Pat
 
 def test_a_home_with_other_things_in_it_is_refused(odc_home: Path) -> None:
     (odc_home / "thesis.tex").write_text("")
-    with pytest.raises(OdcError, match=r"holds other things already \(thesis\.tex\)"):
+    with pytest.raises(OdcError, match=r"already contains other files \(thesis\.tex\)"):
         EmbeddedPostgres(odc_home).start()
 
 
@@ -271,7 +271,7 @@ def test_a_folder_that_merely_looks_like_a_home_is_refused_and_left_alone(odc_ho
     for name in ("ssh", "data", "runner"):
         (odc_home / name).mkdir()
     before = odc_home.stat()
-    with pytest.raises(OdcError, match="holds other things already"):
+    with pytest.raises(OdcError, match="already contains other files"):
         EmbeddedPostgres(odc_home).start()
     assert odc_home.stat() == before
 
@@ -363,7 +363,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: P
                         kept += 1
                 filler.unlink()
             count = "select count(distinct n) from public.kept"
-            # The last one's commit may be on the disk though nobody was told of it.
+            # The last commit may be on the disk although no client got its answer.
             assert ask(server.start(), count) in (kept, kept + 1)
         finally:
             server.stop("immediate")

@@ -13,9 +13,9 @@ import pytest
 from odcd.errors import BadRequest, KeysUnavailable, UnknownUser
 from odcd.jobs import github_keys
 from odcd.jobs.github_keys import TYPES, GithubKeys, key_of
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
-from tests.support.github import ED25519, Github, a_github
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.clock import VirtualClock
+from tests.support.fakes.github import ED25519, Github, a_github
 
 Work = Callable[[Github, GithubKeys, VirtualClock], Coroutine[Any, Any, None]]
 
@@ -81,7 +81,7 @@ def test_who_is_unknown_or_has_no_keys_is_told_so() -> None:
     """ACC-02."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
-        with pytest.raises(UnknownUser, match='GitHub knows no user "nobody"'):
+        with pytest.raises(UnknownUser, match='GitHub has no user "nobody"'):
             await keys.of("nobody")
         with pytest.raises(BadRequest, match='"empty" has no SSH keys'):
             await keys.of("empty")
@@ -96,7 +96,7 @@ def test_a_name_that_github_cannot_have_is_not_asked_for(name: str) -> None:
     """AUT-10."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
-        with pytest.raises(BadRequest, match="no GitHub user name"):
+        with pytest.raises(BadRequest, match="not a valid GitHub user name"):
             await keys.of(name)
         assert github.asked == []
 
@@ -133,7 +133,7 @@ def test_a_slow_github_and_one_that_is_away_are_told_in_time() -> None:
         with pytest.raises(KeysUnavailable, match="did not answer within"):
             await keys.of("octocat")
         away = GithubKeys("http://127.0.0.1:9", clock)
-        with pytest.raises(KeysUnavailable, match="cannot be had now"):
+        with pytest.raises(KeysUnavailable, match="cannot be fetched now"):
             await away.of("octocat")
         await away.close()
 

@@ -12,11 +12,12 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import BadDependency, BadRequest, DatabaseDown, OdcError, TooLarge
-from odcd.jobs.submission import BATCH_JOBS, SMALL_JOBS, Prepared, SubmitBatcher, prepare
+from odcd.jobs.submission import Prepared, prepare
+from odcd.jobs.submit_batches import BATCH_JOBS, SMALL_JOBS, SubmitBatcher
 from odcd.records.job import Identity, JobSpec, Submitted
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALICE = Identity(user="alice", uid=1001, gid=1001, operator=False)
@@ -135,7 +136,7 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
 @pytest.mark.parametrize(
     ("said", "error", "message"),
     [
-        ({"script": "echo"}, BadRequest, "does not look like a batch script"),
+        ({"script": "echo"}, BadRequest, "is not a batch script"),
         ({"script": "#!/bin/sh\n\0"}, BadRequest, "NUL"),
         ({"script": "#!/bin/sh\n\ud800"}, BadRequest, "UTF-8"),
         ({"work_dir": "home"}, BadRequest, "not absolute"),
@@ -455,7 +456,7 @@ def test_when_the_daemon_ends_nobody_waits_for_ever() -> None:
 
 async def with_nodes(store: Store) -> None:
     node = NodeReport(name="n1", gpu_type="h100", gpus=8, cpus=192, mem_mib=2_097_152)
-    await store.register_nodes(0, [node], NOW, whole=True)
+    await store.nodes.register(0, [node], NOW, whole=True)
 
 
 def test_submits_of_one_tick_become_jobs_by_one_commit(database_url: str) -> None:
@@ -463,7 +464,7 @@ def test_submits_of_one_tick_become_jobs_by_one_commit(database_url: str) -> Non
         async with Database(database_url) as database:
             store = Store(database)
             await with_nodes(store)
-            batcher = SubmitBatcher(store, SystemClock())
+            batcher = SubmitBatcher(store.jobs, SystemClock())
             return await asyncio.gather(
                 batcher.submit(a_request(a_spec(environment={"A": "ä"}))),
                 batcher.submit(a_request(a_spec(array="0-999%5"), a_spec(dependency="singleton"))),
@@ -500,7 +501,7 @@ def test_every_field_of_a_job_reaches_the_database(database_url: str) -> None:
         async with Database(database_url) as database:
             store = Store(database)
             await with_nodes(store)
-            return await SubmitBatcher(store, SystemClock()).submit(a_request(spec))
+            return await SubmitBatcher(store.jobs, SystemClock()).submit(a_request(spec))
 
     (answer,) = asyncio.run(run())
     assert answer.job_id is not None, answer

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.odcd.api.conftest import _api_database, database_url, folder
-from tests.support.sts import Sts, serving_sts
+from tests.support.fakes.sts import Sts, serving_sts
 
 __all__ = ["_api_database", "database_url", "folder"]
 

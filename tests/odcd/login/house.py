@@ -13,10 +13,9 @@ from botocore.credentials import Credentials
 from odcd.clock import SystemClock
 from odcd.login.logins import Logins
 from odcd.login.settings import read_login
-from odcd.stores.store import Store
 from tests.odcd.api.service import Service, serving
-from tests.support.sts import ROLE, Sts, presign
-from tests.support.warm import run
+from tests.support.fakes.sts import ROLE, Sts, presign
+from tests.support.harness.warm import run
 
 SERVER = "https://odc.example:8443"
 
@@ -46,7 +45,7 @@ class House:
         return answer.json()["key"]
 
     async def told(self, kind: str) -> list[dict[str, Any]]:
-        """What the audit log has of a kind: detail and actor."""
+        """The events of one kind in the audit log: detail and actor."""
         rows = await self.service.database.fetch(
             "select actor, detail from odc.event where kind = $1 order by id", kind
         )
@@ -75,10 +74,13 @@ def live(
     async def work_in() -> None:
         async with serving(url, operators=operators, **fields) as service:
             logins = Logins(
-                settings, Store(service.database), clock or SystemClock(), own_uid=os.getuid(),
+                settings, service.store.logins, clock or SystemClock(), own_uid=os.getuid(),
                 operators=operators, context=sts.trust(), timeout_s=timeout_s,
             )  # fmt: skip
             object.__setattr__(service.api, "logins", logins)
-            await work(House(service, sts))
+            try:
+                await work(House(service, sts))
+            finally:
+                await logins.close()
 
     run(work_in())

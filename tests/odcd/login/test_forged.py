@@ -11,7 +11,7 @@ from botocore.credentials import Credentials
 
 from odcd.clock import SystemClock
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import Sts, presign
+from tests.support.fakes.sts import Sts, presign
 
 HEADERS = {"X-Odc-Server-Id": SERVER}
 Forge = Callable[[Sts, Credentials], str]
@@ -140,8 +140,8 @@ def test_headers_are_those_that_are_signed(
 
 
 def test_a_signature_for_another_server_fails_at_aws(database_url: str, sts: Sts) -> None:
-    """The client says one thing and signed another: the server sends its own name, and AWS
-    tells."""
+    """The client sends one name and signed another: the server sends its own name, and AWS reports
+    the difference."""
     ann = sts.add("ann")
 
     async def work(house: House) -> None:

@@ -1,4 +1,4 @@
-"""Who comes in by AWS identity, as whom, and for how long."""
+"""Logins by AWS identity: the accepted callers, their user names, and the duration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odcd.errors import BadRequest
 from odcd.login.settings import read_login
 from tests.odcd.api.service import OPERATOR, Service, serve
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import ACCOUNT, ROLE, Sts, presign
+from tests.support.fakes.sts import ACCOUNT, ROLE, Sts, presign
 
 
 def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> None:
@@ -100,7 +100,7 @@ def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, s
             )
             refused = await house.log_in(mallory)
             assert (refused.status_code, refused.json()["reason"]) == (403, "user")
-        assert "under which bob is known" not in refused.text
+        assert "but that uid belongs to user bob" not in refused.text
         assert len(await house.told("login_refused")) == 2
 
     live(database_url, sts, work)
@@ -269,7 +269,7 @@ def test_without_roles_nobody_logs_in(database_url: str) -> None:
             body = {"url": "https://x/", "headers": {}}
             answer = await client.post("/v1/auth/login", json=body)
         assert (answer.status_code, answer.json()["reason"]) == (403, "off")
-        assert answer.json()["detail"] == "this server takes no logins"
+        assert answer.json()["detail"] == "this server does not accept logins"
 
     serve(database_url, work)
 
@@ -343,7 +343,7 @@ def test_the_body_is_small_and_of_that_form(database_url: str, sts: Sts) -> None
         ({"ODC_AWS_ROLES": "arn:aws:iam::111122223333:role//X"}, "is not a role"),
         ({"ODC_AWS_ROLES": "arn:aws:iam::111122223333:user/X"}, "is not a role"),
         ({"ODC_AWS_ROLES": "*"}, "is not a role"),
-        ({"ODC_URL": ""}, "which server this is"),
+        ({"ODC_URL": ""}, "the server has no name"),
         ({"ODC_URL": "odc.example"}, "is not an address"),
         ({"ODC_SERVER_ID": "my server"}, "has blanks"),
         ({"ODC_STS_ENDPOINT": "http://sts.us-east-2.amazonaws.com"}, "is not an address"),

@@ -12,8 +12,8 @@ import pytest
 
 from tests.odcd.api.service import on_socket
 from tests.odcd.login.house import House, live
-from tests.support.served import free_port
-from tests.support.sts import Sts
+from tests.support.fakes.sts import Sts
+from tests.support.harness.served import free_port
 
 
 @pytest.mark.long

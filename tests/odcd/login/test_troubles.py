@@ -1,4 +1,5 @@
-"""AWS and GitHub slow, away, wrong or lying: nobody comes in by that, and nobody waits for long."""
+"""AWS and GitHub slow, down, wrong or lying: no caller gets in by that, and no user waits for
+long."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.odcd.login.house import House, live
-from tests.support import sts as faults
-from tests.support.sts import ANSWER, Sts, saying
+from tests.support.fakes import sts as faults
+from tests.support.fakes.sts import ANSWER, Sts, saying
 
 IDENTITY = ANSWER.format(
     arn="arn:aws:sts::111122223333:assumed-role/GpuUsers/ann", account="111122223333", session="ann"
@@ -102,7 +103,7 @@ def test_aws_not_there(database_url: str, sts: Sts) -> None:
 
 
 class GitHub:
-    """What GitHub answers, path by path, beside STS on the same server."""
+    """GitHub's answers by path, beside STS on the same server."""
 
     def __init__(self, sts: Sts, folder: Path) -> None:
         self.answers: dict[str, tuple[int, str]] = {}

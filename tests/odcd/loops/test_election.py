@@ -16,7 +16,7 @@ from odcd.database.pool import Database
 from odcd.errors import DatabaseBusy, LeadershipLost, OdcError, PlanStale
 from odcd.loops import election as leader_module
 from odcd.loops.election import Lead, Leader
-from tests.support.relay import Relay
+from tests.support.harness.relay import Relay
 
 
 def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
@@ -56,7 +56,7 @@ def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
                 await asyncio.wait([running])
 
     assert asyncio.run(scenario()) == [1, 2]
-    # Who follows knows the term, too.
+    # A follower knows the term, too.
     assert (sorted(set(seen)), beside) == ([0, 1, 2], [1])
 
 

@@ -12,18 +12,18 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.expiry_notices import Warner, file_name, notice_of
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
-from tests.support.boxes import Boxes
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
+from odcd.stores.dev_servers import DevServerStore
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Told:
-    """An executor that keeps what it is told, or fails."""
+    """An executor that records its notices, or fails."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -50,9 +50,13 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
     async def work() -> list[float]:
         async with Database(url, size=1) as database:
             warner = Warner(
-                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
+                0,
+                DevServerStore(database),
+                cast(DevServers, executor),
+                SystemClock(),
+                timedelta(seconds=30),
             )
-            return [await warner.tell_once() for _ in range(times)]
+            return [await warner.run_once() for _ in range(times)]
 
     return asyncio.run(work())
 
@@ -111,7 +115,7 @@ def test_at_the_end_those_who_are_connected_are_told_of_the_grace() -> None:
     """EXP-10, EXP-17."""
     notice = notice_of(a_warning(0))
     assert notice.name is None
-    assert "is ended at 00:02:00 UTC" in (notice.wall or "")
+    assert "are stopped at 00:02:00 UTC" in (notice.wall or "")
     assert "odcctl extend 7" in (notice.wall or "")
 
 

@@ -13,9 +13,9 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import LeadershipLost
 from odcd.loops.forecaster import APPLICATION, Forecaster
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 
 def a_waiting_job(sql: Sql) -> int:

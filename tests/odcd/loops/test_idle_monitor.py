@@ -1,4 +1,5 @@
-"""Idle reservations: what an executor tells is noted, and users are told; what fails is no use."""
+"""Idle reservations: an executor's observations are stored and users are notified; a failed
+observation counts as no use."""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.executor.kubernetes.looks import read_look
 from odcd.loops.idle_monitor import Idles, notice_of
 from odcd.records.dev_server import IdleNotice, Look, LookWish
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from odcd.stores.dev_servers import DevServerStore
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Seen:
-    """An executor whose dev servers nobody uses, or that cannot look."""
+    """An executor whose dev servers are unused, or that cannot observe them."""
 
     def __init__(self, *, untold: bool = False, blind: tuple[int, ...] = ()) -> None:
         self.untold = untold
@@ -63,14 +64,18 @@ def boxes(database_url: str) -> tuple[int, int]:
 
 
 def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
-    """Once; which were told so, by job."""
+    """Once; returns the jobs whose users were notified."""
 
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:
             idles = Idles(
-                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(minutes=5)
+                0,
+                DevServerStore(database),
+                cast(DevServers, executor),
+                SystemClock(),
+                timedelta(minutes=5),
             )
-            await idles.look_once()
+            await idles.run_once()
             rows = await database.fetch("select * from odc.box_look order by job_id")
             return [(row["job_id"], row["told_at"] is not None) for row in rows]
 
@@ -83,7 +88,7 @@ def test_its_user_is_told(database_url: str, boxes: tuple[int, int]) -> None:
     [notice] = executor.notices
     assert notice.name == f"IDLE_{boxes[0]}.txt"
     assert re.search(r"has been idle for 2:0\d:\d\d", notice.text)
-    assert "it is ended at" in notice.text
+    assert "it ends at" in notice.text
 
 
 def test_what_could_not_be_told_is_not_noted(database_url: str, boxes: tuple[int, int]) -> None:
@@ -105,7 +110,7 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
     ("told", "seen"),
     [
         (b"connections=2 gpu=97 cpu_us=1500000\n", Look(sessions=2, gpu_percent=97, cpu_s=1.5)),
-        # It has none, or cannot tell: the database knows which, and what else tells.
+        # It has none, or cannot report it: the database knows which, and uses other sources.
         (b"connections=0 gpu=none cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
         (b"connections=0 gpu=unknown cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
         (b"connections=0 gpu=0 cpu_us=unknown\n", None),
@@ -117,5 +122,5 @@ def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> Non
     if seen is not None:
         assert read_look(told) == seen
         return
-    with pytest.raises(WrongState, match="not known"):
+    with pytest.raises(WrongState, match="usage is unknown"):
         read_look(told)

@@ -11,16 +11,16 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.jupyter import Jupyters
-from odcd.stores.store import Store
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from odcd.stores.dev_servers import DevServerStore
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Told:
-    """An executor that keeps what it is told, or fails."""
+    """An executor that records its requests, or fails."""
 
     def __init__(self, *failures: Exception, hang: int | None = None) -> None:
         self.failures = list(failures)
@@ -54,7 +54,11 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
     async def work() -> dict[int, Any]:
         async with Database(url, size=2) as database:
             jupyters = Jupyters(
-                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
+                0,
+                DevServerStore(database),
+                cast(DevServers, executor),
+                SystemClock(),
+                timedelta(seconds=30),
             )
             task = asyncio.create_task(jupyters.run())
             try:

@@ -1,4 +1,4 @@
-"""When the planner makes a pass, and when it sends again what nobody answered."""
+"""When the planner makes a pass, and when it repeats unanswered starts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from odcd.loops import planner as planners
 from odcd.loops.election import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.records.dispatch import Dispatch
-from tests.support.clock import VirtualClock
-from tests.support.dispatches import a_dispatch_of
+from tests.support.builders.dispatches import a_dispatch_of
+from tests.support.fakes.clock import VirtualClock
 
 CLOCK = SystemClock()
 
@@ -41,7 +41,7 @@ class Counting:
 
 
 class NothingUnstarted:
-    async def unstarted(self, *_: object) -> list[int]:
+    async def list_unstarted(self, *_: object) -> list[int]:
         return []
 
 
@@ -83,13 +83,13 @@ class Unanswered:
         self.down = False
         self._dispatch, self._texts = a_dispatch_of()
 
-    async def unstarted(self, *_: object) -> list[int]:
+    async def list_unstarted(self, *_: object) -> list[int]:
         return [self._dispatch.job_id]
 
-    async def dispatches(self, *_: object) -> list[Dispatch]:
+    async def list(self, *_: object) -> list[Dispatch]:
         return [self._dispatch]
 
-    async def texts(self, digests: Sequence[str]) -> Mapping[str, str]:
+    async def get_texts(self, digests: Sequence[str]) -> Mapping[str, str]:
         return {digest: self._texts[digest] for digest in digests}
 
     async def start(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""What the loops of the leader keep while the database is busy."""
+"""The data that the leader's loops keep while the database is busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odcd.loops.election import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact
-from tests.support.dispatches import a_dispatch_of
+from tests.support.builders.dispatches import a_dispatch_of
 
 CLOCK = SystemClock()
 BUSY = "the database is busy"
@@ -53,6 +53,7 @@ class BusyStore:
         self.facts: list[Fact] = []
         self.whole = asyncio.Event()
         self._failed: set[str] = set()
+        self.attempts = self.leader = self
 
     def _fail_once(self, what: str) -> None:
         if what not in self._failed:
@@ -68,11 +69,11 @@ class BusyStore:
             self.whole.set()
         return []
 
-    async def stops(self, *_: object, **__: object) -> list[Any]:
+    async def take_stops(self, *_: object, **__: object) -> list[Any]:
         self._fail_once("stops")
         return []
 
-    async def moved_ends(self, *_: object) -> list[Any]:
+    async def list_moved_ends(self, *_: object) -> list[Any]:
         return []
 
     async def sweep(self, *_: object, **__: object) -> None:
@@ -122,16 +123,16 @@ class BusyDispatches:
         started = (self._dispatch.job_id,) if self.passes == 1 else ()
         return Pass(started=started, looked=1, more=False, next_at=None, decide_ms=0, took_ms=0)
 
-    async def unstarted(self, *_: object) -> list[int]:
+    async def list_unstarted(self, *_: object) -> list[int]:
         return []
 
-    async def dispatches(self, *_: object) -> list[Dispatch]:
+    async def list(self, *_: object) -> list[Dispatch]:
         if self._busy:
             self._busy = False
             raise DatabaseBusy(BUSY)
         return [self._dispatch]
 
-    async def texts(self, digests: Sequence[str]) -> dict[str, str]:
+    async def get_texts(self, digests: Sequence[str]) -> dict[str, str]:
         return {digest: self._texts[digest] for digest in digests}
 
     async def start(self, *_: object) -> None:

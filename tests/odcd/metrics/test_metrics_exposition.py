@@ -16,8 +16,8 @@ from odcd.metrics.families import CLUSTER, JOB_INFO, MEASURES
 from odcd.metrics.lines import Lines
 from odcd.metrics.process import negotiate
 from odcd.metrics.sample import Cluster, Row, Sample
-from tests.support.builders import BOB, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import BOB, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.7,text/plain;version=0.0.4;q=0.3"
 OF_PROCESS = {

@@ -1,4 +1,4 @@
-"""What is called is timed under few names, and nothing of what users named becomes a label."""
+"""Calls are timed under few names, and names chosen by users never become labels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from odcd.database.pool import _operation
+from odcd.database.session import _operation
 from odcd.errors import RunnerDown
-from odcd.executor.kubernetes.cluster import ApiRefused, Status, is_trouble, operation_of
+from odcd.executor.kubernetes.api_operations import operation_of
+from odcd.executor.kubernetes.cluster import ApiRefused, Status, is_trouble
 from odcd.executor.kubernetes.settings import KubernetesSettings
 from odcd.executor.link import Link, RunnerRefused
 from odcd.metrics import Metrics

@@ -1,4 +1,4 @@
-"""The cluster is measured beside the scheduler, while this daemon leads and somebody scrapes."""
+"""The cluster is measured beside the scheduler, while this daemon leads and is scraped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from odcd.database.pool import Database
 from odcd.errors import LeadershipLost
 from odcd.metrics import Metrics, sampler
 from odcd.metrics.sampler import APPLICATION, Sampler
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql, TestServer
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql, TestServer
 
 PENDING = 'odcd_jobs{partition="main",state="PENDING"}'
 
@@ -52,7 +52,7 @@ class Leading:
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
     async def until(self, **wanted: float) -> dict[str, float]:
-        """The first scrape that tells so."""
+        """The first scrape that shows it."""
         while not wanted.items() <= (told := await self.scrape()).items():
             await asyncio.sleep(0.02)
         return told
@@ -183,7 +183,7 @@ def test_one_measurement_that_hangs_leaves_the_others(
         async with a_daemon(database_url, measures) as daemon:
             daemon.lead()
             await daemon.connected()
-            # Even this one may take as long, on a machine that is busy; not for ever.
+            # This one may also take that long on a busy machine, but not forever.
             told = await daemon.until(**{PENDING: 0})
             assert told['odcd_sample_errors_total{measure="measure_hang"}'] == 1
             assert told['odcd_sample_errors_total{measure="measure_nothing"}'] == 1
@@ -275,7 +275,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
                 return daemon.asked("measure_server")
 
             async def some_rounds() -> None:
-                """What goes on though nobody asks: counting events."""
+                """Counting events continues without any scrape."""
                 before = daemon.asked("fold_tally")
                 while daemon.asked("fold_tally") < before + 3:
                     await asyncio.sleep(0.01)
@@ -291,7 +291,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
             rest = measured()
             await some_rounds()
             assert measured() == rest
-            # And it comes back with the first who asks, who is told what is true now.
+            # And it returns with the first scrape, which gets current values.
             await daemon.scrape()
             assert measured() > rest
 

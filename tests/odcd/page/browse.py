@@ -13,7 +13,7 @@ import httpx
 from odcd.api.http.identity import Peer
 from odcd.page.app import Page
 from tests.odcd.api.service import ALICE, Service, Spoken, serving
-from tests.support.warm import run
+from tests.support.harness.warm import run
 
 HTML = {"accept": "text/html"}
 ORIGIN = "http://odc:7070"
@@ -57,7 +57,7 @@ def browse(url: str, work: Callable[[Browsed], Awaitable[None]], **options: Any)
             page = Page(service.api, service.app)
             api = service.api
             keeping = asyncio.create_task(page.run())
-            looking = asyncio.create_task(api.credentials.run(api.store, api.clock))
+            looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
             try:
                 await work(Browsed(service, page))
             finally:

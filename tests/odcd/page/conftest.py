@@ -12,7 +12,7 @@ from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.home.postgres import EmbeddedPostgres
 from tests.odcd.api.conftest import _api_database, database_url
-from tests.support.database import admit_root, make_home, remove_home
+from tests.support.harness.database import admit_root, make_home, remove_home
 
 __all__ = ["_api_database", "database_url"]
 

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, expect
 
 from odcd.home.postgres import EmbeddedPostgres
 from tests.odcd.page.conftest import restart
-from tests.support.browser import Tab, chromium, keep_picture, needs_chromium
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc, kill, wait
-from tests.support.database import TestServer
-from tests.support.scene import Scene, furnish, scene
+from tests.support.builders.scene import Scene, furnish, scene
+from tests.support.harness.browser import Tab, chromium, keep_picture, needs_chromium
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc, kill, wait
+from tests.support.harness.database import TestServer
 
 pytestmark = [pytest.mark.long, needs_chromium]
 VIEWS = {
@@ -51,8 +51,8 @@ def browser(furnished: Scene) -> Iterator[Browser]:
 def test_every_view_is_without_fault(
     browser: Browser, furnished: Scene, width: int, dark: bool
 ) -> None:
-    """No console error, no foreign host, nothing that axe-core finds serious, no sideways scroll;
-    the content security policy holds, for what breaks it is told on the console."""
+    """No console errors, no foreign hosts, no serious findings of axe-core, no sideways scrolling.
+    The content security policy works, because violations appear on the console."""
     with Tab(browser, width=width, dark=dark) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         for name, path in VIEWS.items():
@@ -74,7 +74,7 @@ def test_every_view_is_without_fault(
 def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, width=390) as tab:
         tab.page.goto(furnished.url)
-        expect(tab.page.locator("h1")).to_have_text("Come in")
+        expect(tab.page.locator("h1")).to_have_text("Log in")
         expect(tab.page.locator("pre")).to_contain_text("odcctl page")
         assert tab.grave_faults() == []
         keep_picture(tab, "come-in")
@@ -89,8 +89,8 @@ def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene
     with Tab(browser, width=390) as tab:
         tab.enter(address("alice"))
         tab.page.goto(address("bob"))
-        expect(tab.page.locator("h1")).to_have_text("Come in as bob?")
-        expect(tab.page.locator("main")).to_contain_text("Here you are alice")
+        expect(tab.page.locator("h1")).to_have_text("Log in as bob?")
+        expect(tab.page.locator("main")).to_contain_text("logged in as alice")
         assert tab.grave_faults() == []
         keep_picture(tab, "come-in-as")
         tab.page.get_by_role("link", name="No").click()
@@ -110,9 +110,9 @@ def test_who_leaves_is_out_of_all_tabs(browser: Browser, furnished: Scene) -> No
         other = tab.page.context.new_page()
         other.goto(furnished.url + "/page/queue")
         other.wait_for_selector("#pulse.on")
-        tab.page.get_by_role("button", name="Leave").click()
-        expect(tab.page.locator("h1")).to_have_text("Come in")
-        expect(other.locator("h1")).to_have_text("Come in")
+        tab.page.get_by_role("button", name="Log out").click()
+        expect(tab.page.locator("h1")).to_have_text("Log in")
+        expect(other.locator("h1")).to_have_text("Log in")
 
 
 def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished: Scene) -> None:
@@ -172,7 +172,7 @@ def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scen
         tab.page.keyboard.press("Enter")
         expect(other.locator("details")).to_have_attribute("open", "")
         expect(other.locator(".causes li").first).to_be_visible()
-        # It stays open when the row is made anew.
+        # It stays open when the row is replaced.
         furnished.call(furnished.foresee())
         tab.page.wait_for_timeout(800)
         expect(other.locator("details")).to_have_attribute("open", "")
@@ -200,8 +200,8 @@ def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
             seen.append(told["name"])
             if told["name"] == "Skip the map":
                 tab.page.keyboard.press("Enter")
-        assert seen[0] == "Skip to the content"
-        assert {"Overview", "Queue", "Leave", "Skip the map", "6 hours", "Skip the chart"} <= set(
+        assert seen[0] == "Skip to content"
+        assert {"Overview", "Queue", "Log out", "Skip the map", "6 hours", "Skip the chart"} <= set(
             seen
         )
         tab.page.goto(furnished.url)
@@ -246,7 +246,7 @@ def test_without_javascript_the_theme_leads_back_from_a_question(
         tab.page.wait_for_url("**/page/jobs/*")
         job = tab.page.url
         tab.page.get_by_text("Change the time limit").click()
-        tab.page.get_by_role("button", name="Extend it").click()
+        tab.page.get_by_role("button", name="Extend").click()
         expect(tab.page.locator("h1")).to_contain_text("Extend job")
         tab.page.locator("#theme").click()
         expect(tab.page).to_have_url(job)
@@ -266,7 +266,7 @@ def test_times_are_those_of_who_looks(browser: Browser, furnished: Scene) -> Non
 
 
 def test_the_hour_after_midnight_is_00(browser: Browser, furnished: Scene) -> None:
-    """en-US has an hour 24 unless it is told otherwise."""
+    """en-US has an hour 24 unless configured otherwise."""
     job = "/page/jobs/121"
     with Tab(browser, timezone_id="UTC") as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))

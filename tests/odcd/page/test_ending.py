@@ -1,4 +1,4 @@
-"""What came from an API key ends with it: tickets, sessions, and what is streamed to them."""
+"""Objects made from an API key end with it: tickets, sessions, and their streams."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def keyed(it: Browsed, life: timedelta = 2 * HOUR, until: timedelta | None
     """until: how far rotation reaches."""
     made, now = new_key(), it.service.api.clock.now()
     who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-    await it.service.store.keep_key(who, made, now, life)
+    await it.service.store.keys.create(who, made, now, life)
     if until is not None:
         await it.service.database.execute(
             "update odc.api_key set until_at = $2 where digest = $1", made.digest, now + until
@@ -153,7 +153,7 @@ def test_a_session_outlives_no_key(
 
 
 def test_what_counts_keys_counts_keys(database_url: str) -> None:
-    """GET /v1/users/me: browsers that are let in are told apart, tickets not at all."""
+    """GET /v1/users/me: counts signed-in browsers separately; tickets do not count."""
 
     async def work(it: Browsed) -> None:
         alice = await keyed(it)
@@ -212,7 +212,7 @@ async def _expire(it: Browsed, alice: Keyed, client: httpx.AsyncClient) -> None:
 def test_what_is_streamed_ends_with_its_session(
     database_url: str, monkeypatch: pytest.MonkeyPatch, path: str, end: Any
 ) -> None:
-    """Broken off, so that nobody takes a log for whole; those of others go on."""
+    """Aborted, so that the log does not look complete; other users' streams continue."""
     monkeypatch.setattr(credentials, "LOOK_S", 0.05)
 
     async def work(it: Browsed) -> None:
@@ -268,7 +268,7 @@ def test_streams_that_are_over_are_asked_about_no_more(
 
 
 async def streamed(it: Browsed, client: httpx.AsyncClient, path: str) -> str:
-    """How the stream ends, for one who reads on for ever."""
+    """How the stream ends for a client that keeps reading."""
     from odcd.api.http.streaming import Broken
 
     cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())

@@ -1,5 +1,5 @@
-"""Who comes in, and how: by a ticket that works once, or by a key; the cookie is good for the page
-alone, and nothing is done for another site."""
+"""Signing in to the page: by a ticket that works once, or by a key. The cookie is valid only for
+the page, and requests from other sites are refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_ticket_works_once_however_many_try(database_url: str) -> None:
 
 
 def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: str) -> None:
-    """Who looks at links that are sent opens them, too."""
+    """Programs that check links in messages open them, too."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
@@ -74,7 +74,7 @@ def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: st
                 answer = await client.request(method, ticket["path"])
                 assert answer.status_code == 200
                 assert "set-cookie" not in answer.headers
-            assert "Come in as 64001" in answer.text
+            assert "Log in as 64001" in answer.text
             assert (await client.get("/page/queue")).status_code == 401
             assert (await it.enter(client, ticket["ticket"])).status_code == 303
 
@@ -88,12 +88,12 @@ def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
             kept = dict(client.cookies)
             asked = await client.get(ticket["path"])
             assert AT_ONCE not in asked.text
-            assert "Here you are <b>64001</b>" in asked.text
-            assert "Come in as 64002" in asked.text
+            assert "logged in as <b>64001</b>" in asked.text
+            assert "Log in as 64002" in asked.text
             assert dict(client.cookies) == kept
             await it.enter(client, ticket["ticket"])
             assert "64002" in (await client.get("/page/queue")).text
-        async with it.client(None) as client:  # nobody is left behind as alice
+        async with it.client(None) as client:  # no one stays signed in as alice
             client.cookies.update(kept)
             assert (await client.get("/page/queue")).status_code == 401
 
@@ -131,7 +131,9 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
         made = ticket_of()
         store, now = it.service.store, it.service.api.clock.now()
         who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-        assert await store.make_ticket(who, made, None, now - timedelta(seconds=61), now)
+        assert await store.page_sessions.create_ticket(
+            who, made, None, now - timedelta(seconds=61), now
+        )
         async with it.client(None) as client:
             for answer in (
                 await client.get(f"/page/enter?ticket={made.key}"),
@@ -140,7 +142,7 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
             ):  # fmt: skip
                 assert answer.status_code == 401
                 assert "set-cookie" not in answer.headers
-                assert "That address was used already, or is too old." in answer.text
+                assert "That link was already used, or has expired." in answer.text
 
     browse(database_url, work)
 
@@ -190,7 +192,7 @@ def test_an_api_key_is_no_cookie(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         made = new_key()
         who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-        await it.service.store.keep_key(who, made, it.service.api.clock.now(), SESSION_LIFE)
+        await it.service.store.keys.create(who, made, it.service.api.clock.now(), SESSION_LIFE)
         async with it.client(None) as client:
             client.cookies.set("odc-page-7070", made.key)
             client.cookies.set("odc-page", made.key)

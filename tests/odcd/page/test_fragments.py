@@ -1,4 +1,5 @@
-"""Whoever applies what is sent has what was rendered, whatever was folded into one update."""
+"""A client that applies the updates has the rendered page, whatever was combined into one
+update."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def renderings(draw: st.DrawFn) -> Rendered:
 
 
 class Browser:
-    """What page.js does, without a browser."""
+    """The work of page.js, without a browser."""
 
     def __init__(self, shown: Rendered) -> None:
         self.parts = dict(shown.parts)

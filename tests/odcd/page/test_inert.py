@@ -1,4 +1,4 @@
-"""Whatever users call their jobs and themselves, it is text on the page and nothing else."""
+"""Names of jobs and users are shown on the page as text, whatever they contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odcd.page.words import hue, moment, sentence
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MARK = "zqx"
-"""What users choose has it around it, so that it is found again."""
+"""Values chosen by users have this around them, so that they can be found again."""
 NASTY = st.one_of(
     st.text(max_size=30),
     st.sampled_from([

@@ -54,7 +54,7 @@ def live_of(it: Browsed) -> Live:
 
 
 async def followed(it: Browsed) -> None:
-    """Until no event is missed any more."""
+    """Wait until no event can be missed."""
     hub = it.service.hub
     await until(lambda: hub._position is not None)  # pyright: ignore[reportPrivateUsage]
 
@@ -67,7 +67,7 @@ async def settled(it: Browsed, view: View) -> None:
 
 
 async def news(viewer: Viewer) -> Update:
-    """What it is sent next, however long that takes."""
+    """The next message, however long it takes."""
     async with asyncio.timeout(PATIENCE_S):
         while (update := await viewer.take()) is None:
             pass
@@ -161,7 +161,7 @@ def test_a_jobs_page_is_touched_by_its_own_events_alone(database_url: str) -> No
 
 
 def test_events_do_not_read_again_which_tasks_a_view_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who names thousands of them must not hold up the daemon at every event."""
+    """A client that names thousands of jobs must not block the daemon at every event."""
     read: list[str] = []
 
     def counted(text: str) -> Selector:

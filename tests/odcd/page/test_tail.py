@@ -18,7 +18,7 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(*steps: bytes | float) -> list[bytes]:
-    """What comes of pieces, and of pauses between them."""
+    """The output for these pieces, with pauses between them."""
     closed: list[int] = []
 
     async def pieces() -> AsyncGenerator[bytes]:

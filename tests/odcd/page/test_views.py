@@ -1,4 +1,4 @@
-"""What the page shows, and to whom."""
+"""The content of the page's views, for each kind of user."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def test_a_job_that_may_not_start_yet_says_when_it_may(database_url: str) -> Non
         await it.service.plan()
         async with it.inside() as client:
             html = (await client.get("/page/queue")).text
-        assert re.findall(r'soft">(not before|not in sight)', html) == [
+        assert re.findall(r'soft">(not before|not known yet)', html) == [
             "not before",
-            "not in sight",
+            "not known yet",
         ]
 
     browse(database_url, work)
@@ -146,14 +146,14 @@ def test_an_address_that_does_not_fit_is_told_as_people_write_it(database_url: s
             assert "Accepted: running, waiting." in wrong.text
             unknown = await client.get("/page/plan?hours=2")
             assert unknown.status_code == 400
-            assert 'address: the field "hours" is not known here' in unescape(unknown.text)
+            assert 'address: the field "hours" is unknown' in unescape(unknown.text)
             assert "Start from the overview." in unknown.text
 
     browse(database_url, work)
 
 
 def test_what_happened_to_a_job_comes_in_order() -> None:
-    """Events are told in milliseconds, and attempts in whole seconds."""
+    """Events have milliseconds, and attempts whole seconds."""
 
     def event(ms: int, kind: str, **detail: Any) -> dict[str, Any]:
         return {"at": f"2026-07-01T12:00:00.{ms}Z", "kind": kind, "actor": "odcd", "detail": detail}
@@ -178,7 +178,7 @@ def test_why_it_waits_is_told_in_words(database_url: str) -> None:
             assert "<html" not in why
             page = (await client.get(f"/page/jobs/{waiting}")).text
             assert '<a href="/page/jobs/1">job 1</a> holds 8 GPUs' in page
-            assert "At the latest" in page
+            assert "at the latest; no job behind it" in page
 
     browse(database_url, work)
 
@@ -190,7 +190,7 @@ def test_a_job_has_its_whole_story(database_url: str) -> None:
         await it.service.end(job_id, exit_code=3)
         async with it.inside(BOB) as client:
             page = (await client.get(f"/page/jobs/{job_id}")).text
-            for words in ("submitted", "given its nodes", "ended", "exit code 3", "code 3", "n1"):
+            for words in ("submitted", "nodes allocated", "ended", "exit code 3", "code 3", "n1"):
                 assert words in page, words
             assert (await client.get("/page/jobs/77")).status_code == 404
             assert (await client.get("/page/jobs/x")).status_code == 400
@@ -206,11 +206,11 @@ def test_a_job_says_until_when_while_it_runs(database_url: str) -> None:
         await it.service.end(over)
         async with it.inside(BOB) as client:
             page = (await client.get(f"/page/jobs/{runs}")).text
-            assert "Likely end</dt><dd>unknown; " in page
+            assert "Expected end</dt><dd>unknown; " in page
             assert "at the latest" in page
-            assert "Likely end" not in (await client.get(f"/page/jobs/{over}")).text
+            assert "Expected end" not in (await client.get(f"/page/jobs/{over}")).text
             plan = (await client.get("/page/plan")).text
-            assert "likely end unknown, at the latest until" in plan
+            assert "expected end unknown, at the latest until" in plan
             # Paler all the way but for what is behind it.
             assert re.search(r'class="sure" width="0(\.0)?%"', plan)
 
@@ -258,7 +258,8 @@ def test_others_see_none_of_a_jobs_secrets(database_url: str) -> None:
 
 
 def test_views_are_the_same_for_everybody(database_url: str) -> None:
-    """What one's own is, is marked by a style sheet of one's own: a view is rendered once."""
+    """A user's own rows are marked by a style sheet of that user, so a view is rendered once for
+    all."""
 
     async def work(it: Browsed) -> None:
         await it.service.submit()
@@ -363,7 +364,7 @@ def test_a_page_past_the_last_node_says_so(database_url: str) -> None:
             first = first.replace("&amp;", "&")
             assert "Nodes 1 to 2 of 2" in (await client.get(first)).text
             assert "zoom=6h" in first
-            assert "No such nodes" in (await client.get("/page/plan?gpu_type=x")).text
+            assert "No matching nodes" in (await client.get("/page/plan?gpu_type=x")).text
 
     browse(database_url, work, nodes=2)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.database import make_home, remove_home
-from tests.support.runner import RunnerHome
-from tests.support.users import account
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import RunnerHome
+from tests.support.harness.users import account
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a reservation runs: shells one after the other in one terminal, until it is ended."""
+"""The processes of a reservation: shells one after the other in one terminal, until it is ended."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from odcd.jobs import login_shell
-from tests.support.runner import PATIENCE_S, Client, RunnerHome, a_dispatch, until
-from tests.support.screen import Screen
+from tests.support.harness.runner import PATIENCE_S, Client, RunnerHome, a_dispatch, until
+from tests.support.harness.screen import Screen
 
 Start = Callable[..., Client]
 ENDED = "The shell has ended. Reservation 1 goes on; odcctl cancel 1 ends it."
@@ -28,7 +28,7 @@ OTHERS = [pytest.param(path, marks=pytest.mark.long) for path in SHELLS[1:]]
 
 @pytest.fixture(params=[*SHELLS[:1], *OTHERS], ids=lambda path: Path(path).name)
 def start(request: pytest.FixtureRequest, home: RunnerHome, work_dir: Path) -> Start:
-    """Job 1, a box, in each sh there is; its home is work_dir."""
+    """Job 1, a dev server, in each sh of this machine; its home is work_dir."""
     interpreter = request.param + (" sh" if request.param.endswith("busybox") else "")
     script = login_shell.script()
     for use in ("#!/bin/sh\n", "/bin/sh -c"):
@@ -63,7 +63,7 @@ def a_shell(work_dir: Path, script: str) -> str:
 
 
 def end(client: Client) -> dict[str, Any]:
-    """Of its own accord: KILL comes only after the test has given up."""
+    """Without KILL, which comes only after the test has given up."""
     client.ask("stop", job=1, attempt=1, signal=15, grace_s=2 * PATIENCE_S)
     return client.wait_end(1)
 
@@ -87,7 +87,7 @@ def test_it_tells_once_what_there_is_and_until_when(start: Start) -> None:
         SLURM_JOB_END_TIME="1795000000",
     )  # fmt: skip
     with Screen(client) as screen:
-        # What is typed sooner is echoed in the midst of it.
+        # Input that is typed sooner is echoed in the middle of it.
         screen.read_until("Its end:")
         for _ in range(2):
             screen.type("exit\n")

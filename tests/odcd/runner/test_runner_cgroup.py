@@ -1,4 +1,4 @@
-"""Where cgroup v2 can be had is found, used and said; where not, that is said in one line."""
+"""If cgroup v2 is available, it is found, used and reported; if not, one line explains why."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_why_nothing_is_enforced_is_one_plain_line(tmp_path: Path, make: object,
     make(root)  # type: ignore[operator]
     cgroups = Cgroups(Path("/run"), root, "0::/\n")
     group = cgroups.create("7-1-0", {"cpus": 1, "mem_mib": 1})
-    # A hierarchy without controllers still tells which processes are a member's.
+    # A hierarchy without controllers still lists a member's processes.
     assert group is None or list(Path(group).iterdir()) == []
     assert cgroups.statement == describe_cgroups(root, "0::/\n")
     assert cgroups.statement.startswith("memory and CPU limits are not enforced: ")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from odcd.runner import record
-from tests.support.runner import (
+from tests.support.harness.runner import (
     Client,
     RequestRefused,
     RunnerHome,
@@ -151,7 +151,7 @@ def test_the_next_runner_keeps_the_time_limit(home: RunnerHome, work_dir: Path) 
         a_dispatch(2, WAITS, work_dir, ends_at=time.time() + 1),
     )
     client.wait_for(1, "started")
-    # Of the other it may be the end that is told, where starts take long.
+    # For the other one, the end may be reported if starts take long.
     client.wait(lambda facts: any(fact["job"] == 2 for fact in facts))
     client.ask("set_end", job=1, attempt=1, ends_at=time.time() + 0.8)
     client = _restart(home)

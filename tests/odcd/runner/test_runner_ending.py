@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.support.runner import (
+from tests.support.harness.runner import (
     Client,
     RunnerHome,
     a_dispatch,

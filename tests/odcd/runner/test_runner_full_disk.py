@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odcd.runner.log import MAX_BYTES, Log
-from tests.support.runner import RunnerHome, a_dispatch, a_file, a_part, until
+from tests.support.harness.runner import RunnerHome, a_dispatch, a_file, a_part, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 

@@ -1,4 +1,4 @@
-"""A member runs once, as it was told, and its end is told truthfully."""
+"""A member runs once, as ordered, and its end is reported correctly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runner import RunnerHome, a_dispatch, a_file, a_part, is_running, until
+from tests.support.harness.runner import RunnerHome, a_dispatch, a_file, a_part, is_running, until
 
 
 def test_exit_codes_and_signals_are_told(home: RunnerHome, work_dir: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_thousand_quick_members_give_a_thousand_exits(home: RunnerHome, work_d
     client.start(
         *(a_dispatch(job, "#!/bin/sh\ntrue\n", work_dir, members=null) for job in range(1, 1001))
     )
-    # On a slow machine some are told again before the last one is.
+    # On a slow machine some are reported again before the last one is.
     client.wait(lambda facts: len({f["job"] for f in facts if f["kind"] == "exited"}) == 1000)
     exits = [fact for fact in client.facts if fact["kind"] == "exited"]
     assert {fact["job"] for fact in exits} == set(range(1, 1001))
@@ -299,7 +299,7 @@ def test_a_job_does_not_get_the_limits_the_runner_was_given(
     soft, hard = (work_dir / "out").read_text().split()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert soft == "1024"
-    # Without CAP_SYS_RESOURCE nobody raises a hard limit.
+    # Without CAP_SYS_RESOURCE no process can raise a hard limit.
     assert hard in {"524288", str(min(524_288, most))}
 
 

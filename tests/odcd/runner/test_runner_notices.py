@@ -1,6 +1,6 @@
-"""What a user is told: files in the home folder, written as that user, and lines on the terminal.
+"""Notices to a user: files in the home folder, written as that user, and lines on the terminal.
 
-EXP-16: nobody's names or texts ever reach a shell.
+EXP-16: names and texts of users never reach a shell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odcd.runner import notices
 from odcd.runner.helper import Helper
 from odcd.runner.members import Member
 from odcd.runner.terminal import Terminal
-from tests.support.runner import (
+from tests.support.harness.runner import (
     PATIENCE_S,
     Client,
     RequestRefused,
@@ -27,8 +27,8 @@ from tests.support.runner import (
     a_start,
     forked_runner,
 )  # fmt: skip
-from tests.support.screen import Screen
-from tests.support.users import folder_of, ids_of, needs_root
+from tests.support.harness.screen import Screen
+from tests.support.harness.users import folder_of, ids_of, needs_root
 
 WARNING = "WARN_EXPIRES_IN_30MIN.txt"
 SLEEPS = "#!/bin/sh\nexec sleep 1000\n"
@@ -311,7 +311,7 @@ def test_a_home_that_does_not_answer_keeps_nobody_waiting(
     answer = client._next()["ok"]
     assert answer == {
         "shown": True, "kept": False,
-        "trouble": ["no answer of the home folder within 0.3 s"],
+        "trouble": ["no answer from the home folder within 0.3 s"],
     }  # fmt: skip
     (work_dir / "go").touch()
 
@@ -334,5 +334,5 @@ def test_a_terminal_of_an_older_runner_does_not_take_it(forked: RunnerHome, work
     answer = tell(client, name=WARNING, text="!", wall="hear")
     assert answer == {
         "shown": False, "kept": True,
-        "trouble": ["its terminal did not take it; one made by an older odc cannot"],
+        "trouble": ["its terminal did not accept it; one made by an older odc cannot"],
     }  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odcd.runner import launch, protocol
-from tests.support.runner import PATIENCE_S, RequestRefused, RunnerHome, a_dispatch
+from tests.support.harness.runner import PATIENCE_S, RequestRefused, RunnerHome, a_dispatch
 
 
 def test_a_newer_daemon_and_this_runner_agree_on_the_highest_common_version(

@@ -1,4 +1,4 @@
-"""What is written of a member is either whole or not there."""
+"""A region of a member's record is either complete or empty."""
 
 from __future__ import annotations
 

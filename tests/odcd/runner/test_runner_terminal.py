@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runner import RequestRefused, RunnerHome, a_dispatch
-from tests.support.screen import Screen
+from tests.support.harness.runner import RequestRefused, RunnerHome, a_dispatch
+from tests.support.harness.screen import Screen
 
 SHELL = "#!/bin/sh\nPS1='$ ' exec sh -i\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runner import (
+from tests.support.harness.runner import (
     RequestRefused,
     RunnerHome,
     a_dispatch,
@@ -18,7 +18,7 @@ from tests.support.runner import (
     a_part,
     forked_runner,
 )  # fmt: skip
-from tests.support.users import folder_of, ids_of, needs_root
+from tests.support.harness.users import folder_of, ids_of, needs_root
 
 
 @needs_root

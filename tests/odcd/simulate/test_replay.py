@@ -16,7 +16,7 @@ from odcd.simulate.estimates import Planned, with_estimates
 from odcd.simulate.policy import Policy
 from odcd.simulate.replay import Replayed, read_sources, replay
 from odcd.simulate.trace import TraceJob, replayable
-from tests.support.database import Sql, TestServer
+from tests.support.harness.database import Sql, TestServer
 
 
 def replayed(

@@ -12,7 +12,7 @@ from odcd.simulate.policy import Policy
 from odcd.simulate.replay import read_sources, replay
 from odcd.simulate.trace import replayable
 from odcd.simulate.workloads import read_trace
-from tests.support.database import Sql, TestServer
+from tests.support.harness.database import Sql, TestServer
 
 pytestmark = pytest.mark.long
 

@@ -1,4 +1,4 @@
-"""Traces: what is read, what is left out, and what is refused with its line."""
+"""Traces: the lines that are read, left out, or refused with their number."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
             read_trace(path)
     torn = tmp_path / "torn.swf.gz"
     torn.write_bytes(gzip.compress(SWF.encode() * 100)[:-20])
-    with pytest.raises(BadRequest, match="not a whole gzip file"):
+    with pytest.raises(BadRequest, match="not a complete gzip file"):
         read_trace(str(torn))
 
 

@@ -60,7 +60,7 @@ def test_a_command_line_is_split_as_getopt_long_splits_it(
         (["--gpu=1"], '"--gpu" is ambiguous'),
         (["--time"], "option -t/--time needs a value"),
         (["-t"], "option -t/--time needs a value"),
-        (["--wait=yes"], "--wait takes no value"),
+        (["--wait=yes"], "--wait does not accept a value"),
     ],
 )
 def test_a_wrong_command_line_is_refused_by_the_word_that_is_wrong(
@@ -147,7 +147,7 @@ def test_a_script_without_late_options_has_none() -> None:
         ("#SBATCH=--time=5", 'line 3 of the script, "=--time=5" is not an option'),
         ("#SBATCH --comment='a", "line 3 of the script, the quote ' is not closed"),
         ("#SBATCH --time", "line 3 of the script, option -t/--time needs a value"),
-        ("#SBATCH --wrap=x", "line 3 of the script, --wrap has no meaning inside a script"),
+        ("#SBATCH --wrap=x", "line 3 of the script, --wrap cannot be used inside a script"),
         ("#SBATCH -J " + "x" * 70_000, "line 3 of the script has 70011 characters"),
     ],
 )

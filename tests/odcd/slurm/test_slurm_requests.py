@@ -82,7 +82,7 @@ def test_two_gpu_types_in_one_job_are_refused_by_name() -> None:
 )
 def test_gpu_counts_that_contradict_one_another_are_refused(counts: dict[str, int]) -> None:
     said = dict.fromkeys(("total", "per_node", "per_task", "nodes", "tasks", "tasks_per_node"))
-    with pytest.raises(BadRequest, match="do not agree"):
+    with pytest.raises(BadRequest, match="do not match"):
         check_counts(**(said | counts))
 
 

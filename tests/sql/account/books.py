@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from odcd.records.job import Identity
-from tests.support.builders import NOW
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW
+from tests.support.harness.database import Sql
 
 
 def an_account(sql: Sql, name: str, parent: int | None = None, shares: int = 1) -> int:

@@ -20,11 +20,11 @@ from odcd.errors import (
     WrongState,
 )
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 class Books:
-    """What operators, coordinators and users ask of the books."""
+    """Requests of operators, coordinators and users about accounts."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -139,7 +139,7 @@ def test_a_create_under_one_key_makes_one_account(books: Books) -> None:
     assert books.account("lab", key="k", shares=2) == first
     with pytest.raises(KeyReused):
         books.account("lab", key="k", shares=3)
-    with pytest.raises(InUse, match='account "lab" exists'):
+    with pytest.raises(InUse, match='account "lab" already exists'):
         books.account("lab")
 
 
@@ -158,8 +158,8 @@ def test_a_create_under_one_key_makes_one_account(books: Books) -> None:
         ({"limits": {"group": {"jobs": "x"}}}, BadRequest, 'limit group.jobs cannot be "x"'),
         ({"limits": {"account": {"jobs": 1}}}, BadRequest,
          "jobs cannot be limited per account in an account"),
-        ({"limits": {"job": {"beer": 1}}}, BadRequest, "there is no limit job.beer"),
-        ({"limits": {"foo": {"gpus": 1}}}, BadRequest, "there is no limit foo.gpus"),
+        ({"limits": {"job": {"beer": 1}}}, BadRequest, "limit job.beer does not exist"),
+        ({"limits": {"foo": {"gpus": 1}}}, BadRequest, "limit foo.gpus does not exist"),
         ({"limits": {"group": {"wall_s": 1}}}, BadRequest,
          "wall cannot be limited per group in an account"),
         ({"limits": {"job": {"wall_s": 10**13}}}, BadRequest,
@@ -187,16 +187,16 @@ def test_what_is_in_use_is_not_deleted(books: Books) -> None:
     books.queue.submit(gpus=1, account="lab", qos="fast")
     with pytest.raises(InUse, match="accounts below it: lab"):
         books.delete("account", "top")
-    with pytest.raises(InUse, match="1 jobs wait or run"):
+    with pytest.raises(InUse, match="1 pending or running job"):
         books.delete("account", "lab")
-    with pytest.raises(InUse, match="1 jobs wait or run"):
+    with pytest.raises(InUse, match="1 pending or running job"):
         books.delete("qos", "fast")
     books.qos("slow")
     books.member("lab", ALICE, default_qos="slow")
     with pytest.raises(InUse, match="the default of user alice"):
         books.delete("qos", "slow")
     for kind, name in (("account", "default"), ("qos", "normal")):
-        with pytest.raises(WrongState, match=f'"{name}" stays'):
+        with pytest.raises(WrongState, match=f'"{name}" cannot be deleted'):
             books.delete(kind, name)
 
 
@@ -253,9 +253,9 @@ def test_a_qos_that_makes_no_sense_is_refused(
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a\nb", "é", "x" * 101])
 def test_a_name_is_plain(books: Books, name: str) -> None:
-    with pytest.raises(BadRequest, match="cannot be the name of an account"):
+    with pytest.raises(BadRequest, match="is not a valid account name"):
         books.account(name)
-    with pytest.raises(BadRequest, match="cannot be the name of an QOS"):
+    with pytest.raises(BadRequest, match="is not a valid QOS name"):
         books.qos(name)
 
 
@@ -273,7 +273,7 @@ def test_users_are_added_changed_and_removed(books: Books) -> None:
              "qos": ["normal"], "limits": {"group": {"gpus": 2}}},
         ],
     }  # fmt: skip
-    with pytest.raises(InUse, match="is a member of account"):
+    with pytest.raises(InUse, match="is already a member of account"):
         books.member("lab", ALICE)
     with pytest.raises(UnknownUser, match='user bob is not a member of account "lab"'):
         books.member("lab", BOB, new=False)
@@ -293,11 +293,11 @@ def test_a_member_of_one_partition_is_told_as_one(books: Books) -> None:
     with pytest.raises(UnknownUser) as refused:
         books.member("lab", ALICE, new=False, shares=2)
     assert refused.value.message == 'user alice is not a member of account "lab" for all partitions'
-    assert refused.value.hint == "Say which membership; there is one for partition main."
+    assert refused.value.hint == "Name an existing membership: there is one for partition main."
 
 
 def test_a_user_nobody_knows_needs_a_number(books: Books) -> None:
-    with pytest.raises(UnknownUser, match='user "carol" is not known') as refused:
+    with pytest.raises(UnknownUser, match='user "carol" is unknown') as refused:
         books.call("put_member", ROOT, "default", "carol", None, True, {})
     assert "--uid" in (refused.value.hint or "")
     books.queue.submit(gpus=1)
@@ -311,7 +311,9 @@ def test_a_name_is_one_person_and_a_person_has_one_name(books: Books) -> None:
         more = [{}] if function == "put_member" else []
         with pytest.raises(InUse, match='user ann has uid 5001 in account "default", not 5002'):
             books.call(function, ROOT, "lab", "ann", 5002, True, *more)
-        with pytest.raises(InUse, match='uid 5001 is user ann in account "default", not zed'):
+        with pytest.raises(
+            InUse, match='uid 5001 belongs to user ann in account "default", not to zed'
+        ):
             books.call(function, ROOT, "lab", "zed", 5001, True, *more)
     assert books.call("put_member", ROOT, "lab", "ann", None, True, {})["uid"] == 5001
     books.call("remove_member", ROOT, "default", "ann", None)
@@ -333,7 +335,7 @@ def test_coordinators_change_the_users_of_their_accounts_and_of_those_below(book
     ]
     books.member("lab", BOB, who=ALICE, shares=2)
     books.member("lab", BOB, who=ALICE, new=False, limits={"group": {"jobs": 1}})
-    with pytest.raises(NotOwner, match="does not have all of these QOS to give"):
+    with pytest.raises(NotOwner, match="does not have all of these QOS"):
         books.member("lab", BOB, who=ALICE, new=False, qos=["normal", "urgent"])
     with pytest.raises(NotOwner):
         books.member("default", BOB, who=ALICE)
@@ -367,7 +369,7 @@ def test_only_operators_change_accounts_qos_and_settings(books: Books) -> None:
             {"weights": {"age": 1_000_001}},
             'a value of {"weights": {"age": 1000001}} is out of range',
         ),
-        ({"weights": {"luck": 1}}, 'priority has no factor "luck"'),
+        ({"weights": {"luck": 1}}, 'priority factor "luck" does not exist'),
         ({"half_life_s": 0}, 'a value of {"half_life_s": 0} is out of range'),
         ({"max_age_s": -5}, 'a value of {"max_age_s": -5} is out of range'),
         ({"cpus_per_gpu": 0}, 'a value of {"cpus_per_gpu": 0} is out of range'),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sql.account.books import a_member, a_user, an_account, fair_share, has_used
-from tests.support.builders import ALICE, BOB, NOW, Queue
-from tests.support.database import Sql, TestServer
+from tests.support.builders.jobs import ALICE, BOB, NOW, Queue
+from tests.support.harness.database import Sql, TestServer
 
 WEEK = timedelta(weeks=1)
 

@@ -1,4 +1,5 @@
-"""Limits hold in every pass, in whatever order jobs come and go; a job over one holds nobody up."""
+"""Limits are enforced in every pass, in any order of jobs; a job over a limit blocks no other
+job."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from hypothesis.stateful import (
 
 from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account, has_used
-from tests.support.builders import ALICE, BOB, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 def test_without_limits_there_is_nothing_to_look_at(queue: Queue) -> None:
@@ -245,7 +246,7 @@ class Limits(RuleBasedStateMachine):
             assert max(used.values(), default=0) <= value, (scope, scope_id, per, what)
 
     def holds(self, scope: str, scope_id: int, per: str, what: str, run: dict[str, Any]) -> bool:
-        """Does the limit hold for what runs, that is, does none that goes before it?"""
+        """Whether the limit holds for the running jobs."""
         if scope in ("qos", "partition"):
             return run[f"{scope}_id"] == scope_id
         kind = "user" if scope == "user" else per

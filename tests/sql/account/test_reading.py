@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sql.account.books import a_member, a_qos, a_user, an_account, has_used
-from tests.support.builders import ALICE, BOB, Queue
+from tests.support.builders.jobs import ALICE, BOB, Queue
 
 
 def priorities(queue: Queue, limit: int = 100, **filters: Any) -> dict[str, Any]:

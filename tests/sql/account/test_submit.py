@@ -1,4 +1,4 @@
-"""What a submit may name, and what is refused because it could never start."""
+"""Names that a submit may use, and jobs that are refused because they could never start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from odcd.errors import LimitExceeded, NotAllowed, UnknownAccount, UnknownQos
 from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 def terms(queue: Queue, who: Identity = ALICE, **fields: object) -> tuple[str, str]:
@@ -57,7 +57,7 @@ def test_a_restricted_qos_is_for_those_who_name_it(queue: Queue) -> None:
     refused = queue.refused(gpus=1, qos="urgent")
     assert isinstance(refused, NotAllowed)
     assert refused.message == 'user alice may not use QOS "urgent" in account "default"'
-    assert refused.hint == "QOS of alice there: normal."
+    assert refused.hint == "QOS that alice may use there: normal."
 
 
 def test_a_list_of_qos_leaves_out_the_others(queue: Queue) -> None:
@@ -125,17 +125,18 @@ def test_a_membership_may_be_for_one_partition(queue: Queue) -> None:
     ("scope", "per", "what", "value", "fields", "message"),
     [
         ("qos", "job", "wall_s", 3600, {"gpus": 1, "time_limit_s": 7200},
-         "a time limit of 02:00:00 is more than the 01:00:00 of a job in QOS normal"
+         "a time limit of 02:00:00 is more than the 01:00:00 allowed for a job in QOS normal"
          " (QOSMaxWallDurationPerJobLimit)"),
         ("qos", "user", "gpus", 4, {"gpus": 8, "gpu_type": "h100"},
-         "8 GPUs is more than the 4 GPUs of user alice in QOS normal (QOSMaxGRESPerUser)"),
+         "8 GPUs is more than the 4 GPUs allowed for user alice in QOS normal (QOSMaxGRESPerUser)"),
         ("account", "job", "nodes", 1, {"node_count": 2, "gpus_per_node": 1},
-         "2 nodes is more than the 1 node of a job in account default (AssocMaxNodePerJobLimit)"),
+         "2 nodes is more than the 1 node allowed for a job in account default"
+         " (AssocMaxNodePerJobLimit)"),
         ("account", "group", "gpu_minutes", 100, {"gpus": 2, "time_limit_s": 3600},
-         "120 GPU-minutes, GPUs times time limit, is more than the 100 GPU-minutes of account"
-         " default (AssocGrpGRESMinutes)"),
+         "120 GPU-minutes (GPUs times time limit) is more than the 100 GPU-minutes allowed for"
+         " account default (AssocGrpGRESMinutes)"),
         ("partition", "job", "gpus", 0, {"gpus": 1},
-         "1 GPU is more than the 0 GPUs of a job in partition main (QOSMaxGRESPerJob)"),
+         "1 GPU is more than the 0 GPUs allowed for a job in partition main (QOSMaxGRESPerJob)"),
     ],
 )  # fmt: skip
 def test_a_job_that_could_never_start_is_refused(
@@ -161,7 +162,7 @@ def test_a_hint_names_the_qos_that_are_left(queue: Queue) -> None:
     a_qos(queue.sql, "long")
     a_limit(queue.sql, "qos", 1, "job", "wall_s", 3600)
     assert (
-        queue.refused(gpus=1, time_limit_s=7200).hint == "Ask for less, or for another QOS: long."
+        queue.refused(gpus=1, time_limit_s=7200).hint == "Request less, or use another QOS: long."
     )
     assert terms(queue, qos="long", time_limit_s=7200) == ("default", "long")
 
@@ -169,7 +170,7 @@ def test_a_hint_names_the_qos_that_are_left(queue: Queue) -> None:
 def test_another_qos_is_no_advice_against_the_limit_of_an_account(queue: Queue) -> None:
     a_qos(queue.sql, "long")
     a_limit(queue.sql, "account", 1, "job", "wall_s", 3600)
-    hint = "Ask for less; an operator can change the limit."
+    hint = "Request less; an operator can change the limit."
     assert queue.refused(gpus=1, time_limit_s=7200).hint == hint
 
 
@@ -181,8 +182,8 @@ def test_submitted_jobs_are_counted_with_their_tasks(queue: Queue) -> None:
     refused = queue.refused(gpus=1, array="0-1")
     assert isinstance(refused, LimitExceeded)
     assert refused.message == (
-        "2 submitted jobs more would make 6 of the 5 submitted jobs that user alice in QOS normal "
-        "may have (QOSMaxSubmitJobPerUserLimit)"
+        "user alice in QOS normal may have 5 submitted jobs, and 2 more would make 6 "
+        "(QOSMaxSubmitJobPerUserLimit)"
     )
     queue.submit(gpus=1)
     queue.submit(BOB, gpus=1, array="0-4")

@@ -1,10 +1,10 @@
-"""What attempts used is charged once, where they end."""
+"""The usage of attempts is charged once, when they end."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.support.builders import ALICE, BOB, Queue
+from tests.support.builders.jobs import ALICE, BOB, Queue
 
 WEEK_S = 604_800
 

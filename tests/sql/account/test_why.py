@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sql.account.books import a_limit, an_account, has_used
-from tests.support.builders import BOB, ROOT, Queue
+from tests.support.builders.jobs import BOB, ROOT, Queue
 
 
 def why(queue: Queue, job: int) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
     assert limit["cause"] == "limit"
     assert limit["reason"] == limit["limit"] == "QOSMaxGRESPerUser"
     assert limit["text"] == (
-        f"user alice in QOS normal has 6 of 6 GPUs allowed, and this one needs 4; "
+        f"user alice in QOS normal has 6 of the 6 GPUs allowed, and this job needs 4; "
         f"jobs {second}, {first} use them; the first ends by 2026-01-01T01:00:00Z"
     )
     # Two GPUs come free at 1:00, the four that it needs at 2:00.
@@ -38,7 +38,7 @@ def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
 
 
 def test_root_is_a_user_as_others_are(queue: Queue) -> None:
-    """uid 0 is not everybody."""
+    """uid 0 is not "all users"."""
     a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
     a_limit(queue.sql, "qos", 1, "user", "submitted", 2)
     queue.submit(gpus=6, gpu_type="h100")
@@ -46,9 +46,11 @@ def test_root_is_a_user_as_others_are(queue: Queue) -> None:
     second = queue.submit(ROOT, gpus=4, gpu_type="h100")
     queue.start()
     limit, *jobs = why(queue, second)
-    assert limit["text"].startswith("user root in QOS normal has 4 of 6 GPUs allowed")
+    assert limit["text"].startswith("user root in QOS normal has 4 of the 6 GPUs allowed")
     assert [job["job_id"] for job in jobs] == [first]
-    assert "of the 2 submitted jobs that user root in QOS" in queue.refused(ROOT, gpus=1).message
+    assert (
+        "user root in QOS normal may have 2 submitted jobs" in queue.refused(ROOT, gpus=1).message
+    )
 
 
 def test_when_the_jobs_named_end_the_job_starts(queue: Queue) -> None:
@@ -57,7 +59,7 @@ def test_when_the_jobs_named_end_the_job_starts(queue: Queue) -> None:
     third = queue.submit(gpus=1)
     assert queue.start() == [first, second]
     limit, *jobs = why(queue, third)
-    assert limit["text"].startswith("account default has 2 of 2 running jobs allowed; jobs ")
+    assert limit["text"].startswith("account default has 2 of the 2 running jobs allowed; jobs ")
     queue.end(jobs[0]["job_id"])
     assert why(queue, third) == []
     assert queue.start() == [third]
@@ -77,24 +79,27 @@ def test_what_no_end_can_help_has_no_time(queue: Queue) -> None:
     job = queue.submit(account="lab", gpus=2, time_limit_s=1200)
     assert [(w["limit"], w["text"], w["until"]) for w in why(queue, job)] == [
         ("QOSMaxWallDurationPerJobLimit",
-         "its time limit of 00:20:00 is more than the 00:01:00 of a job in QOS normal; "
-         "it cannot start unless one of the two is changed", None),
+         "it needs a time limit of 00:20:00, more than the 00:01:00 allowed for a job in QOS "
+         "normal; it cannot start unless one of the two is changed", None),
         ("AssocGrpGRESMinutes",
-         "account lab has used, or keeps for what runs, 90 of 100 GPU-minutes allowed, "
-         "and this one needs 40", None),
+         "account lab has used, or reserved for running jobs, 90 of the 100 GPU-minutes allowed, "
+         "and this job needs 40", None),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("scope", "per", "what", "value", "text"),
     [
-        ("qos", "user", "gpus", 4, "QOS normal, or the partition, leaves its user too few GPUs"),
-        ("partition", "group", "cpus", 4, "QOS normal, or the partition, leaves it too few CPUs"),
+        ("qos", "user", "gpus", 4,
+         "a limit of QOS normal, or of the partition, leaves its user too few GPUs"),
+        ("partition", "group", "cpus", 4,
+         "a limit of QOS normal, or of the partition, leaves it too few CPUs"),
         ("qos", "account", "jobs", 1,
-         "QOS normal, or the partition, leaves its account no more running jobs"),
+         "a limit of QOS normal, or of the partition, leaves its account no more running jobs"),
         ("account", "group", "gpu_minutes", 250,
-         "account default, or one above it, leaves it too few GPU-minutes"),
-        ("account", "job", "wall_s", 60, "account default, or one above it, gives a job less time"),
+         "a limit of account default, or of one above it, leaves it too few GPU-minutes"),
+        ("account", "job", "wall_s", 60,
+         "a limit of account default, or of one above it, allows a job less time"),
     ],
 )  # fmt: skip
 def test_a_list_says_what_a_limit_is_about(

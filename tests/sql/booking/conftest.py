@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sql.booking.desk import Desk
-from tests.support.builders import Queue, a_cluster
+from tests.support.builders.jobs import Queue, a_cluster
 
 
 @pytest.fixture

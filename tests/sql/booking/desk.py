@@ -1,4 +1,4 @@
-"""What operators do with bookings, for tests."""
+"""Operators' work with bookings, for tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from odcd.records.job import Identity
-from tests.support.builders import ROOT, Queue
+from tests.support.builders.jobs import ROOT, Queue
 
 HOUR = 3600
 DAY = 86400

@@ -19,7 +19,7 @@ from odcd.errors import (
     WrongState,
 )  # fmt: skip
 from tests.sql.booking.desk import DAY, HOUR, Desk
-from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster, a_job, submit
+from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster, a_job, submit
 
 
 def explain(desk: Desk, job_id: int) -> dict[str, Any]:
@@ -47,11 +47,11 @@ SUBMITS: dict[str, tuple[dict[str, Any], type[OdcError], str]] = {
     "unknown": ({"booking": "c"}, UnknownBooking, 'booking "c" does not exist'),
     "too-long": (
         {"time_limit_s": HOUR + 1}, LimitExceeded,
-        'time limit 01:00:01 is longer than booking "b" has: 01:00:00'),
+        'time limit 01:00:01 is longer than the 01:00:00 of booking "b"'),
     "unlimited": ({"time_limit_s": 2**31 - 1}, LimitExceeded, "UNLIMITED"),
     "too-late": (
         {"begin_at": NOW + timedelta(hours=3)}, WrongState,
-        'booking "b" is over before the job may begin at 2026-01-01T03:00:00Z'),
+        'booking "b" ends before the job may start at 2026-01-01T03:00:00Z'),
     "rest-too-short": (
         {"begin_at": NOW + timedelta(hours=2.5), "time_limit_s": 1801}, LimitExceeded, "00:30:00"),
     "too-many-nodes": (
@@ -113,7 +113,7 @@ def test_a_repeated_booking_takes_a_job_that_fits_the_next_window(desk: Desk) ->
     desk.queue.sweep()
     over = desk.queue.refused(booking="b", time_limit_s=60)
     assert {type(refused), type(over)} == {WrongState}
-    assert "is over since 2026-01-02T03:30:00Z" in over.message
+    assert "ended at 2026-01-02T03:30:00Z" in over.message
 
 
 # -- the end of a booking -------------------------------------------------------------------------
@@ -141,10 +141,7 @@ def test_pending_jobs_of_a_booking_that_is_over_are_held_with_a_clear_why(
         assert told["reason"] == "ReservationDeleted"
         cause = told["why"][0]
         assert cause["cause"] == "booking"
-        assert (
-            f'booking "b", in which it was to run, {how.replace("del", "was del")} at'
-            in (cause["text"])
-        )
+        assert f'its booking "b" {how.replace("del", "was del")} at' in (cause["text"])
         assert desk.queue.events(held)[-1] == "held"
     assert desk.queue.pending(other)["held"] is None
     assert desk.queue.release(job) == {job: "OD012"}
@@ -369,8 +366,8 @@ def test_why_names_the_booking_when_and_what_would_fit(queue: Queue) -> None:
     assert row == {
         "cause": "booking",
         "text": 'nodes h100-[1-2] are booked for maintenance ("b") from 2026-01-01T01:30:00Z to '
-                "2026-01-01T02:30:00Z; this job could run until 2026-01-01T03:00:00Z; a limit of "
-                "01:30:00 or less would fit",
+                "2026-01-01T02:30:00Z; this job could run until 2026-01-01T03:00:00Z; a time "
+                "limit of 01:30:00 or less would fit",
         "booking_id": desk.show()["id"], "node": None, "until": desk.at(2.5 * HOUR),
     }  # fmt: skip
     assert "booking" in [cause["cause"] for cause in explain(desk, job)["why"]]

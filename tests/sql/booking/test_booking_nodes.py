@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import KeyReused, NotOwner
 from tests.sql.booking.desk import HOUR, Desk
-from tests.support.builders import ALICE, BOB, ROOT, a_cluster
+from tests.support.builders.jobs import ALICE, BOB, ROOT, a_cluster
 
 
 def nodes(desk: Desk, name: str = "b") -> list[str]:
@@ -84,7 +84,7 @@ def test_one_that_cannot_be_replaced_stays_and_the_booking_says_so(desk: Desk) -
     desk.node("h100-4", "DRAIN")
     desk.queue.sweep()
     assert nodes(desk) == ["h100-3", "h100-4"]
-    assert desk.show()["reason"] == "h100-4 is not up, and no other can take its place"
+    assert desk.show()["reason"] == "h100-4 is not up, and no other node can replace it"
     desk.delete("other")
     desk.queue.sweep()
     assert nodes(desk) == ["h100-1", "h100-3"]
@@ -98,7 +98,7 @@ def test_a_node_that_is_deleted_is_replaced_too(desk: Desk) -> None:
     assert nodes(desk) == ["l4-2"]
     desk.sql.execute("delete from odc.node where name = 'l4-2'")
     desk.queue.sweep()
-    assert desk.show()["reason"] == "1 of its nodes is gone, and no other can take its place"
+    assert desk.show()["reason"] == "1 of its nodes is gone, and no other node can replace it"
 
 
 def test_named_nodes_and_maintenance_are_not_replaced(desk: Desk) -> None:

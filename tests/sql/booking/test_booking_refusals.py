@@ -1,4 +1,4 @@
-"""What cannot be booked, and what is said of it."""
+"""Bookings that are impossible, and the reasons given."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pytest
 
 from odcd.errors import BY_CODE, BookingConflict, NotOwner, OdcError, UnknownBooking, WrongState
 from tests.sql.booking.desk import DAY, HOUR, Desk
-from tests.support.builders import ALICE, NOW
+from tests.support.builders.jobs import ALICE, NOW
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
     "in-the-past": ({"starts_at": NOW - timedelta(seconds=1)}, "OD010", "2025-12-31T23:59:59Z"),
     "end-before-start": ({"ends_at": NOW + timedelta(hours=1)}, "OD010", "2026-01-01T01:00:00Z"),
     "end-at-start": ({"ends_at": NOW + timedelta(hours=2)}, "OD010", "2026-01-01T02:00:00Z"),
-    "empty-window": ({"duration_s": 0}, "OD010", "0 s is empty"),
-    "negative-window": ({"duration_s": -5}, "OD010", "-5 s is empty"),
+    "empty-window": ({"duration_s": 0}, "OD010", "cannot last 0 s"),
+    "negative-window": ({"duration_s": -5}, "OD010", "cannot last -5 s"),
     "endless-window": ({"duration_s": 2**40}, "OD010", "more than ten years"),
     "far-away": ({"starts_at": NOW + timedelta(days=4000)}, "OD010", "2036-12-14"),
-    "no-end": ({"duration_s": None}, "OD010", "when the booking ends"),
+    "no-end": ({"duration_s": None}, "OD010", "has no end"),
     "end-twice": (
-        {"duration_s": 60, "ends_at": NOW + timedelta(hours=3)}, "OD010", "say the same twice"),
-    "no-start": ({"starts_at": None}, "OD010", "when the booking begins"),
+        {"duration_s": 60, "ends_at": NOW + timedelta(hours=3)}, "OD010", "end and a duration"),
+    "no-start": ({"starts_at": None}, "OD010", "has no start time"),
     "daily-overlaps-itself": (
         {"repeats": "daily", "duration_s": DAY + 1}, "OD010", "repeats daily overlaps itself"),
     "weekdays-overlap-themselves": (
@@ -31,26 +31,26 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
         {"repeats": "weekly", "duration_s": 7 * DAY + 1}, "OD010", "7-00:00:01 that repeats"),
     "until-before-start": (
         {"repeats": "daily", "until": NOW + timedelta(hours=1)}, "OD010", "2026-01-01T01:00:00Z"),
-    "until-of-one": ({"until": NOW + timedelta(days=9)}, "OD010", "comes once"),
+    "until-of-one": ({"until": NOW + timedelta(days=9)}, "OD010", "bookings that repeat"),
     "unknown-node": ({"node_list": ["h100-1", "h100-9"]}, "OD007", '"h100-9"'),
     "unknown-type": ({"node_list": None, "gpu_type": "h1000"}, "OD005", '"h1000"'),
     "unknown-partition": ({"partition": "nope"}, "OD001", '"nope"'),
     "unknown-user": ({"users": ["alice", "mallory"]}, "OD010", '"mallory"'),
     "unknown-account": ({"accounts": ["nope"]}, "OD002", '"nope"'),
     "nobody": ({"users": []}, "OD010", "neither users nor accounts"),
-    "owned-maintenance": ({"kind": "maintenance", "users": ["alice", "bob"]}, "OD010", "nobody"),
+    "owned-maintenance": ({"kind": "maintenance", "users": ["alice", "bob"]}, "OD010", "no owners"),
     "forced-use": ({"ignore_running": True}, "OD010", "only a maintenance booking"),
-    "no-nodes": ({"node_list": None}, "OD010", "which nodes"),
+    "no-nodes": ({"node_list": None}, "OD010", "names no nodes"),
     "nodes-twice": ({"node_list": ["h100-1"], "gpu_type": "h100"}, "OD010", "list of nodes"),
-    "all-and-more": ({"node_list": None, "all_nodes": True, "node_count": 2}, "OD010", "all says"),
+    "all-and-more": ({"node_list": None, "all_nodes": True, "node_count": 2}, "OD010", '"all"'),
     "no-count": ({"node_list": None, "node_count": 0}, "OD010", "0 nodes"),
     "too-many": (
         {"node_list": None, "gpu_type": "h100", "node_count": 5}, "OD008",
-        '5 nodes of type "h100" and there are 4'),
+        '5 nodes of type "h100", but there are 4'),
     "type-without-nodes": (
         {"node_list": None, "gpu_type": "b200"}, "OD008", '1 node of type "b200"'),
     "bad-name": ({"name": "a b"}, "OD010", '"a b"'),
-    "no-name": ({"name": None}, "OD010", "not a name"),
+    "no-name": ({"name": None}, "OD010", "not a valid booking name"),
 }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_only_operators_book_change_and_delete(desk: Desk) -> None:
 
 def test_a_name_is_unique_among_those_that_live(desk: Desk) -> None:
     desk.create("b", node_list=["h100-1"])
-    with pytest.raises(BookingConflict, match='there is a booking "b" already'):
+    with pytest.raises(BookingConflict, match='booking "b" already exists'):
         desk.create("b", node_list=["h100-2"])
     desk.delete("b")
     desk.create("b", node_list=["h100-1"])
@@ -90,7 +90,7 @@ def test_a_conflict_says_with_which_booking_when_and_on_which_nodes(desk: Desk) 
     with pytest.raises(BookingConflict) as refused:
         desk.create("three", gpu_type="h100", starts_at=desk.at(1.5 * HOUR), duration_s=2 * HOUR)
     assert refused.value.message == (
-        "of the 4 nodes it needs only 1 is free of other bookings then: "
+        "of the 4 nodes that it needs, only 1 is free of other bookings at that time: "
         'h100-[1-2] are booked by "one" from 2026-01-01T02:00:00Z to 2026-01-01T03:00:00Z; '
         'h100-3 is booked by "two" from 2026-01-01T02:30:00Z to 2026-01-01T03:30:00Z'
     )
@@ -122,11 +122,11 @@ def test_running_jobs_that_reach_into_the_window_are_named(desk: Desk) -> None:
     with pytest.raises(BookingConflict) as refused:
         desk.create(gpu_type="h100", node_count=3)
     assert refused.value.message == (
-        "running jobs reach into the window on 2 of 4 nodes, it needs 3: "
+        "running jobs overlap the booking on 2 of 4 nodes (it needs 3): "
         f"job {long} on h100-1 until 2026-01-01T03:00:00Z, "
         f"job {longer} on h100-2 until 2026-01-01T04:00:00Z"
     )
-    assert refused.value.hint == "Let it begin at 2026-01-01T03:00:00Z or later."
+    assert refused.value.hint == "Start the booking at 2026-01-01T03:00:00Z or later."
     desk.create(gpu_type="h100", node_count=3, starts_at=desk.at(3 * HOUR))
     assert desk.show()["node_names"] == ["h100-1", "h100-3", "h100-4"]
 
@@ -147,7 +147,9 @@ def test_a_job_without_a_limit_reaches_into_every_window(desk: Desk) -> None:
     desk.sql.execute("update odc.partition set max_time_limit_s = null")
     job = desk.queue.submit(gpus_per_node=8, node_list=["h100-1"], time_limit_s=2**31 - 1)
     desk.queue.start()
-    with pytest.raises(BookingConflict, match=f"job {job} on h100-1 until no end") as refused:
+    with pytest.raises(
+        BookingConflict, match=f"job {job} on h100-1 without a time limit"
+    ) as refused:
         desk.create(node_list=["h100-1"], starts_at=desk.at(300 * DAY))
     assert "no time limit" in (refused.value.hint or "")
 
@@ -155,7 +157,7 @@ def test_a_job_without_a_limit_reaches_into_every_window(desk: Desk) -> None:
 def test_what_is_not_there_or_over_cannot_be_changed(desk: Desk) -> None:
     with pytest.raises(UnknownBooking) as unknown:
         desk.edit("b", comment="x")
-    assert unknown.value.hint == "There is no booking now."
+    assert unknown.value.hint == "There are no bookings now."
     desk.create(node_list=["h100-1"])
     desk.delete()
     with pytest.raises(WrongState, match='booking "b" was deleted at 2026-01-01T00:00:00Z'):

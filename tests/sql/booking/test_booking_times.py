@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from odcd.errors import BookingConflict
 from tests.sql.booking.desk import DAY, HOUR, Desk
-from tests.support.builders import NOW
+from tests.support.builders.jobs import NOW
 
 WEEK = timedelta(days=7)
 ASKS = st.fixed_dictionaries(

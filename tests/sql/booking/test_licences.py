@@ -10,7 +10,7 @@ import pytest
 from odcd.errors import BadRequest, NeverFits, NotOwner, UnknownLicence, WrongState
 from odcd.records.job import Identity
 from tests.sql.booking.desk import HOUR, actor
-from tests.support.builders import ALICE, ROOT, Queue
+from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 
 def put(queue: Queue, name: str, total: int, who: Identity = ROOT) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_a_job_that_asks_for_more_than_there_are_is_refused(queue: Queue) -> Non
     put(queue, "matlab", 2)
     refused = queue.refused(licences={"matlab": 3})
     assert (type(refused), refused.message) == (
-        NeverFits, 'asked for 3 of licence "matlab", there are 2',
+        NeverFits, 'the job requests 3 of licence "matlab", but the total is 2',
     )  # fmt: skip
     assert refused.hint == "Licences: matlab (2)."
     job = queue.submit(licences={"matlab": 2})
@@ -126,7 +126,7 @@ def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -
 
     assert why()["until"] == "2026-01-01T02:00:00Z", "both are needed"
     put(queue, "matlab", 0)
-    assert why()["text"] == "it needs 2 of licence matlab, and there are 0"
+    assert why()["text"] == "it needs 2 of licence matlab, but the total is 0"
     assert "until" not in why()
 
 
@@ -159,7 +159,7 @@ def test_fewer_than_are_held_lets_jobs_run_and_none_start(queue: Queue) -> None:
     assert queue.start() == []
     [row] = json.loads(queue.sql.value("select odc.list_licences()"))
     assert (row["used"], row["free"], row["jobs"]) == (2, 0, [job])
-    with pytest.raises(WrongState, match=f"2 jobs hold it or wait for it: {job}, {waits}"):
+    with pytest.raises(WrongState, match=f"is in use or needed by 2 jobs: {job}, {waits}"):
         drop(queue, "matlab")
     queue.end(job)
     assert queue.start() == [waits]

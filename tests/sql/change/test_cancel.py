@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, Refused
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster, a_job, submit
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, a_job, submit
 
 
 def test_a_pending_job_is_cancelled_at_once(queue: Queue) -> None:
@@ -157,7 +157,7 @@ def test_filters_narrow_ids_down(queue: Queue, crowd: dict[str, int]) -> None:
 
 def test_no_filter_at_all_is_refused_not_everything(queue: Queue) -> None:
     job = queue.submit()
-    with pytest.raises(BadRequest, match="nothing says which jobs"):
+    with pytest.raises(BadRequest, match="the request selects no jobs"):
         queue.cancel()
     assert queue.state(job) == "PENDING"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadDependency
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 STEPS = 60
 
@@ -149,7 +149,7 @@ def differences(before: list[Any], after: list[Any]) -> list[str]:
 def check(lives: Lives) -> None:
     queue = lives.queue
     assert queue.contradictions() == []
-    # Judged anew from scratch, everything stands as it was kept.
+    # Judged again from scratch, every stored state is the same.
     before = kept(queue)
     queue.sql.execute(
         "select odc._judge_dependencies((select array_agg(distinct job_id) from odc.dependency "

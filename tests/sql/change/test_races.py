@@ -14,9 +14,9 @@ import pytest
 
 from odcd.database.pool import connect
 from odcd.jobs.submission import prepare
-from tests.support.builders import ALICE, NOW, Queue, a_cluster, a_job
-from tests.support.database import Sql
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import ALICE, NOW, Queue, a_cluster, a_job
+from tests.support.harness.database import Sql
+from tests.support.harness.races import until_it_waits
 
 ACTOR = json.dumps({"user": "alice", "uid": 1001, "operator": False})
 

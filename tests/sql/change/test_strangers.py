@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 CHANGES: dict[str, tuple[str, str, list[object]]] = {
     "hold": ("hold", "", []),

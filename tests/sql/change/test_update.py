@@ -1,4 +1,4 @@
-"""What of a job can be changed, by whom, and when."""
+"""The fields of a job that can be changed, by whom, and when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from odcd.errors import BadRequest
 from odcd.records.fields import UNLIMITED_S
-from tests.support.builders import BOB, NOW, ROOT, Queue, a_cluster
+from tests.support.builders.jobs import BOB, NOW, ROOT, Queue, a_cluster
 
 
 def one(queue: Queue, job: int, changes: dict[str, Any], **who: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def test_a_running_jobs_limit_can_be_shortened_by_its_owner_and_lengthened_by_an
     queue.move(60)
     longer = one(queue, job, {"time_limit_s": 601})
     assert longer["code"] == "OD013"
-    assert "runs with a limit of 00:10:00, and" in longer["message"]
+    assert "is running with a time limit of 00:10:00, and" in longer["message"]
     assert one(queue, job, {"time_limit_s": 300})["outcome"] == "updated"
     assert queue.running(job)["ends_at"] == started + timedelta(seconds=300)
     assert one(queue, job, {"time_limit_s": 3600}, who=ROOT)["outcome"] == "updated"
@@ -126,7 +126,7 @@ def test_a_running_jobs_limit_can_be_shortened_by_its_owner_and_lengthened_by_an
     assert ends == {started + timedelta(seconds=3600)}
     above = one(queue, job, {"time_limit_s": 31 * 86400}, who=ROOT)
     assert above["code"] == "OD009"
-    assert "time limit 31-00:00:00 is above the 30-00:00:00 of" in above["message"]
+    assert "time limit 31-00:00:00 exceeds the limit of 30-00:00:00 of" in above["message"]
 
 
 @pytest.mark.parametrize("changes", [{"nice": 1}, {"partitions": ["main"]}, {"begin_at": None}])

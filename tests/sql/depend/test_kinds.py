@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 LONG = {"ntasks": 1, "time_limit_s": 3600}
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from odcd.records.job import JobSpec
-from tests.support.builders import Queue, a_cluster, a_job, submit
-from tests.support.database import Sql
+from tests.support.builders.jobs import Queue, a_cluster, a_job, submit
+from tests.support.harness.database import Sql
 
 JOBS = 200
 ROWS_EACH = 60

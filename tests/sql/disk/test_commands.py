@@ -1,4 +1,5 @@
-"""What users and operators do to disks; what time and a listing of the cloud do."""
+"""Changes of disks by users and operators, by the passing of time, and by a listing of the
+cloud."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import BadRequest, DiskDeleted, InUse, NotOwner, UnknownDisk, WrongState
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, ROOT, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def disks(queue: Queue) -> Disks:
 
 
 def used(disks: Disks, boxes: Boxes, name: str = "main") -> None:
-    """Somebody used it, and it was saved."""
+    """A dev server used it, and it was saved."""
     box = boxes.reserve(asked={"disk": name})
     assert disks.queue.start() == [box]
     disks.settle(3)
@@ -44,7 +45,7 @@ def test_a_name_is_plain(disks: Disks, name: str) -> None:
 
 def test_a_name_is_one_disk_of_a_user(disks: Disks) -> None:
     disks.create("a")
-    with pytest.raises(InUse, match='there is a disk "a" already'):
+    with pytest.raises(InUse, match='disk "a" already exists'):
         disks.create("a")
     disks.create("a", who=BOB)
     for size in (0, 9, 16385):
@@ -79,10 +80,10 @@ def test_renaming(disks: Disks, boxes: Boxes, queue: Queue) -> None:
         disks.act("rename_disk", None, "c", "d")
     used(disks, boxes, "a")
     waits = boxes.reserve(asked={"disk": "a"})
-    with pytest.raises(InUse, match=f"reservation {waits} waits"):
+    with pytest.raises(InUse, match=f"reservation {waits} is waiting for it"):
         disks.act("rename_disk", None, "a", "c")
     queue.start()
-    with pytest.raises(InUse, match=f"in use by reservation {waits}"):
+    with pytest.raises(InUse, match=f"reservation {waits} is using it"):
         disks.act("rename_disk", None, "a", "c")
     queue.cancel(waits)
     boxes.facts(waits, "exited", 0)
@@ -130,7 +131,7 @@ def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Boxes, queue: Queue) 
 
 
 def test_three_snapshots_of_each_disk_are_kept(disks: Disks, boxes: Boxes, queue: Queue) -> None:
-    """STO-16: counted per disk, so that nobody's last one goes."""
+    """STO-16: counted per disk, so that no disk loses its last one."""
     disks.create("a")
     disks.create("b")
     used(disks, boxes, "b")
@@ -234,7 +235,7 @@ def test_a_database_put_back_from_a_backup_restores_nothing_older(
     assert reconcile(disks, [], [ours, copy, newer]) == 2
     told = disks.show("a")
     assert told["state"] == "trouble"
-    assert "snapshot snap-new of it, which is not known here" in told["trouble"]
+    assert "snapshot snap-new of it, which this database does not know" in told["trouble"]
     assert queue.start() == []
     disks.act("unlock_disk", "alice", "a", who=ROOT)
     queue.move(60)

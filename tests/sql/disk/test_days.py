@@ -1,5 +1,5 @@
-"""Days of many users, with a cloud that fails, answers late and never: nothing written is lost, and
-nobody reads something older."""
+"""Days of many users, with a cloud that fails, answers late or never: no written data is lost, and
+no one reads an older state."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, Queue
 
 USERS = (ALICE, BOB)
 NAMES = ("one", "two")
@@ -133,7 +133,7 @@ class Day:
             "where v.state in ('creating', 'available', 'published', 'releasing') "
             "and (d.holder is distinct from v.job_id or d.fence <> v.fence)"
         )
-        # Who runs with a disk is its holder.
+        # A running job with a disk is its holder.
         assert not sql.values(
             "select r.job_id from odc.running as r join odc.reservation as v using (job_id) "
             "join odc.disk as d on d.id = v.disk_id where d.holder is distinct from r.job_id "

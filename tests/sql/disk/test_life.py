@@ -10,9 +10,9 @@ import pytest
 
 from odcd.errors import DiskDeleted, UnknownDisk, WrongState, refusal
 from odcd.records.job import ReservationSpec
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster, submit
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, submit
 
 NODE = {"gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, "declared": True}
 EAST, WEST = (
@@ -66,7 +66,7 @@ def test_a_disk_is_made_restored_and_put_away(boxes: Boxes, disks: Disks, queue:
     history = [one["text"] for one in boxes.show(second)["history"]]
     [saved] = disks.cloud.snapshots
     volume = disks.volume(second)["cloud_id"]
-    assert f'its disk "main" is there: volume {volume} in east-1b, from snapshot {saved}' in history
+    assert f'its disk "main" is ready: volume {volume} in east-1b, from snapshot {saved}' in history
 
 
 def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -> None:
@@ -94,13 +94,13 @@ def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -
     queue.cancel(holder)
     boxes.facts(holder, "exited", 0, exit_code=0)
     assert queue.start() == []
-    assert "is put away" in disks.why(second)["text"]
+    assert "is being saved" in disks.why(second)["text"]
     disks.settle(3)
     assert queue.start() == []
     assert boxes.show(second)["reason"] == "SnapshotPending"
     [saved] = disks.cloud.snapshots
     text = disks.why(second)["text"]
-    assert text.startswith(f'snapshot {saved} of disk "main" is being made')
+    assert text.startswith(f'the snapshot {saved} of disk "main" is being made')
     disks.complete()
     assert queue.start() == [second]
     assert boxes.show(third)["reason"] == "DiskBusy"
@@ -112,7 +112,7 @@ def test_the_first_in_the_queue_gets_it_unless_it_is_held(
     disks.create()
     first = reserve(boxes)
     second = reserve(boxes)
-    assert disks.why(second)["text"] == 'another reservation that waits for disk "main" comes first'
+    assert disks.why(second)["text"] == 'another reservation gets disk "main" first'
     queue.hold(first)
     assert queue.start() == [second]
 
@@ -181,7 +181,7 @@ def test_what_a_dead_pod_wrote_is_saved_before_another_can_have_it(
 
 
 def test_a_volume_is_detached_by_force_in_the_end(boxes: Boxes, disks: Disks, queue: Queue) -> None:
-    """STO-21, STO-24, BUG-28: it is not saved while it is written to, and its user is told."""
+    """STO-21, STO-24, BUG-28: it is not saved while it is written to, and its user is notified."""
     disks.create()
     box = reserve(boxes)
     queue.start()
@@ -237,7 +237,7 @@ def test_a_snapshot_that_fails_is_made_again_and_its_volume_stays(
         disks.work()
     told = disks.show()
     assert told["state"] == "trouble"
-    assert "could be made 3 times" in told["trouble"]
+    assert "failed 3 times" in told["trouble"]
     assert queue.start() == []
     assert len(disks.cloud.volumes) == 1
     disks.complete()
@@ -250,7 +250,8 @@ def test_a_snapshot_that_fails_is_made_again_and_its_volume_stays(
 def test_a_volume_that_vanished_is_not_passed_over(
     boxes: Boxes, disks: Disks, queue: Queue
 ) -> None:
-    """STO-06, STO-11, CLI-41: the next is told; only an operator goes back to an older state."""
+    """STO-06, STO-11, CLI-41: the next reservation reports it; only an operator can return to an
+    older state."""
     _saved(boxes, disks, queue, "old")
     disks.complete()
     box = reserve(boxes)
@@ -262,7 +263,7 @@ def test_a_volume_that_vanished_is_not_passed_over(
     disks.settle(5)
     told = disks.show()
     assert (told["state"], told["reservation_id"]) == ("trouble", None)
-    assert f"gone with what reservation {box} wrote on it" in told["trouble"]
+    assert f"gone, and so is what reservation {box} wrote on it" in told["trouble"]
     error = refused(boxes, "main")
     assert isinstance(error, WrongState)
     with pytest.raises(Exception, match="may not unlock disks"):
@@ -299,7 +300,7 @@ def test_what_cannot_be_made_fails_with_the_clouds_words(
         boxes.facts(box, "exited", 0, exit_code=0)
     told = boxes.show(box)
     assert told["status"] == "failed"
-    assert 'disk "main" cannot be made ready: VolumeLimitExceeded' in told["failure_reason"]
+    assert 'disk "main" cannot be prepared: VolumeLimitExceeded' in told["failure_reason"]
     assert disks.show()["state"] == "available"
     assert disks.settle(5) == []
 
@@ -316,7 +317,7 @@ def test_trouble_with_the_cloud_is_tried_again_and_told(
         queue.move(10)
     told = boxes.show(box)
     assert (told["status"], told["phase"]) == ("preparing", "disk")
-    assert told["message"].endswith('disk "main" is made blank: RequestLimitExceeded')
+    assert told["message"].endswith('disk "main" is being made: RequestLimitExceeded')
     assert disks.show()["trouble"] == "RequestLimitExceeded"
     disks.settle(5)
     assert disks.show()["trouble"] is None

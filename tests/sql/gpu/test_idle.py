@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import BOB
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue, a_look
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.gpus import GpuQueue, a_look
+from tests.support.builders.jobs import BOB
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_dev_server_that_cannot_tell_takes_its_use_from_here(queue: GpuQueue) 
     rest(queue, box, 5, "GPU-a")
     look_at_box(queue, box, None)
     assert alone_since(queue, box) is None
-    # What its pod can tell is nearer to it.
+    # The pod's own measurement is more precise.
     rest(queue, box, 5, "GPU-a", "GPU-b")
     look_at_box(queue, box, 40)
     assert alone_since(queue, box) is None

@@ -1,4 +1,4 @@
-"""What the GPUs of ended attempts did: a debt of each, paid once, and told with the job."""
+"""The GPU usage of ended attempts: owed once for each, stored once, and shown with the job."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from odcd.errors import LeadershipLost
-from tests.support.builders import NOW, a_cluster
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue, a_figure
+from tests.support.builders.gpus import GpuQueue, a_figure
+from tests.support.builders.jobs import NOW, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_by_nvml_parts_add_up_while_it_runs(queue: GpuQueue) -> None:
     queue.move(180)
     queue.add(parts[0])
     queue.add(parts[1])
-    # The answer was lost, so it is told again.
+    # The answer was lost, so it is reported again.
     queue.add(parts[1])
     queue.add(parts[2])
     told = queue.told(job)
@@ -213,8 +213,8 @@ def test_who_holds_which_gpu(queue: GpuQueue) -> None:
 
 
 class Ledger(RuleBasedStateMachine):
-    """Whatever jobs do and whoever leads: of every attempt that held GPUs and ran there is one row,
-    what was told of it first is what stays, and the sums are those of the parts."""
+    """For any sequence of jobs and leaders, every attempt that had GPUs and ran has one row; the
+    first report stays, and the sums are those of the parts."""
 
     sql: Sql
 

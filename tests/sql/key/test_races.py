@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from odcd.database.pool import connect
-from tests.support.builders import NOW
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW
+from tests.support.harness.races import until_it_waits
 
 KEEP = "select odc.keep_api_key('key', 'ann', 5001, 5001, $1, $2)"
 TICKET = "select odc.make_page_ticket($3, 'p', 'ann', 5001, 5001, 'key', $1, $2)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.sql.measure.counted import Counted
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 
 from odcd.errors import LeadershipLost
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 T = TypeVar("T")
 

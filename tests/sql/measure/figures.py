@@ -1,10 +1,10 @@
-"""What measuring functions answer, to look things up in."""
+"""The answers of measuring functions, for lookups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 
 def measured(queue: Queue, name: str) -> dict[tuple[str, ...], float]:

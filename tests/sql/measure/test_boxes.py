@@ -1,4 +1,4 @@
-"""What is told of dev servers and their disks is what their users are told of them."""
+"""The metrics of dev servers and their disks agree with the answers to their users."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.sql.measure.figures import measured, of
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue, a_cluster
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import Queue, a_cluster
 
 EAST = {
     "name": "east", "zone": "east-1a", "gpu_type": "h100", "gpus": 8, "cpus": 64,

@@ -1,4 +1,4 @@
-"""What measuring functions tell of a cluster, and that each is told in the catalogue's form."""
+"""The metrics of a cluster, each in the form of the catalogue."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from odcd.metrics.families import CLUSTER, MEASURES
 from odcd.metrics.sample import Cluster
 from tests.sql.measure.figures import measured, of
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 OPERATOR = '{"user": "root", "uid": 0, "operator": true}'
 
@@ -26,7 +26,7 @@ def test_each_row_is_of_a_family_that_is_told_by_one_function(sql: Sql) -> None:
         Cluster([(row["metric"], row["labels"], row["value"]) for row in rows])
         for row in rows:
             assert told.setdefault(row["metric"], name) == name
-    # Some have labels that nobody has yet; some are the sampler's own, or have nothing to tell.
+    # Some have labels without values yet; some are the sampler's own, or have no data.
     silent = {f.name for f in CLUSTER if not told.keys() & set(f.samples)}
     assert silent == {
         "odcd_gpu_seconds_total", "odcd_job_preemptions_total", "odcd_limit_used_ratio",
@@ -166,7 +166,7 @@ def test_gpus_come_free_as_jobs_are_expected_to_end(queue: Queue) -> None:
     queue.submit(gpus=8, gpu_type="h100", time_limit_s=20 * 3600)
     queue.start()
     found = measured(queue, "measure_forecast")
-    # Of jobs nobody knows, half of their limit.
+    # For jobs without similar ones, half of their limit.
     hours = ("1", "2", "8", "16", "24")
     assert [found["odcd_gpus_forecast", "h100", hour] for hour in hours] == [
         0, 8, 8, 16, 16,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from odcd.errors import LeadershipLost
 from tests.sql.measure.counted import Counted
-from tests.support.builders import ROOT, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, a_cluster
+from tests.support.harness.database import Sql
 
 STEPS = (
     "submit", "gang", "array", "start", "start", "end", "fail", "cancel", "cancel_task", "requeue",
@@ -70,7 +70,7 @@ def test_what_is_held_now_is_told_at_once_and_never_less(counted: Counted) -> No
     queue.move(100)
     counted.fold_all()
     assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 800}
-    # It had ended before we were told of it.
+    # It had ended before odc learned of it.
     counted.sql.rows(
         "select * from odc.record_facts(0, array[$1::bigint], '{1}', '{0}', '{exited}', "
         "array[$2::timestamptz], '{0}', '{null}', '{null}', '{null}', $3)",
@@ -87,7 +87,7 @@ def test_what_is_held_now_is_told_at_once_and_never_less(counted: Counted) -> No
 
 @pytest.mark.parametrize("becomes", ["another", "gone"])
 def test_what_a_node_was_is_what_its_gpus_are_counted_as(counted: Counted, becomes: str) -> None:
-    """Else they are told twice: as they were while they were held, and as what the node is now."""
+    """Otherwise they count twice: by the node's type at that time, and by its current type."""
     queue = counted.queue
     jobs = [queue.submit(gpus=8, gpu_type="h100") for _ in range(2)]
     queue.start()

@@ -1,4 +1,4 @@
-"""Nodes that somebody else keeps: their states, who else uses them, and what of jobs on them."""
+"""Nodes with another manager: their states, their foreign use, and the effect on jobs there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odcd.errors import WrongState
-from tests.support.builders import NOW, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW, ROOT, Queue
+from tests.support.harness.database import Sql
 
 GRACE = timedelta(seconds=120)
 
@@ -50,7 +50,7 @@ def test_what_others_use_is_not_given_to_jobs(queue: Queue) -> None:
     assert queue.contradictions() == []
     told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", whole, queue.now))
     assert any(
-        "3 GPUs, 10 CPUs and 4000 MiB of n1 are used by what odc does not run" in cause["text"]
+        "3 GPUs, 10 CPUs and 4000 MiB of n1 are used by programs outside odc" in cause["text"]
         for cause in told["why"]
     )
     queue.end(part)
@@ -130,7 +130,7 @@ def test_what_is_cordoned_is_not_resumed_here(queue: Queue) -> None:
     register(queue, n1={"state": "DRAIN", "reason": "cordoned"})
     resume = "select odc.set_node_state($1::jsonb, array['n1'], 'UP', null, $2)"
     root = json.dumps({"user": ROOT.user, "uid": ROOT.uid, "operator": True})
-    with pytest.raises(WrongState, match="because the cluster says so: cordoned"):
+    with pytest.raises(WrongState, match="by the cluster: cordoned"):
         queue.sql.execute(resume, root, queue.now)
     assert node(queue)["state"] == "DRAIN"
     register(queue, n1={})

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odcd.records.job import Identity
-from tests.support.builders import ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, Queue
+from tests.support.harness.database import Sql
 
 USERS = [Identity(user=f"u{n}", uid=2000 + n, gid=100, operator=False) for n in range(4)]
 SUSPECT = {"failed": ("exited", 1), "lost": ("lost", None), "launch": ("start_failed", None)}
@@ -117,8 +117,8 @@ def test_a_node_that_eats_jobs_takes_no_more_and_says_why(cluster: Cluster) -> N
     cluster.judge()
     assert cluster.node() == (
         "DRAIN",
-        "quarantined: 3 of its last 4 jobs failed within 120 s (3 scripts of 2 users); of 6 on "
-        "other h100 nodes 0 did",
+        "quarantined: 3 of its last 4 jobs failed within 120 s (3 scripts of 2 users); on "
+        "other h100 nodes, 0 of 6 did",
         "odcd",
     )
     assert cluster.told() == ["node_quarantined"]
@@ -273,7 +273,7 @@ def test_a_node_is_not_measured_by_those_that_are_quarantined(sql: Sql) -> None:
     eat(cluster, "n2")
     cluster.judge()
     assert cluster.quarantined() == ["n1", "n2"]
-    assert str(cluster.node("n2")[1]).endswith("; of 2 on other h100 nodes 0 did")
+    assert str(cluster.node("n2")[1]).endswith("; on other h100 nodes, 0 of 2 did")
 
 
 def test_the_inventory_does_not_end_a_quarantine_but_may_take_the_node_down(
@@ -384,7 +384,7 @@ def test_without_canaries_an_operator_is_asked(cluster: Cluster) -> None:
     cluster.peers_do_well()
     eat(cluster)
     cluster.judge(canaries=False)
-    assert "without ODC_IMAGE no canary can try it, so an operator" in str(cluster.node()[1])
+    assert "without ODC_IMAGE no canary can test it, so an operator" in str(cluster.node()[1])
 
 
 @pytest.mark.long

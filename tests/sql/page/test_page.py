@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import NOW, Queue, a_cluster, a_job, submit
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW, Queue, a_cluster, a_job, submit
+from tests.support.harness.database import Sql
 
 JOBS = st.lists(
     st.tuples(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import BOB, Queue
+from tests.support.builders.jobs import BOB, Queue
 
 POLICIES = ["fifo", "sjf", "multifactor"]
 WAITS = ((9, 1), (2, 5), (7, 0), (1, 3), (5, 0), (3, 0), (8, 0))

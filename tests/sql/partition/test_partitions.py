@@ -1,4 +1,4 @@
-"""What operators say of partitions and policies: carried out by the next pass, or refused."""
+"""Changes of partitions and policies by operators: applied by the next pass, or refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from odcd.errors import (
     WrongState,
 )
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, NOW, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, NOW, ROOT, Queue
+from tests.support.harness.database import Sql
 
 
 class Desk:
@@ -118,15 +118,15 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, object]]] = {
     "no tier": (BadRequest, "tier", {"tier": None}),
     "limit": (BadRequest, "max_time_limit_s 0", {"max_time_limit_s": 0}),
     "default above the limit": (
-        BadRequest, "default time limit 01:00:00 is above the limit 00:01:00",
+        BadRequest, "default time limit 01:00:00 exceeds the maximum of 00:01:00",
         {"max_time_limit_s": 60, "default_time_limit_s": 3600},
     ),
     "nodes": (BadRequest, "max_nodes -3", {"max_nodes": -3}),
     "state": (BadRequest, "state ASLEEP", {"state": "ASLEEP"}),
-    "closed default": (WrongState, "would take no jobs", {"state": "INACTIVE"}),
+    "closed default": (WrongState, "would accept no jobs", {"state": "INACTIVE"}),
     "no default": (BadRequest, "is_default false", {"is_default": False}),
     "unknown node": (UnknownNode, '"h9"', {"node_list": ["h9"]}),
-    "all and some": (BadRequest, "all nodes or those", {"all_nodes": True, "node_list": ["n"]}),
+    "all and some": (BadRequest, "all nodes or a list", {"all_nodes": True, "node_list": ["n"]}),
     "depth": (BadRequest, "plan_depth -1", {"plan_depth": -1}),
 }  # fmt: skip
 
@@ -140,9 +140,7 @@ def test_nonsense_is_refused(desk: Desk, name: str) -> None:
 
 def test_two_orders_for_the_same_nodes_are_refused(desk: Desk) -> None:
     desk.create("a", node_list=["h100-1"])
-    with pytest.raises(
-        WrongState, match=r'"a".*"main".*share nodes and are both of tier 1'
-    ) as told:
+    with pytest.raises(WrongState, match=r'"a".*"main".*share nodes and both have tier 1') as told:
         desk.edit("a", policy="fifo")
     assert "odcctl partition edit main --tier 2" in (told.value.hint or "")
     desk.edit("a", policy="fifo", tier=2)
@@ -158,7 +156,7 @@ def test_two_orders_for_the_same_nodes_are_refused(desk: Desk) -> None:
 def test_the_depth_of_a_partition_is_its_policys_alone(desk: Desk) -> None:
     assert desk.edit("main", plan_depth=7)["plan_depth"] == 7
     desk.create("b")
-    with pytest.raises(WrongState, match="also the policy of partition b") as told:
+    with pytest.raises(WrongState, match="also used by partition b") as told:
         desk.edit("main", plan_depth=8)
     assert "policy create NAME --like odc --plan-depth 8" in (told.value.hint or "")
 
@@ -177,26 +175,26 @@ def test_partitions_are_made_and_changed_by_operators_only(desk: Desk, queue: Qu
             change()
     with pytest.raises(UnknownPartition, match='"x" does not exist'):
         desk.edit("x", tier=2)
-    with pytest.raises(InUse, match="exists already"):
+    with pytest.raises(InUse, match="already exists"):
         desk.create("main")
-    with pytest.raises(BadRequest, match="cannot be the name"):
+    with pytest.raises(BadRequest, match="is not a valid partition name"):
         desk.create("a b")
 
 
 def test_a_partition_is_deleted_once_nothing_needs_it(desk: Desk, queue: Queue) -> None:
     made = desk.create("b", all_nodes=True, limits={"user": {"gpus": 2}})
     job = queue.submit(partitions=["b"], gpus=1)
-    with pytest.raises(InUse, match=f'"b" is in use: job {job} waits or runs there'):
+    with pytest.raises(InUse, match=f'"b" is in use: job {job} is pending or running there'):
         desk.delete("b")
     assert queue.start() == [job]
-    with pytest.raises(InUse, match=f'"b" is in use: job {job} waits or runs there'):
+    with pytest.raises(InUse, match=f'"b" is in use: job {job} is pending or running there'):
         desk.delete("b")
     queue.end(job)
     queue.sql.execute(
         "insert into odc.association (account_id, uid, user_name, partition_id, made_at) "
         "select 1, 5001, 'ann', id, $1 from odc.partition where name = 'b'", NOW
     )  # fmt: skip
-    with pytest.raises(InUse, match="users of accounts in it alone: ann in default"):
+    with pytest.raises(InUse, match="account memberships for it alone: ann in default"):
         desk.delete("b")
     queue.sql.execute("delete from odc.association")
     assert desk.delete("b") == made
@@ -220,7 +218,7 @@ def test_a_partition_that_is_the_default_or_is_booked_stays(desk: Desk, queue: Q
         "created_by, created_at) select 'night', 'maintenance', $1, $1, 60, id, 'root', $1 "
         "from odc.partition where name = 'b'", NOW
     )  # fmt: skip
-    with pytest.raises(InUse, match="bookings of it: night"):
+    with pytest.raises(InUse, match="its bookings: night"):
         desk.delete("b")
 
 
@@ -233,7 +231,7 @@ def test_a_policy_lives(desk: Desk) -> None:
     assert desk.create_policy("deep", "mine", plan_depth=50)["backfill"] == "sjbf"
     assert desk.edit_policy("mine", max_wait_s=None, plan_depth=0)["max_wait_s"] is None
     desk.edit("main", policy="mine")
-    with pytest.raises(InUse, match='policy "mine" is the one of partition main'):
+    with pytest.raises(InUse, match='policy "mine" is in use by partition main'):
         desk.delete_policy("mine")
     desk.edit("main", policy="odc")
     desk.delete_policy("mine")
@@ -264,10 +262,10 @@ def test_a_policy_that_makes_no_sense_is_refused(desk: Desk, name: str) -> None:
 
 
 def test_policies_need_names_of_their_own(desk: Desk) -> None:
-    with pytest.raises(InUse, match='"fifo" exists already'):
+    with pytest.raises(InUse, match='"fifo" already exists'):
         desk.create_policy("fifo", ordering="fifo")
     with pytest.raises(UnknownPolicy, match='"nobody"'):
         desk.create_policy("mine", "nobody")
     desk.edit("main", policy="fifo")
-    with pytest.raises(InUse, match="new partitions have"):
+    with pytest.raises(InUse, match="new partitions use it"):
         desk.delete_policy("odc")

@@ -16,9 +16,9 @@ import asyncpg
 import pytest
 
 from odcd.database.pool import connect
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
+from tests.support.harness.races import until_it_waits
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 
@@ -225,7 +225,7 @@ def test_a_beat_does_not_wait_for_what_holds_the_term(database_url: str, queue: 
                 await other.execute("select odc._hold_term(0)")
                 await leader.execute("set lock_timeout = '5s'")
                 await leader.execute("select odc.beat_term(0)")
-                # Whoever would raise the term waits, though.
+                # A session that wants to raise the term waits, though.
                 raising = asyncio.ensure_future(
                     leader.fetchval("select odc.take_term(0, 1, 'x', 'x', $1)", NOW)
                 )
@@ -259,7 +259,8 @@ def test_decide_reads_one_snapshot_because_all_it_calls_is_stable(sql: Sql) -> N
     )
 
 
-# What `decide` trusts and no row of a plan shows, and what is free on nodes: see 0024_facts.sql.
+# The tables that `decide` trusts without a row in the plan, and the free amounts of nodes: see
+# 0024_facts.sql.
 TRUSTED = (
     "booking|booking_node|licence|resource_limit|association|account|qos|partition|partition_node"
     "|policy|priority_weight|priority_setting|account_setting|node_free"

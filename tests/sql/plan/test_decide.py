@@ -1,4 +1,4 @@
-"""What one pass promises, on tiny clusters where every placement can be tried."""
+"""The promises of one pass, on tiny clusters where every placement can be tried."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.sql.plan.world import (
     roomy_worlds,
     worlds,
 )
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 QUICK = settings(
     max_examples=70,

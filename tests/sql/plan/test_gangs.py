@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.sql.plan.test_decide import Plan, planned
 from tests.sql.plan.world import NOW, Held, Node, Pending, Shape, World
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def whole(nodes: int, **more: object) -> Shape:
@@ -115,7 +115,7 @@ def test_a_range_stays_within_limits(sql: Sql, per: str, what: str, value: int, 
     gang, one = whole(2, cpus=2, most=5), replace(whole(1), cpus=2)
     plan = started(sql, cluster, Pending(gang, 60), Pending(one, 60))
     assert len(plan.starts[0]) == nodes
-    # What the range took is taken from the limit.
+    # The amount that the range took counts against the limit.
     left = value - nodes * {"gpus": 4, "nodes": 1, "cpus": 2}[what]
     assert (1 in plan.starts) == (per == "job" or left >= {"gpus": 4, "nodes": 1, "cpus": 2}[what])
 
@@ -150,6 +150,7 @@ def test_a_wish_counts_for_nothing_where_no_node_tells_its_block(sql: Sql) -> No
     nodes = [Node("t0", "t4", 2, 8, 32, "a"), Node("t1", "t4", 2, 8, 32, "b")]
     wish = Shape(2, 2, 1, 1, "t4", switches=1)
     assert set(started(sql, nodes, Pending(wish, 60)).starts[0]) == {"t0", "t1"}
-    # A node that does tell makes it count: those that tell nothing are a block per domain.
+    # A node that reports its topology makes it count: nodes that report none form one block per
+    # domain.
     plan = started(sql, [*nodes, h100("h0", "x")], Pending(wish, 60))
     assert (plan.starts, plan.heads) == ({}, {0: None})

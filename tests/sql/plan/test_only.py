@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.sql.plan.test_decide import QUICK
 from tests.sql.plan.world import NOW, World, add_functions, build, worlds
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 LATER = NOW + timedelta(seconds=30)
 
@@ -47,7 +47,7 @@ def test_a_plan_for_some_is_the_plan_they_would_have_alone(
         ids = build(sql, world)
         sql.execute("update odc.partition set policy = $1", policy)
         sql.execute("update odc.policy set plan_depth = $2 where name = $1", policy, depth)
-        # What is planned now may not slip later.
+        # Jobs planned now may not slip later.
         sql.row("select started from odc.plan_pass(0, $1)", NOW)
         waiting = sql.values("select job_id from odc.pending where ready order by job_id desc")
         assert decided(sql, waiting) == decided(sql, None)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Urgent(Queue):
@@ -62,7 +62,7 @@ class Urgent(Queue):
         return {row["job_id"]: row["grace_s"] for row in rows}
 
     def leave(self, *jobs: int) -> None:
-        """They were told to end, and do."""
+        """They were asked to end, and do."""
         self.stops()
         self.move(1)
         self.end(*jobs, exit_code=0)
@@ -633,7 +633,7 @@ def test_the_events_name_the_preemptor_the_rule_and_the_cost(urgent: Urgent) -> 
 def test_a_node_is_kept_for_a_preemptor_that_also_waits_for_a_job_that_was_asked_to_end(
     urgent: Urgent,
 ) -> None:
-    """By its limit that one would go on for a day; nobody shall take its neighbour's GPUs."""
+    """Its limit lets that job run for a day more; no other job may take its neighbour's GPUs."""
     asked = urgent.run(4, qos="normal", node_list=["h100-1"])
     urgent.run(4, node_list=["h100-1"])
     urgent.requeue(asked, who=ROOT)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sql.plan.world import EFA, NOW, UNLIMITED_S, Node, add_functions
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 QUICK = settings(
     deadline=None,
@@ -116,7 +116,7 @@ def worlds(draw: st.DrawFn, *, gangs: bool, urgent: int = 1) -> World:
 
 
 class Books:
-    """What is taken when, and whether something fits beside it."""
+    """The amounts used at each time, and whether a job fits beside them."""
 
     def __init__(self, world: World) -> None:
         self.nodes = {n.name: n for n in world.nodes}
@@ -176,7 +176,7 @@ class Books:
                     yield some
 
     def cheapest(self, job: Asker) -> int | None:
-        """What the best set costs; None: there is none, or the job starts as soon by itself."""
+        """The cost of the best set; None: there is none, or the job starts as soon without it."""
         costs: list[int] = []
         natural = self.natural(job)
         graces = {
@@ -323,8 +323,8 @@ def test_the_cheapest_set_is_ended_in_many_worlds(sql: Sql, world: World) -> Non
 
 
 def claims_hold(sql: Sql, world: World) -> None:
-    """All end when they are to, with a pass after each: every preemptor starts when it was said,
-    on the nodes it was given, whoever else waits."""
+    """All end when they should, with a pass after each: every preemptor starts at its planned time,
+    on its nodes, even if other jobs wait."""
     try:
         add_functions(sql)
         build(sql, world)
@@ -389,7 +389,8 @@ def test_preemptors_start_on_what_was_freed_for_them_in_many_worlds(sql: Sql, wo
 
 
 def test_a_preemptor_is_not_put_off_by_one_that_was_told_to_start_later(sql: Sql) -> None:
-    """Found among many worlds: the first of them is told 60 s, the next one 10 s on that node."""
+    """Found among many worlds: the first one is planned in 60 s, the next one in 10 s on that
+    node."""
     whole = Asker(1, 0, 1, 20, urgent=True, exclusive=True)
     claims_hold(
         sql,

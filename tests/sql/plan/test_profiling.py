@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue, a_cluster
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue, a_cluster
 
 H100: dict[str, Any] = {"gpu_type": "h100", "gpus": 8, "cpus": 192, "mem_mib": 2_000_000}
 

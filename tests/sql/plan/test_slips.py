@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.builders import ROOT, Queue
+from tests.support.builders.jobs import ROOT, Queue
 
 
 def slips(queue: Queue) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUEUED_BEFORE_S = 1800
@@ -60,7 +60,8 @@ class Pending:
 
 @dataclass(frozen=True)
 class Held:
-    """What a running job holds of a node, until ends_s after NOW (may be negative: overdue)."""
+    """The amounts of a node that a running job uses, until ends_s after NOW (may be negative:
+    overdue)."""
 
     node: str
     gpus: int
@@ -139,13 +140,14 @@ class Books:
         return len({self.block(name) for name in names})
 
     def block_counts(self, shape: Shape) -> Callable[[str], bool]:
-        """On which nodes a gang lies in few blocks by itself: whole ones, where some tell."""
+        """The nodes on which a gang uses few blocks by itself: whole nodes, if some report their
+        topology."""
         return lambda name: (
             self.told() and (shape.exclusive or shape.gpus == self.nodes[name].gpus > 0)
         )
 
     def told(self) -> bool:
-        """Where no node tells its block, nobody's wish for few of them counts."""
+        """If no node reports its block, requests for few blocks have no effect."""
         return any(node.block for node in self.nodes.values())
 
     def placements(
@@ -160,7 +162,7 @@ class Books:
         return any(True for _ in self.placements(shape, at_s, wish=wish))
 
     def earliest(self, shape: Shape, lapse_s: float | None = None) -> float | None:
-        """lapse_s: until then the shape's wish for few blocks counts; None: for ever."""
+        """lapse_s: until then the shape's request for few blocks counts; None: forever."""
         moments = {max(h.ends_s, 1.0) for h in self.held if h.ends_s < UNLIMITED_S} | {0.0}
         if lapse_s is not None and lapse_s > 0:
             moments.add(lapse_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ import pytest
 
 from odcd.database.pool import connect
 from odcd.errors import LeadershipLost
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
+from tests.support.harness.races import until_it_waits
 
 REFRESH = "select foreseen, kept from odc.refresh_eta(0, $1)"
 ACTOR = json.dumps({"user": "alice", "uid": 1001, "operator": False})

@@ -1,4 +1,4 @@
-"""The queue played forward: what is told of pending jobs, kept, and scored when they start."""
+"""The simulated queue: predictions for pending jobs, stored, and scored when they start."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from odcd.records.job import Identity
 from tests.sql.booking.desk import Desk
-from tests.support.builders import ALICE, BOB, NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 EVE = Identity(user="eve", uid=1003, gid=100, operator=False)
@@ -27,7 +27,7 @@ def forecast(queue: Queue) -> dict[int, dict[str, Any]]:
 
 
 def waits(queue: Queue) -> dict[int, float | None]:
-    """What the plan alone says, uncorrected."""
+    """The plan's own result, uncorrected."""
     row = queue.sql.row("select * from odc._forecast_starts($1, 1000, null)", queue.now)
     return dict(zip(row["job_ids"] or [], row["waits_s"] or [], strict=True))
 
@@ -152,7 +152,7 @@ def test_who_is_kept_back_by_a_limit_is_told_nothing(queue: Queue) -> None:
 
 
 def test_nodes_that_are_booked_are_not_there(queue: Queue) -> None:
-    """One of the two nodes is; what is free on it starts nobody."""
+    """One of the two nodes is; its free part is too small for any job."""
     at = queue.now + timedelta(seconds=1)
     Desk(queue).create(kind="maintenance", node_list=["h100-2"], starts_at=at, duration_s=10 * HOUR)
     queue.move(2)
@@ -164,7 +164,7 @@ def test_nodes_that_are_booked_are_not_there(queue: Queue) -> None:
 
 
 def test_who_names_nodes_waits_for_these(queue: Queue) -> None:
-    """Half the time limit is what is expected of jobs nobody has seen."""
+    """Jobs without similar ones are expected to use half of their time limit."""
     long = queue.submit(gpus=8, time_limit_s=5 * HOUR, node_list=["h100-1"])
     short = queue.submit(gpus=8, time_limit_s=HOUR)
     assert queue.start() == [long, short]
@@ -265,7 +265,7 @@ def test_a_forecast_never_gives_more_than_there_is(queue: Queue, seed: int) -> N
         # An end counts at the middle of its step.
         late = start * (1 + 1 / 64) + 2
         assert sum(gpus for at, end, gpus in spans if at <= start and end > late) <= 24
-    # And it leaves nothing free for ever: all of it fits into the sum of what runs alone.
+    # It keeps nothing free forever: all jobs end within the sum of their run times.
     assert max(end for _, end, _ in spans) <= sum(size[job][1] for job in size)
 
 
@@ -341,7 +341,7 @@ def test_it_is_kept_again_when_it_moves_or_becomes_exact(queue: Queue) -> None:
     assert refresh(queue)["kept"] == 1
     assert sql.values(causes, second) == ["submit"]
     assert sql.values(causes, third) == ["submit", "exact"]
-    # What it waits for runs on and on.
+    # The job it waits for never ends.
     queue.move(3400)
     assert refresh(queue)["kept"] == 1
     assert sql.values(causes, third) == ["submit", "exact", "moved"]

@@ -1,12 +1,12 @@
-"""What is learnt of run times: the same whenever it is read, and the most alike jobs first."""
+"""Learned run times: the same whenever they are read, and the most similar jobs first."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-from tests.support.builders import ALICE, BOB, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, Queue
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 KEYS = "uid, shape_id, time_limit_s, name_key, parts, sorted, learnt, last_at"
@@ -128,7 +128,7 @@ def test_who_has_run_so_long_already_is_compared_with_those_who_did(queue: Queue
     assert predicted(sql, job)[1] == 505
     assert predicted(sql, job, elapsed_s=11)[1] == 2000
     assert predicted(sql, job, elapsed_s=1500)[1] == 2500
-    # Only one ran longer than this, which is no experience: half of what is left.
+    # Only one ran longer than this, which is too little experience: half of the rest.
     assert predicted(sql, job, elapsed_s=2200)[1:] == (2899, 3600, 8)
 
 

@@ -1,4 +1,4 @@
-"""What users and operators see of expected starts."""
+"""Expected starts as users and operators see them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 HOUR = 3600
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from odcd.jobs.submission import prepare
 from odcd.records.job import Identity, JobSpec
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Identity(user="alice", uid=1001, gid=100, operator=False)

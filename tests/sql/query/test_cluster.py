@@ -11,7 +11,7 @@ from odcd.api.answers import cluster as cluster_answers
 from odcd.api.answers.nodes import Node, TypeFragmentation
 from odcd.api.answers.partitions import Partition
 from tests.sql.query.cluster import Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def _set_state(sql: Sql, cluster: Cluster, state: str) -> None:
@@ -22,7 +22,7 @@ def _set_state(sql: Sql, cluster: Cluster, state: str) -> None:
 
 
 EXECUTOR = {"executor": {"name": None, "unreached_s": None}}
-"""What the daemon adds."""
+"""The fields that the daemon adds."""
 
 
 def test_nodes_have_the_documented_keys_and_count_what_is_used(sql: Sql) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.sql.query.cluster import BOB, Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 ENDED = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
          "DEADLINE", "BOOT_FAIL"]  # fmt: skip
@@ -33,7 +33,7 @@ def test_ended_jobs_are_listed_by_their_end_the_last_first(sql: Sql) -> None:
     assert ids(cluster)[0] == jobs[1:]
     page, cursor = ids(cluster, limit=2)
     assert page == jobs[1:3]
-    # What ends now is before the cursor: no page behind it has it, and none loses a job.
+    # Jobs that end now are before the cursor: they are on no later page, and no page loses a job.
     cluster.move(60)
     cluster.end(jobs[0])
     page, cursor = ids(cluster, limit=2, after=cursor)

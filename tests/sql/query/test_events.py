@@ -8,8 +8,8 @@ import msgspec
 
 from odcd.api.answers.cluster import Event
 from tests.sql.query.cluster import Cluster
-from tests.support.database import Sql
-from tests.support.events import told
+from tests.support.harness.database import Sql
+from tests.support.harness.events import told
 
 READ = "select id, body from odc.events_after($1, $2, $3)"
 

@@ -11,7 +11,7 @@ import pytest
 from odcd.api.answers.jobs import Job
 from odcd.errors import BadRequest, OdcError, UnknownJob
 from tests.sql.query.cluster import BOB, NOW, ROOT, Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def test_every_job_has_the_documented_keys_and_types(sql: Sql) -> None:

@@ -1,4 +1,4 @@
-"""What is told of preemption: to the victim, to the preemptor, and before anything happens."""
+"""The messages about preemption: to the victim, to the preemptor, and in previews."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from odcd.jobs.submission import prepare
 from tests.sql.plan.test_preempt import Urgent
-from tests.support.builders import ALICE, BOB, ROOT, a_cluster, a_job
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, ROOT, a_cluster, a_job
+from tests.support.harness.database import Sql
 
 
 class Told(Urgent):

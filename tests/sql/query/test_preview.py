@@ -1,4 +1,4 @@
-"""What would become of a job: when it starts, and whom it delays; nothing is written."""
+"""Previews of a job: when it would start, and which jobs it would delay; nothing is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from odcd.jobs.submission import prepare
 from tests.sql.account.books import a_limit, a_member, an_account
-from tests.support.builders import ALICE, Queue, a_job
+from tests.support.builders.jobs import ALICE, Queue, a_job
 
 
 def preview(queue: Queue, *alternatives: dict[str, Any]) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def test_a_preview_is_charged_as_the_submit_would_be(queue: Queue) -> None:
     a_limit(queue.sql, "account", lab, "job", "gpus", 1)
     [told] = preview(queue, {"gpus": 2})
     assert told["refused"]["message"] == (
-        "2 GPUs is more than the 1 GPU of a job in account lab (AssocMaxGRESPerJob)"
+        "2 GPUs is more than the 1 GPU allowed for a job in account lab (AssocMaxGRESPerJob)"
     )
     [told] = preview(queue, {"gpus": 2, "qos": "best"})
     assert told["refused"]["code"] == "OD004"

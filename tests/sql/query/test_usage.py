@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from odcd.api.usage import Usage
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, NOW, Queue, a_cluster
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_cluster
 
 HOUR = 3600
 
@@ -35,7 +35,7 @@ def used(
 
 
 def test_time_is_that_within_the_span_and_what_runs_counts_so_far(queue: Queue) -> None:
-    """LIF-07: the fields are kept for ever."""
+    """LIF-07: the fields are kept forever."""
     job = queue.submit(gpus_per_node=2, time_limit_s=9 * HOUR)
     queue.start()
     queue.move(HOUR)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.sql.query.cluster import NOW, Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def test_a_job_no_pass_has_looked_at_has_no_reason_yet(sql: Sql) -> None:
@@ -125,7 +125,9 @@ def test_a_throttled_array_says_so_with_its_numbers(sql: Sql) -> None:
     assert job["reason"] == "JobArrayTaskLimit"
     [cause] = job["why"]
     assert (cause["cause"], cause["limit"]) == ("limit", "array_throttle")
-    assert cause["text"] == "2 of its tasks run and the array lets 2 run at once; 8 wait"
+    assert (
+        cause["text"] == "2 of its tasks are running, the array allows 2 at once, and 8 are waiting"
+    )
 
 
 def test_a_job_that_could_not_be_launched_says_why_and_when_it_is_tried_again(sql: Sql) -> None:
@@ -136,7 +138,7 @@ def test_a_job_that_could_not_be_launched_says_why_and_when_it_is_tried_again(sq
     job = cluster.job(job_id)
     assert (job["reason"], job["restarts"]) == ("JobLaunchFailure", 1)
     [cause] = job["why"]
-    assert "because no such folder /scratch" in cause["text"]
+    assert "(no such folder /scratch)" in cause["text"]
     assert cause["until"] == job["begin_at"]
 
 
@@ -145,8 +147,8 @@ def test_a_job_that_could_not_be_launched_says_why_and_when_it_is_tried_again(sq
     [
         ("after", "to start"),
         ("afterany", "to end"),
-        ("afterok", "to end with success"),
-        ("afternotok", "to end without success"),
+        ("afterok", "to end successfully"),
+        ("afternotok", "to end unsuccessfully"),
     ],
 )
 def test_a_dependency_names_the_job_waited_for(sql: Sql, kind: str, words: str) -> None:
@@ -156,7 +158,7 @@ def test_a_dependency_names_the_job_waited_for(sql: Sql, kind: str, words: str) 
     assert job["reason"] == "Dependency"
     [cause] = job["why"]
     assert (cause["cause"], cause["job_id"]) == ("dependency", first)
-    assert cause["text"] == f"waits for job {first} {words} ({kind}); it is PENDING"
+    assert cause["text"] == f"waits for job {first} {words} ({kind}); that job is PENDING"
 
 
 def test_a_dependency_on_a_running_job_tells_when_that_ends_at_the_latest(sql: Sql) -> None:
@@ -185,7 +187,8 @@ def test_a_dependency_that_cannot_be_met_any_more_is_told_apart(sql: Sql) -> Non
     assert [cause["cause"] for cause in job["why"]] == ["hold", "dependency"]
     assert (
         job["why"][1]["text"]
-        == f"can never start: it needed job {first} to end with success (afterok); it is FAILED"
+        == f"can never start: it needed job {first} to end successfully (afterok); "
+        "that job is FAILED"
     )
 
 
@@ -201,6 +204,6 @@ def test_a_dependency_on_an_array_tells_which_task_spoilt_it(sql: Sql) -> None:
     )
     text = cluster.job(waiting)["why"][1]["text"]
     assert text == (
-        f"can never start: it needed job {array} to end with success (afterok); "
+        f"can never start: it needed job {array} to end successfully (afterok); "
         "its tasks 8-9 are CANCELLED"
     )

@@ -1,4 +1,5 @@
-"""What `why` names is in the way: with it gone, and nothing else, the job starts."""
+"""The obstacles that `why` names are real: without them, and with nothing else changed, the job
+starts."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.sql.plan.world import UNLIMITED_S
-from tests.support.builders import Queue, a_cluster
+from tests.support.builders.jobs import Queue, a_cluster
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 LIMITS_S = [600, 1800, 3600, 7200, 86400]
@@ -50,7 +51,7 @@ def named_by(why: list[dict[str, Any]]) -> list[int]:
 
 
 def more_of(why: list[dict[str, Any]]) -> str:
-    """How many more stand before it, as it is told."""
+    """How many more are ahead of it, according to the answer."""
     texts = [cause["text"] for cause in why if cause["text"].startswith("and ")]
     return texts[0].removeprefix("and ").split(" more job")[0] if texts else "0"
 

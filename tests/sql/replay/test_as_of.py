@@ -1,4 +1,4 @@
-"""The past is told as it was, whatever has changed since."""
+"""The past is reported as it was, whatever has changed since."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, OdcError, UnknownJob
-from tests.support.builders import ALICE, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, ROOT, Queue
+from tests.support.harness.database import Sql
 
 
 def past(queue: Queue, moment: datetime, job_id: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def test_asking_for_the_past_changes_nothing_and_the_present_is_told_after_it(
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.001, "is yet to come"), (-0.001, "nothing is known of")],
+    [(0.001, "is in the future"), (-0.001, "no history is kept for")],
     ids=["to come", "before all"],
 )
 def test_a_moment_that_cannot_be_known_is_refused(queue: Queue, seconds: float, words: str) -> None:
@@ -180,7 +180,7 @@ def test_a_database_that_begins_to_remember_says_since_when(queue: Queue) -> Non
     queue.submit()
     queue.sql.execute("update odc.past_since set at = $1", queue.now + timedelta(seconds=5))
     queue.move(10)
-    with pytest.raises(BadRequest, match="nothing is known"):
+    with pytest.raises(BadRequest, match="no history is kept"):
         nodes(queue, queue.now - timedelta(seconds=8))
     assert nodes(queue, queue.now - timedelta(seconds=2))
 

@@ -1,4 +1,4 @@
-"""Nothing that odc tells can be left out of the past by forgetting it."""
+"""The past covers everything that odc reports: a new function cannot be forgotten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from odcd.database.schema import sql_folder
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 # Tables without a past, and why they need none.
 NO_PAST = {

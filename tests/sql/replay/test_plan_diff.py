@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, UnknownPass
-from tests.support.builders import ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A pass decided once more decides the same; by other rules, what would differ is told."""
+"""A repeated decision of a pass is the same; with other rules, the differences are reported."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import OdcError, UnknownPass, UnknownPolicy
-from tests.support.builders import ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture
@@ -76,7 +76,8 @@ def test_what_another_policy_would_have_done_is_told(lived: Queue) -> None:
     assert (then, now) == ("2026-01-01T00:20:00Z on h100-1,h100-2", None)
     then, now = changes["planned", str(small)]
     assert (then, now) == (None, "2026-01-01T00:20:00Z on h100-1,h100-2")
-    # Who waits with a request that is refused is named: its shape's number says nothing.
+    # The jobs that wait with a refused request are named, because the number of a shape means
+    # nothing to people.
     refused = [(d["job_id"], d["jobs"]) for d in told["differences"] if d["kind"] == "refusal"]
     assert refused == [(big, 2)]
     # It was a question: nothing stays.
@@ -162,9 +163,9 @@ def test_a_pass_that_is_not_there_is_named_with_those_that_are(lived: Queue) -> 
     error = refused(last + 1)
     assert str(error) == f"pass {last + 1} does not exist"
     assert error.hint is not None
-    assert error.hint.startswith(f"Passes that are kept: {first} (2026-01-01T00:00:00Z) to {last}")
+    assert error.hint.startswith(f"Kept passes: {first} (2026-01-01T00:00:00Z) to {last}")
     lived.sql.execute("delete from odc.pass where id = $1", first)
-    assert str(refused(first)) == f"pass {first} is not kept any more"
+    assert str(refused(first)) == f"pass {first} is no longer kept"
     assert replay(lived, first + 1)["chain"] is None
     lived.sql.execute("update odc.pass set snapshot = null where id = $1", last)
     assert "before the database was restored" in str(refused(last))

@@ -9,11 +9,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.support.boards import Question, filled, questions
-from tests.support.boxes import Boxes
-from tests.support.builders import BOB, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import BOB, Queue, a_cluster
+from tests.support.harness.boards import Question, filled, questions
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 DENIED = asyncpg.InsufficientPrivilegeError
@@ -66,7 +66,7 @@ def test_it_is_answered_what_a_dashboard_asks(queue: Queue, question: Question) 
     queue.start()
     with as_reader(queue.sql):
         rows = queue.sql.rows(filled(question.text))
-    if question.panel in ("The queue", "The next planned starts"):
+    if question.panel in ("Queue", "Next planned starts"):
         assert rows
 
 
@@ -139,7 +139,7 @@ def test_no_column_is_private(sql: Sql) -> None:
 
 
 def test_the_role_is_given_what_it_lost(sql: Sql) -> None:
-    """After the operator made the role anew, or an install that could not."""
+    """After the operator created the role again, or after an install that could not."""
     sql.execute("revoke all on all tables in schema odc_report from odc_report")
     sql.execute("revoke all on schema odc_report from odc_report")
     with as_reader(sql), pytest.raises(DENIED):
@@ -220,5 +220,5 @@ def test_dev_servers_and_disks_are_told(queue: Queue) -> None:
     [disk] = read(queue.sql, "disk")
     assert (told["job_id"], told["disk_id"], told["launched_at"]) == (box, disk["disk_id"], None)
     assert (disk["user"], disk["state"], disk["held_by_job"]) == ("alice", "in-use", box)
-    # What a disk is called, only its owner and operators see.
+    # Only its owner and operators see the name of a disk.
     assert "main" not in str([told, disk])

@@ -1,4 +1,4 @@
-"""What there is to reserve, by type, and when one gets it."""
+"""The resources to reserve, by type, and the expected time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import NOW, Queue, a_cluster
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.jobs import NOW, Queue, a_cluster
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_most_that_one_can_have_is_whole_free_nodes_or_part_of_one(boxes: Bo
 
 
 def test_what_is_free_is_told_as_it_is(boxes: Boxes, queue: Queue) -> None:
-    """SCH-16: at once after a start or an end; nobody has to refresh it."""
+    """SCH-16: updated at once after a start or an end, without a refresh."""
     assert types(boxes)["h100"]["free"] == 64
     box = boxes.active(gpus=8, gpu_type="h100")
     assert types(boxes)["h100"]["free"] == 56

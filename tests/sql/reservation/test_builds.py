@@ -11,9 +11,9 @@ import pytest
 from odcd.errors import LimitExceeded, UnknownBuild
 from odcd.records.job import Identity
 from tests.sql.measure.figures import measured
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 TARGET = "registry.example/builds"
 IMAGE = f"{TARGET}@sha256:{'d' * 64}"
@@ -21,7 +21,7 @@ DAY = 86_400
 
 
 class Builds:
-    """What users and the leader do about images."""
+    """Requests of users and of the leader about images."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -85,7 +85,7 @@ def builds(queue: Queue) -> Builds:
 
 
 def test_a_build_is_measured_from_its_own_begin(builds: Builds, queue: Queue) -> None:
-    """It holds no GPUs, and may wait for its turn behind others; but not when nobody builds."""
+    """It has no GPUs, and may wait for its turn behind others, but only if builds are made."""
 
     def oldest() -> float:
         name = "odcd_reservation_phase_oldest_seconds"
@@ -126,7 +126,7 @@ def test_nothing_is_claimed_before_the_image_is_there(builds: Builds, queue: Que
 
 
 def test_who_has_no_image_to_wait_for_passes(builds: Builds, queue: Queue) -> None:
-    """IMG-10: a build in the queue holds nobody up."""
+    """IMG-10: a pending build blocks no other job."""
     builds.reserve(gpus=8)
     other = builds.boxes.reserve(BOB, gpus=8)
     builds.take()
@@ -176,7 +176,7 @@ def test_one_that_comes_to_a_build_that_just_failed_is_told(builds: Builds) -> N
 
 
 def test_the_last_who_cancels_ends_the_build(builds: Builds, queue: Queue) -> None:
-    """IMG-08: and who asks again has it begun anew, under another number."""
+    """IMG-08: a user who asks again gets a new attempt, with another number."""
     first, second = builds.reserve(), builds.reserve(who=BOB)
     [(build, _, _)] = builds.take()
     builds.note(build, 1)
@@ -191,7 +191,7 @@ def test_the_last_who_cancels_ends_the_build(builds: Builds, queue: Queue) -> No
 
 
 def test_a_job_that_was_lost_is_made_again_but_not_for_ever(builds: Builds) -> None:
-    """BUG-23: an attempt counts once, whatever is said of it twice."""
+    """BUG-23: an attempt counts once, even if it is reported twice."""
     box = builds.reserve()
     for attempt in (1, 2, 3):
         [(build, number, made)] = builds.take()
@@ -229,14 +229,14 @@ def test_a_context_that_nobody_waits_for_goes_after_a_day(builds: Builds, queue:
     assert builds.contexts() == 1, "who waits needs it"
     late = builds.boxes.reserve(asked={"build": "a" * 64, "build_id": builds.show("a")["id"]})
     builds.take()
-    assert "not kept any more" in builds.boxes.show(late)["failure_reason"]
+    assert "no longer kept" in builds.boxes.show(late)["failure_reason"]
     assert queue.state(box) == "PENDING"
 
 
 def test_contexts_of_one_user_do_not_fill_the_database(builds: Builds) -> None:
     for number in range(50):
         builds.put(f"{number:02d}")
-    with pytest.raises(LimitExceeded, match="50 contexts of alice"):
+    with pytest.raises(LimitExceeded, match="alice has 50 contexts"):
         builds.put("z")
     builds.put("z", BOB)
 

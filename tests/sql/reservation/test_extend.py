@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import BadRequest, LimitExceeded, WrongState
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import BOB, ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.jobs import BOB, ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_it_is_extended_once(boxes: Boxes) -> None:
     """EXP-07."""
     box = boxes.active()
     boxes.extend(box, 1)
-    with pytest.raises(WrongState, match="was extended already"):
+    with pytest.raises(WrongState, match="was already extended"):
         boxes.extend(box, 1)
 
 

@@ -1,4 +1,4 @@
-"""Idle reservations: seen by looks that follow one another, told, ended where the QOS says so."""
+"""Idle reservations: found by consecutive observations, notified, and ended if the QOS says so."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 EVERY = timedelta(minutes=5)
 
@@ -39,7 +39,7 @@ class Watched:
     def look(
         self, minutes: float = 5, *, sessions: int = 0, gpu: int | None = 0, cpus: float = 0.01
     ) -> tuple[Any, ...] | None:
-        """What its user is to be told."""
+        """The notice for its user."""
         self.boxes.queue.now += timedelta(minutes=minutes)
         self.cpu_s += cpus * minutes * 60
         rows = self.boxes.sql.rows(
@@ -109,9 +109,9 @@ def test_one_that_nobody_uses_is_shown_told_and_ended(watched: Watched, boxes: B
     assert due(boxes) == []
     boxes.facts(watched.box, "exited", 0)
     one = boxes.show(watched.box)
-    assert one["message"] == "it had been idle for 01:00:00, and QOS normal ends such"
+    assert one["message"] == "it was idle for 01:00:00, and QOS normal ends idle reservations"
     texts = [event["text"] for event in one["history"]]
-    assert "its user was told that it had been idle for 00:35:00" in texts
+    assert "its user was notified that it had been idle for 00:35:00" in texts
     assert any(text.startswith("it was ended because it had been idle since") for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""Jupyter Lab as it was asked for: what is due, what came of it, who may reach it."""
+"""Jupyter Lab as requested: due starts and stops, their results, and the users who may reach it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, WrongState
 from odcd.records.job import Identity
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 SSH: dict[str, object] = {"ssh_keys": []}
 WITH: dict[str, object] = {**SSH, "jupyter": True}
@@ -105,7 +105,7 @@ def test_it_is_enabled_and_disabled_at_any_time_and_twice_is_once(boxes: Boxes) 
     ask(boxes, box, True)
     assert (due(boxes), told(boxes, box)[0]) == ([(box, True)], "starting")
     history = [one["text"] for one in boxes.show(box)["history"]]
-    assert history.count("alice asked that Jupyter Lab starts") == 2
+    assert history.count("alice asked to start Jupyter Lab") == 2
     assert TOKEN not in str(history)
 
 
@@ -144,7 +144,7 @@ def test_it_is_seen_to_after_a_container_began_anew(boxes: Boxes, queue: Queue) 
 
 
 def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Boxes, queue: Queue) -> None:
-    """ACC-16, AUT-08: and nobody once it is over."""
+    """ACC-16, AUT-08: and no one once it is over."""
     box = boxes.active(asked=WITH, nodes=2, gpus=8)
     with pytest.raises(NotOwner):
         ask(boxes, box, False, BOB)
@@ -160,5 +160,5 @@ def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Boxes, queue: Qu
     with pytest.raises(WrongState, match="is over"):
         ask(boxes, box, True)
     other = boxes.active()
-    with pytest.raises(WrongState, match="not started by odc's own program"):
+    with pytest.raises(WrongState, match="does not run odc's start program"):
         ask(boxes, other, True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 
 from odcd.errors import NotOwner, UnknownJob, WrongState
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import BOB, NOW, ROOT, Queue
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.jobs import BOB, NOW, ROOT, Queue
 
 GRACE_S = 120
 
@@ -62,14 +63,15 @@ def test_the_clock_starts_when_it_is_active(boxes: Boxes, queue: Queue) -> None:
     assert run["ends_at"] == row["expires_at"] + timedelta(seconds=GRACE_S)
     ends = queue.sql.values("select distinct ends_at from odc.allocation where job_id = $1", box)
     assert ends == [run["ends_at"]]
-    # The page tells what users are told everywhere; the nodes are held for the grace more.
+    # The page and all other places show the same end; the nodes stay allocated for the grace
+    # period.
     end = queue.sql.row("select * from odc.show_end($1, $2)", box, queue.now)
     assert end["ends_at"] == row["expires_at"]
     assert queue.contradictions() == []
 
 
 def test_a_gang_is_active_when_its_last_member_is_ready(boxes: Boxes, queue: Queue) -> None:
-    """MNE-20, LIF-09: nobody's clock runs while a rank is missing."""
+    """MNE-20, LIF-09: no clock runs while a rank is missing."""
     box = boxes.reserve(nodes=2, gpus=8)
     queue.start()
     boxes.facts(box, "started", 1)
@@ -95,7 +97,8 @@ def test_a_slow_preparation_does_not_use_up_the_time(boxes: Boxes, queue: Queue)
 
 
 def test_what_is_not_ready_within_an_hour_fails(boxes: Boxes, queue: Queue) -> None:
-    """LIF-15, LIF-27: its pods are told to end, and what it held is free again; its keys go."""
+    """LIF-15, LIF-27: its pods are asked to end, its resources are free again, and its keys are
+    deleted."""
     box = boxes.reserve()
     queue.start()
     boxes.sql.rows(
@@ -230,14 +233,14 @@ def test_the_history_tells_what_happened(boxes: Boxes, queue: Queue) -> None:
     box = boxes.active(hours=1)
     boxes.extend(box, 2)
     texts = [one["text"] for one in boxes.show(box)["history"]]
-    assert [text.split(",")[0].split(" on ")[0] for text in texts] == [
-        "alice asked for it", "it is being started", "it became active", "alice extended it",
+    assert [re.split(" on | and | until ", text)[0] for text in texts] == [
+        "alice requested it", "odc began to start it", "it became active", "alice extended it",
     ]  # fmt: skip
 
 
 def test_one_that_is_slow_to_end_keeps_no_other_from_its_end(boxes: Boxes, queue: Queue) -> None:
-    """BUG-07, EXP-11: all that are over are told so at once, their status first; what is freed of
-    one is free although another still cleans up."""
+    """BUG-07, EXP-11: all ended ones are reported at once, their status first; the resources of one
+    are free although another is still cleaned up."""
     slow, other = boxes.active(hours=1, gpus=8), boxes.active(hours=1, gpus=8)
     queue.move(HOUR + 121)
     boxes.sweep()

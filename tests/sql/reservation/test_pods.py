@@ -1,4 +1,4 @@
-"""What the database keeps of dev servers in pods: keys, phases, and containers that began anew."""
+"""Data of dev servers in pods: keys, phases, and restarted containers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def boxes(queue: Queue) -> Boxes:
 def progress(
     boxes: Boxes, job_id: int, *told: tuple[int, str, str | None], attempt: int = 0
 ) -> None:
-    """told: rank, kind, detail."""
+    """reports: rank, kind, detail."""
     now = boxes.queue.now
     attempt = attempt or boxes.queue.running(job_id)["attempt"]
     n = len(told)

@@ -1,4 +1,4 @@
-"""Who may enter a dev server by SSH, and with whose keys."""
+"""Users who may enter a dev server by SSH, and the keys they use."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, UnknownJob, WrongState
 from odcd.records.job import Identity
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 MINE, OTHERS = "ssh-ed25519 AAAAmine", "ssh-ed25519 AAAAothers"
 ASKED: dict[str, object] = {"github_user": "alice-gh", "ssh_keys": [MINE]}
@@ -41,13 +41,13 @@ def call_oneself(boxes: Boxes, who: Identity, name: str | None) -> dict[str, Any
 
 
 def test_a_users_keys_are_added_once_and_kept(boxes: Boxes) -> None:
-    """ACC-18, BUG-33: in the database, where every start of the box finds them."""
+    """ACC-18, BUG-33: in the database, where every start of the dev server finds them."""
     box = boxes.active(asked=ASKED)
     assert share(boxes, box, "Octocat", OTHERS, MINE) == {"attempt": 1, "keys": [MINE, OTHERS]}
     assert share(boxes, box, "octocat", OTHERS) == {"attempt": 1, "keys": [MINE, OTHERS]}
     assert boxes.show(box)["secondary_users"] == ["Octocat"]
     assert json.loads(boxes.row(box)["ask"])["ssh_keys"] == [MINE, OTHERS]
-    assert "let the keys of GitHub's Octocat in" in str(boxes.show(box)["history"])
+    assert "added the SSH keys of GitHub user Octocat" in str(boxes.show(box)["history"])
 
 
 def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Boxes, queue: Queue) -> None:
@@ -59,12 +59,12 @@ def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Boxes, queue: Queue
     queue.cancel(box)
     with pytest.raises(WrongState, match="is over"):
         share(boxes, box, "octocat", OTHERS)
-    with pytest.raises(WrongState, match="not reached by SSH"):
+    with pytest.raises(WrongState, match="cannot be reached by SSH"):
         share(boxes, boxes.reserve(), "octocat", OTHERS)
 
 
 def test_the_way_in_is_for_owner_operators_and_added_users(boxes: Boxes) -> None:
-    """ACC-18, ACC-19, AUT-08: one who was added is known by the GitHub name that they told."""
+    """ACC-18, ACC-19, AUT-08: an added user is known by the GitHub name that they gave."""
     box = boxes.active(asked=ASKED)
     assert [enter(boxes, box), enter(boxes, box, ROOT)] == [1, 1]
     with pytest.raises(NotOwner, match="belongs to alice"):
@@ -81,7 +81,7 @@ def test_the_way_in_is_for_owner_operators_and_added_users(boxes: Boxes) -> None
 
 
 def test_only_what_is_active_is_entered(boxes: Boxes, queue: Queue) -> None:
-    """CLI-27: what it is instead is told."""
+    """CLI-27: the actual state is reported."""
     box = boxes.reserve(asked=ASKED)
     with pytest.raises(WrongState, match="is queued"):
         enter(boxes, box)
@@ -97,5 +97,5 @@ def test_only_what_is_active_is_entered(boxes: Boxes, queue: Queue) -> None:
         enter(boxes, box)
     with pytest.raises(UnknownJob):
         enter(boxes, 10**9)
-    with pytest.raises(WrongState, match="not reached by SSH"):
+    with pytest.raises(WrongState, match="cannot be reached by SSH"):
         enter(boxes, boxes.active())

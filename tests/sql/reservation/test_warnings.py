@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue
 
 MINUTE = 60
 
@@ -35,7 +35,7 @@ def test_each_level_is_due_once_and_to_the_second(boxes: Boxes, queue: Queue) ->
     assert told == [(box, 30), (box, 15), (box, 5), (box, 0)]
     assert boxes.next_warning() is None
     assert [one["minutes"] for one in boxes.show(box)["warnings"]] == [30, 15, 5, 0]
-    assert "its time is over; what runs is ended at" in boxes.show(box)["message"]
+    assert "its time is over; its processes are stopped at" in boxes.show(box)["message"]
 
 
 def test_a_short_one_has_no_level_that_lies_before_it(boxes: Boxes, queue: Queue) -> None:
@@ -80,7 +80,7 @@ def test_an_extension_clears_them_and_they_come_anew(boxes: Boxes, queue: Queue)
 
 
 def test_a_level_that_lies_before_an_extension_is_not_sent(boxes: Boxes, queue: Queue) -> None:
-    """Extended by ten minutes: it ends in twelve, and nobody need be told of 15 and 30."""
+    """Extended by ten minutes: it ends in twelve, so the notices for 15 and 30 are not sent."""
     box = boxes.active(hours=1)
     queue.move(58 * MINUTE)
     boxes.warned(*boxes.due()[0])
@@ -105,7 +105,7 @@ def test_what_did_not_arrive_is_kept(boxes: Boxes, queue: Queue) -> None:
     boxes.due()
     boxes.warned(box, 30, "its home is not writable")
     [last] = [one["text"] for one in boxes.show(box)["history"]][-1:]
-    assert "not all of it arrived: its home is not writable" in last
+    assert "part of the notice was not delivered: its home is not writable" in last
 
 
 @pytest.mark.parametrize(

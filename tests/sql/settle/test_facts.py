@@ -1,4 +1,4 @@
-"""What becomes of an attempt is decided once, by what was seen of its members."""
+"""The outcome of an attempt is decided once, from the facts about its members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from odcd.errors import LeadershipLost, WrongState
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 GANG = {"node_count": 2, "gpus_per_node": 8, "gpu_type": "h100"}
 

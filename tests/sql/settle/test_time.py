@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odcd.errors import DatabaseBusy
-from tests.support.builders import NOW, Queue
+from tests.support.builders.jobs import NOW, Queue
 
 
 def test_no_id_is_given_before_the_leader_has_skipped_those_that_were_used(queue: Queue) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from odcd.database.pool import connect
 from odcd.jobs.submission import prepare
-from tests.support.builders import ALICE, NOW, a_cluster, a_job
-from tests.support.database import Sql
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import ALICE, NOW, a_cluster, a_job
+from tests.support.harness.database import Sql
+from tests.support.harness.races import until_it_waits
 
 SUBMIT = "select job_id, code from odc.submit_jobs($1::jsonb, $2, $3, $4) order by request, ord"
 
@@ -127,7 +127,7 @@ def test_a_partition_is_not_deleted_under_a_submit(database_url: str) -> None:
         waiting = asyncio.create_task(second.fetchval(delete, root, NOW))
         await until_it_waits(watcher, second.get_server_pid())
         await submitting.commit()
-        with pytest.raises(asyncpg.PostgresError, match="waits or runs there"):
+        with pytest.raises(asyncpg.PostgresError, match="is pending or running there"):
             await waiting
         for connection in (first, second, watcher):
             await connection.close()

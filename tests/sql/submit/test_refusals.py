@@ -1,4 +1,4 @@
-"""What cannot be is refused at submit: with a code, the values, and what to do now."""
+"""Impossible requests are refused at submit, with a code, the values, and a hint."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from odcd.records.fields import UNLIMITED_S
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, NOW, ROOT, Queue, a_cluster, a_job, submit
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, NOW, ROOT, Queue, a_cluster, a_job, submit
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 
@@ -57,13 +57,13 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "too many gpus on a node": (
         {"gpus_per_node": 16},
         "OD008",
-        "asked for 16 GPUs on one node, the biggest has 8 GPUs, 64 CPUs and 64000 MiB",
+        "it requests 16 GPUs on one node, and the largest node has 8 GPUs, 64 CPUs and 64000 MiB",
         "odcctl nodes",
     ),
     "too many gpus of a type": (
         {"gpus_per_node": 5, "gpu_type": "l4"},
         "OD008",
-        "the biggest has 4 GPUs, 16 CPUs and 16000 MiB",
+        "the largest node has 4 GPUs, 16 CPUs and 16000 MiB",
         "less",
     ),
     "too many cpus": ({"cpus_per_task": 65}, "OD008", "65 CPUs", "less"),
@@ -77,31 +77,31 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "too many nodes": (
         {"node_count": 3, "gpus_per_node": 8},
         "OD008",
-        "asked for 3 nodes with 8 GPUs",
+        "it requests 3 nodes with 8 GPUs",
         "less",
     ),
     "too few nodes of one type": (
         {"node_count": 3, "gpus_per_node": 4},
         "OD008",
-        "asked for 3 nodes, and of h100, l4 there are 2 at most",
+        "it requests 3 nodes, and of h100, l4 there are at most 2",
         "have one type",
     ),
     "a total of gpus on an open number of nodes": (
         {"node_count": 1, "node_count_max": 2, "gpus": 8},
         "OD010",
-        "8 GPUs in all on 1 to 2 nodes",
+        "8 GPUs in total on 1 to 2 nodes",
         "--gpus-per-node",
     ),
     "a total outside the range of nodes": (
         {"node_count": 1, "node_count_max": 2, "gpus": 8, "gpus_per_node": 1},
         "OD010",
-        "it needs 8 nodes, and 1 to 2 are asked for",
+        "it needs 8 nodes, but requests 1 to 2",
         "Leave the number of nodes out",
     ),
     "fewer nodes than the range": (
         {"node_count": 2, "node_count_max": 4, "gpus": 8, "gpus_per_node": 8},
         "OD010",
-        "it needs 1 nodes, and 2 to 4 are asked for",
+        "it needs 1 nodes, but requests 2 to 4",
         "Leave the number of nodes out",
     ),
     "no such feature": ({"constraint": "tape"}, "OD008", '"tape"', "ib, nvme"),
@@ -120,19 +120,19 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "partition without nodes": (
         {"partitions": ["none"]},
         "OD008",
-        'partition "none" has none',
+        'partition "none" has no nodes',
         "h100",
     ),
-    "parentheses": ({"constraint": "(nvme|ib)&x"}, "OD016", "(nvme|ib)&x", "not carried out yet"),
-    "counts of features": ({"constraint": "nvme*2"}, "OD016", "nvme*2", "not carried out yet"),
+    "parentheses": ({"constraint": "(nvme|ib)&x"}, "OD016", "(nvme|ib)&x", "not supported yet"),
+    "counts of features": ({"constraint": "nvme*2"}, "OD016", "nvme*2", "not supported yet"),
     "broken constraint": ({"constraint": "nvme&&ib"}, "OD010", "nvme&&ib", "a100&nvme|h100"),
     "time limit": (
         {"time_limit_s": 31 * 86400},
         "OD009",
-        '31-00:00:00 is above the 30-00:00:00 of partition "main"',
+        '31-00:00:00 exceeds the limit of 30-00:00:00 of partition "main"',
         "at most 30-00:00:00",
     ),
-    "no time limit": ({"time_limit_s": UNLIMITED_S}, "OD009", "UNLIMITED is above", "at most"),
+    "no time limit": ({"time_limit_s": UNLIMITED_S}, "OD009", "UNLIMITED exceeds", "at most"),
     "time limit of one of two partitions": (
         {"partitions": ["main", "short"], "time_limit_s": 2 * HOUR},
         "OD009",
@@ -142,7 +142,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "nodes of a partition": (
         {"partitions": ["short"], "node_count": 2},
         "OD009",
-        '2 nodes are above the 1 of partition "short"',
+        '2 nodes exceed the limit of 1 of partition "short"',
         "fewer",
     ),
     "gpus that do not divide": (
@@ -160,7 +160,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "gpus against gpus per node": (
         {"gpus": 8, "gpus_per_node": 2, "node_count": 2},
         "OD010",
-        "8 GPUs in all are not 2 on each of 2 nodes",
+        "8 GPUs in total do not match 2 on each of 2 nodes",
         "Leave",
     ),
     "gpus not a multiple of gpus per node": (
@@ -173,7 +173,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"gpus": 2, "gpus_per_node": 4},
         "OD010",
         "--gpus 2 is not a multiple of --gpus-per-node (or --gres) 4",
-        "Ask for 4, or leave one of the two out.",
+        "Request 4, or leave one of the two out.",
     ),
     "gpus not a multiple of gpus per task": (
         {"gpus": 7, "gpus_per_task": 2},
@@ -210,8 +210,8 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "more nodes than listed": (
         {"node_list": ["h100-1"], "node_count": 2},
         "OD016",
-        "needs 2 nodes and its node list names 1",
-        "or more",
+        "needs 2 nodes, but its node list names only 1",
+        "at least",
     ),
     "deadline in the past": (
         {"deadline_at": NOW - timedelta(hours=1)},
@@ -235,7 +235,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "2026-01-01T05:00:00Z",
         "Move",
     ),
-    "negative nice": ({"nice": -1}, "OD013", "nice -1", "--nice"),
+    "negative nice": ({"nice": -1}, "OD013", "nice value -1", "--nice"),
     "unknown job": (
         {"dependency": "afterok:999999"},
         "OD011",
@@ -303,7 +303,7 @@ def test_a_wish_that_never_lapses_and_never_comes_true_is_refused(queue: Queue) 
     wish: dict[str, Any] = {"node_count": 3, "switches": 2, "gpu_type": "h100", "gpus_per_node": 1}
     error = queue.refused(**wish, switches_wait_s=UNLIMITED_S)
     assert error.code == "OD008"
-    assert "it needs 3 nodes, and so many blocks have 2" in error.message
+    assert "it needs 3 nodes, and the most nodes in so many blocks is 2" in error.message
     queue.submit(**wish)
     queue.sql.execute("update odc.node set topology = '{spine,a}' where name <> 'h100-1'")
     queue.submit(**wish, switches_wait_s=UNLIMITED_S)

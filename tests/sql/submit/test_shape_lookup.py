@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from odcd.records.job import JobSpec
-from tests.support.builders import a_cluster, a_job, submit
-from tests.support.database import Sql
+from tests.support.builders.jobs import a_cluster, a_job, submit
+from tests.support.harness.database import Sql
 
 SHAPES = 5000
 JOBS = 100

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odcd.records.fields import UNLIMITED_S
-from tests.support.builders import Queue, a_cluster
+from tests.support.builders.jobs import Queue, a_cluster
 
 # h100: 8 GPUs, 64 CPUs, 64000 MiB; l4: 4, 16, 16000; cpu-x86: 0, 16, 32000. What is asked, and
 # nodes, GPUs, CPUs and MiB on each.
@@ -43,7 +43,7 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, int, int, int]]] = [
     ({"gpus_per_task": 2, "gpus_per_node": 4}, (1, 4, 16, 16000)),
     ({"gpus_per_task": 1, "ntasks_per_node": 4, "node_count": 2}, (2, 4, 16, 16000)),
     ({"gpus": 0}, (1, 0, 1, 1000)),
-    # What is said goes before shares.
+    # Requested values take precedence over shares.
     ({"gpus": 2, "cpus_per_task": 3}, (1, 2, 3, 8000)),
     ({"gpus": 2, "cpus_per_gpu": 3}, (1, 2, 6, 8000)),
     ({"gpus": 2, "cpus_per_gpu": 3, "cpus_per_task": 10}, (1, 2, 10, 8000)),
@@ -72,7 +72,7 @@ RANGES: list[tuple[dict[str, Any], tuple[int, int | None, int]]] = [
     ({"node_count": 2, "node_count_max": 2}, (2, None, 0)),
     ({"node_count": 1, "node_count_max": 9, "ntasks_per_node": 4}, (1, 9, 0)),
     ({"node_count": 1, "node_count_max": 9, "gpus_per_task": 2}, (1, 9, 2)),
-    # What a list or a partition lets it have.
+    # The maximum that a list or a partition allows.
     ({"node_count": 1, "node_count_max": 9, "node_list": ["h100-1", "h100-2"]}, (1, 2, 0)),
     ({"node_count": 1, "node_count_max": 9, "partitions": ["few"]}, (1, 3, 0)),
     # A total chooses.

@@ -1,4 +1,4 @@
-"""What submit writes, and that it does so once."""
+"""The rows that submit writes, and that it writes them once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from odcd.jobs.submission import prepare
-from tests.support.builders import ALICE, BOB, NOW, Queue, a_job, submit, submit_requests
+from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_job, submit, submit_requests
 
 COLD = ("job", "pending", "event", "job_text", "array_job", "dependency", "idempotency", "shape")
 

@@ -1,4 +1,4 @@
-"""What time alone does."""
+"""Changes caused by time alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from odcd.errors import LeadershipLost
 from odcd.jobs.submission import prepare
-from tests.support.builders import ALICE, NOW, Queue, a_job, submit, submit_requests
+from tests.support.builders.jobs import ALICE, NOW, Queue, a_job, submit, submit_requests
 
 
 def test_only_the_leader_sweeps(queue: Queue) -> None:

@@ -1,4 +1,4 @@
-# Yours from the first start on: odc writes it into a new home only.
+# This file is yours: odc only writes it into a new home folder.
 case $- in *i*) ;; *) return ;; esac
 HISTCONTROL=ignoreboth HISTSIZE=10000 HISTFILESIZE=20000
 shopt -s histappend checkwinsize

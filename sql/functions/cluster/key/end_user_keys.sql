@@ -10,8 +10,8 @@ declare
     v_keys     integer;
     v_sessions integer;
 begin
-    perform _check_operator(p_actor, 'end the keys of a user');
-    -- From here on nothing is made from them; the statement below sees what was made until now.
+    perform _check_operator(p_actor, 'revoke the keys of a user');
+    -- No more are made from them after this; the statement below sees those that were made before.
     perform from api_key where user_name = p_user and kind = 'key' and active order by digest for update;
     with ended as (
         -- Include expired ones: terminals that they opened continue until the login ends.

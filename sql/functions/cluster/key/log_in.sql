@@ -27,8 +27,8 @@ begin
     select uid into v_last from login_user where user_name = p_user;
     if v_uid <> v_last then
         raise exception using errcode = 'OD033',
-            message = format('user %s logs in with uid %s, and has uid %s in the accounts', p_user, v_last, v_uid),
-            hint = 'A name keeps its uid. An operator removes the user from the accounts and adds the name again without --uid.';
+            message = format('user %s logs in with uid %s but has uid %s in the accounts', p_user, v_last, v_uid),
+            hint = 'A name keeps its uid. Ask an operator to remove the user from all accounts and to add the name again without --uid.';
     end if;
     v_uid := coalesce(v_uid, v_last);
     if v_uid is null then
@@ -39,8 +39,8 @@ begin
     end if;
     if v_uid in (0, p_own_uid) then
         raise exception using errcode = 'OD033',
-            message = format('user %s has uid %s in the accounts, which is not a user''s', p_user, v_uid),
-            hint = 'An operator can give the user another: odcctl user remove, then add --uid N.';
+            message = format('user %s has uid %s in the accounts, which is not the uid of a user', p_user, v_uid),
+            hint = 'An operator can give the user another uid: odcctl user remove, then odcctl user add --uid N.';
     end if;
     -- A user who may add members to an account must not be able to give one of them another person's uid.
     select o.user_name into v_other
@@ -53,12 +53,12 @@ begin
      order by 1 limit 1;
     if v_other is not null then
         raise exception using errcode = 'OD033',
-            message = format('user %s has uid %s in the accounts, under which %s is known', p_user, v_uid, v_other),
-            hint = 'An operator can give the user another: odcctl user remove, then add --uid N.';
+            message = format('user %s has uid %s in the accounts, but that uid belongs to user %s', p_user, v_uid, v_other),
+            hint = 'An operator can give the user another uid: odcctl user remove, then odcctl user add --uid N.';
     elsif exists (select from login_user where lower(github_user) = lower(p_github) and user_name <> p_user) then
         raise exception using errcode = 'OD033',
-            message = format('another user logs in as %s of GitHub', p_github),
-            hint = 'Give your own name at GitHub.';
+            message = format('another user already logs in with the GitHub name %s', p_github),
+            hint = 'Use your own GitHub name.';
     end if;
     insert into login_user (user_name, uid, github_user, made_at, login_at)
     values (p_user, v_uid, p_github, p_now, p_now)

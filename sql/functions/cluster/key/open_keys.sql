@@ -1,5 +1,5 @@
 -- odc.open_keys: the keys and sessions of these whose open connections may continue.
--- Arguments  p_digests  any number
+-- Arguments  p_digests  any number of digests
 -- Returns    those that were not ended. expires_at: the end of streams, which clients reopen; until_at: the end of
 --            terminals and tunnels, which cannot be resumed and continue until the login ends
 create or replace function odc.open_keys(p_digests text[])

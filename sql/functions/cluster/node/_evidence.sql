@@ -4,7 +4,7 @@ create or replace function odc._evidence(
     p_peers_failed integer, p_peers_ended integer)
 returns text
 language sql stable as $$
-    select format('%s of its last %s jobs %s (%s scripts of %s users); of %s on other %s nodes %s did',
+    select format('%1$s of its last %2$s jobs %3$s (%4$s scripts of %5$s users); on other %7$s nodes, %8$s of %6$s did',
                   p_failed, p_ended,
                   case p_causes when '{failed}' then 'failed within 120 s'
                                 when '{launch}' then 'could not be started'

@@ -41,7 +41,7 @@ begin
         insert into node_quarantine as q (node_id, since, evidence, reason, drained, try_at)
         select v_bad.id, p_now, v_bad.evidence,
                format('quarantined: %s%s', v_bad.evidence,
-                      case when not p_canaries then '; without ODC_IMAGE no canary can try it, so an operator must resume it'
+                      case when not p_canaries then '; without ODC_IMAGE no canary can test it, so an operator must resume it'
                       else '' end),
                v_room, p_now + v_wait
             on conflict (node_id) do update

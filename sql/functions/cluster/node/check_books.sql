@@ -3,7 +3,7 @@
 create or replace function odc.check_books()
 returns setof text
 language sql stable as $$
-    select format('node %s: free says %s GPUs, %s CPUs, %s MiB, %s jobs; allocations and others leave %s, %s, %s, %s',
+    select format('node %s: %s GPUs, %s CPUs, %s MiB and %s jobs are recorded, but allocations and other use leave %s, %s, %s and %s',
                   n.name, f.gpus, f.cpus, f.mem_mib, f.jobs,
                   g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
       from odc.node_free as f
@@ -17,7 +17,7 @@ language sql stable as $$
      where (f.gpus, f.cpus, f.mem_mib, f.jobs) is distinct from
            (g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
     union all
-    select format('node %s: GPU mask %s is not %s free GPUs apart from %s', n.name, f.gpu_mask::bit(64), f.gpus, a.taken)
+    select format('node %s: GPU mask %s does not match %s free GPUs and the used GPUs %s', n.name, f.gpu_mask::bit(64), f.gpus, a.taken)
       from odc.node_free as f
       join odc.node as n on n.id = f.node_id
      cross join lateral (
@@ -44,7 +44,7 @@ language sql stable as $$
        and not exists (select from odc.pending as p where p.job_id = j.id)
        and not exists (select from odc.running as r where r.job_id = j.id)
     union all
-    select format('running job %s: %s nodes wanted, %s allocated, %s members live of %s not ended',
+    select format('running job %s: needs %s nodes and has %s; counts %s live members, but %s have not ended',
                   r.job_id, r.node_count, a.nodes, r.live_members, a.live)
       from odc.running as r
      cross join lateral (
@@ -56,18 +56,18 @@ language sql stable as $$
       from odc.allocation as a
      where not exists (select from odc.running as r where r.job_id = a.job_id)
     union all
-    select format('array %s: %s running counted, %s are', d.job_id, d.running, r.running)
+    select format('array %s: %s tasks are counted as running, but %s are running', d.job_id, d.running, r.running)
       from odc.array_job as d
      cross join lateral (select count(*) as running from odc.running where array_job_id = d.job_id) as r
      where d.running <> r.running
     union all
-    select format('node %s is quarantined and takes jobs', n.name)
+    select format('node %s is quarantined but accepts jobs', n.name)
       from odc.node_quarantine as q
       join odc.node as n on n.id = q.node_id
       join odc.node_free as f on f.node_id = q.node_id
      where q.drained and (n.state = 'UP' or f.up)
     union all
-    select format('usage says %s GPU-milliseconds, attempts %s', u.ms, a.ms)
+    select format('usage has %s GPU-milliseconds, but the attempts add up to %s', u.ms, a.ms)
       from (select coalesce(sum(total_gpu_ms), 0) as ms from odc.usage) as u
      cross join (select coalesce(sum(gpus * odc._attempt_ms(started_at, ended_at, ended_at)), 0) as ms from odc.attempt) as a
      -- Retention may have deleted attempts; used time stays.

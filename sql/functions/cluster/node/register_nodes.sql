@@ -22,7 +22,7 @@ begin
      where name is null or name = '' or gpus not between 0 and 62 or cpus < 1 or mem_mib < 1;
     if v_bad is not null then
         raise exception using errcode = 'OD010',
-            message = format('nodes with sizes that cannot be: %s', v_bad),
+            message = format('invalid node sizes: %s', v_bad),
             hint = 'A node has 0 to 62 GPUs, at least 1 CPU and at least 1 MiB of memory.';
     end if;
     if not _inventory_differs(p_nodes, p_whole) then

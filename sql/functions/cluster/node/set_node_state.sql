@@ -16,17 +16,17 @@ begin
     if not (p_actor ->> 'operator')::boolean then
         raise exception using errcode = 'OD013',
             message = format('user %s may not change nodes', p_actor ->> 'user'),
-            hint = 'Operators may: root, the account that runs odcd, and who was named with odcd up --operator USER.';
+            hint = 'Only operators may do that: root, the account that runs odcd, and users named with odcd up --operator USER.';
     end if;
     if p_state not in ('UP', 'DRAIN', 'DOWN') then
         raise exception using errcode = 'OD010',
             message = format('node state "%s" does not exist', p_state),
-            hint = 'States to set: UP, DRAIN, DOWN.';
+            hint = 'Use UP, DRAIN or DOWN.';
     end if;
     if p_state <> 'UP' and coalesce(trim(p_reason), '') = '' then
         raise exception using errcode = 'OD010',
             message = format('a node cannot go to %s without a reason', p_state),
-            hint = 'Say why: users who wait read it.';
+            hint = 'Give a reason: users whose jobs wait will read it.';
     end if;
     select string_agg(format('"%s"', w.name), ', ' order by w.name) into v_unknown
       from unnest(p_names) as w (name)
@@ -36,7 +36,7 @@ begin
           from (select name from node order by length(name), name limit 20) as n;
         raise exception using errcode = 'OD007',
             message = format('node %s does not exist', v_unknown),
-            hint = format('Nodes: %s.', coalesce(v_known, 'none has registered'));
+            hint = format('Nodes: %s.', coalesce(v_known, 'none registered'));
     end if;
     perform _take_turn(p_now);
     perform from node where name = any (p_names) order by name for update;
@@ -45,8 +45,8 @@ begin
       from node as n where p_state = 'UP' and n.name = any (p_names) and n.state = 'DRAIN' and n.reason_by is null;
     if v_unknown is not null then
         raise exception using errcode = 'OD012',
-            message = format('node %s takes no jobs because the cluster says so: %s', v_unknown, v_known),
-            hint = 'Resume it there, and it takes jobs here: kubectl uncordon NODE, or remove its taint.';
+            message = format('node %s is drained by the cluster: %s', v_unknown, v_known),
+            hint = 'Resume it in the cluster: kubectl uncordon NODE, or remove its taint.';
     end if;
     with changed as (
         update node

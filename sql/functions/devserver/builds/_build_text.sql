@@ -2,6 +2,6 @@
 create or replace function odc._build_text(p_state odc.build_state, p_step text)
 returns text
 language sql immutable as $$
-    select case p_state when 'queued' then 'its image is to be built'
-                        when 'building' then 'image: ' || coalesce(p_step, 'its build is being started') end
+    select case p_state when 'queued' then 'its image waits to be built'
+                        when 'building' then 'image: ' || coalesce(p_step, 'its build is starting') end
 $$;

@@ -22,7 +22,7 @@ begin
     v_wanted := array(select distinct v.build_id from pending as p join reservation as v on v.job_id = p.job_id where p.lacks = 'image');
 
     for v_build in
-        select b.id, b.state, coalesce(b.error, 'what it is built from is not kept any more: reserve it again') as error
+        select b.id, b.state, coalesce(b.error, 'its build context is no longer kept: reserve again') as error
           from build as b
          where b.id = any (v_wanted)
            and (b.state = 'failed' or b.state = 'queued' and not exists (select from build_context as c where c.build_id = b.id))

@@ -6,12 +6,12 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     if coalesce(p_name, '') !~ '^[A-Za-z0-9_-]{1,50}$' or p_name = 'none' then
         raise exception using errcode = 'OD010',
-            message = format('"%s" cannot be the name of a disk', left(p_name, 60)),
-            hint = case when p_name = 'none' then '"none" means: no disk.'
-                        else 'A name has letters, digits, - and _, at most 50.' end;
+            message = format('"%s" is not a valid disk name', left(p_name, 60)),
+            hint = case when p_name = 'none' then '"none" means no disk.'
+                        else 'A name has 1 to 50 letters, digits, - and _.' end;
     elsif exists (select from disk as d where d.uid = p_uid and d.name = p_name and d.deleted_at is null) then
         raise exception using errcode = 'OD028',
-            message = format('there is a disk "%s" already', p_name), hint = '`odcctl disk list` shows those there are.';
+            message = format('disk "%s" already exists', p_name), hint = 'Choose another name; `odcctl disk list` shows the disks.';
     end if;
 end;
 $$;

@@ -9,7 +9,7 @@ begin
     if p_user is null or p_user = p_actor ->> 'user' then
         return (p_actor ->> 'uid')::integer;
     end if;
-    perform _check_operator(p_actor, format('act on the disks of %s', p_user));
+    perform _check_operator(p_actor, format('manage the disks of %s', p_user));
     select d.uid into v_uid from disk as d where d.user_name = p_user limit 1;
     return coalesce(v_uid, _uid_of(p_user, null));
 end;

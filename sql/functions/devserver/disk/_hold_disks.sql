@@ -39,7 +39,7 @@ begin
     select count(*) into v_taken from intent;
     if v_taken <> cardinality(v_wanted) then
         raise exception using errcode = 'OD003',
-            message = 'a disk has been taken since the plan was made', hint = 'The next pass makes a new one.';
+            message = 'a disk has been taken since the plan was made', hint = 'The plan is stale; the next pass makes a new one.';
     end if;
     perform _judge_needs(v_wanted, p_now);
 end;

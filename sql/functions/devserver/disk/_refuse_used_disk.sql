@@ -9,14 +9,14 @@ declare
 begin
     if p_disk.holder is not null then
         raise exception using errcode = 'OD028',
-            message = format('disk "%s" is in use by reservation %s: it cannot be %s', p_disk.name, p_disk.holder, p_what),
-            hint = format('`odcctl cancel %s` ends it; the disk is free when it has been put away.', p_disk.holder);
+            message = format('disk "%1$s" cannot be %3$s: reservation %2$s is using it', p_disk.name, p_disk.holder, p_what),
+            hint = format('`odcctl cancel %s` ends the reservation; the disk is free once its snapshot has begun.', p_disk.holder);
     end if;
     select min(p.job_id) into v_waits from reservation as v join pending as p on p.job_id = v.job_id where v.disk_id = p_disk.id;
     if v_waits is not null then
         raise exception using errcode = 'OD028',
-            message = format('reservation %s waits for disk "%s": it cannot be %s', v_waits, p_disk.name, p_what),
-            hint = format('`odcctl cancel %s` gives it up.', v_waits);
+            message = format('disk "%2$s" cannot be %3$s: reservation %1$s is waiting for it', v_waits, p_disk.name, p_what),
+            hint = format('`odcctl cancel %s` cancels the reservation.', v_waits);
     end if;
 end;
 $$;

@@ -8,9 +8,9 @@ language sql stable as $$
     select j.n::integer, case when d.id is not null then 'OD012' when g.purge_at is not null then 'OD037' else 'OD036' end,
            case when d.id is not null then format('disk "%s" cannot be used: %s', a.name, d.trouble)
                 when g.purge_at is not null then format('disk "%s" was deleted', a.name)
-                else format('there is no disk "%s"', a.name) end,
-           case when d.id is not null then 'Tell an operator, or take another disk.'
-                else format('`odcctl disk create %s` makes it; `odcctl disk list` shows those there are.', a.name) end
+                else format('you have no disk "%s"', a.name) end,
+           case when d.id is not null then 'Contact an operator, or use another disk.'
+                else format('`odcctl disk list` shows the disks; `odcctl disk create %s` makes this one.', a.name) end
       from unnest(p_jobs, p_requests) with ordinality as j (job, request, n)
       join unnest(p_heads) with ordinality as h (head, n) on h.n = j.request + 1
      cross join lateral (select j.job -> 'reservation' ->> 'disk' as name, (h.head ->> 'uid')::integer as uid) as a

@@ -6,14 +6,14 @@ language sql stable as $$
     select 'disk',
            case when d.trouble is not null then format('disk "%s" cannot be used: %s', d.name, d.trouble)
                 when d.holder = p_job_id
-                then format('disk "%s" is put away after attempt %s', d.name, v.attempt) || coalesce(': ' || v.trouble, '')
+                then format('disk "%s" is being saved after attempt %s', d.name, v.attempt) || coalesce(': ' || v.trouble, '')
                 when d.holder is not null and v.over_at is not null
-                then format('disk "%s": what reservation %s left on it is put away', d.name, d.holder) || coalesce(': ' || v.trouble, '')
+                then format('disk "%s" is being saved after reservation %s', d.name, d.holder) || coalesce(': ' || v.trouble, '')
                 when d.holder is not null then format('disk "%s" is in use by reservation %s', d.name, d.holder)
                 when p_lacks = 'snapshot'
-                then format('snapshot %s of disk "%s" is being made%s', coalesce(s.cloud_id, 'wanted'), d.name,
-                            coalesce(format(': %s %%', s.progress), '')) || coalesce(': ' || s.trouble, '')
-                else format('another reservation that waits for disk "%s" comes first', d.name) end,
+                then format('the snapshot%s of disk "%s" is being made%s', coalesce(' ' || s.cloud_id, ''), d.name,
+                            coalesce(': ' || s.progress || ' %', '')) || coalesce(': ' || s.trouble, '')
+                else format('another reservation gets disk "%s" first', d.name) end,
            nullif(d.holder, p_job_id)
       from odc.reservation as r
       join odc.disk as d on d.id = r.disk_id

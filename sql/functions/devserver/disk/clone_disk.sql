@@ -24,8 +24,8 @@ begin
      where s.state = 'completed' and (s.disk_id = v_disk.id or s.id = v_disk.origin) order by s.disk_id = v_disk.id desc, s.id desc limit 1;
     if v_from is null then
         raise exception using errcode = 'OD012',
-            message = format('disk "%s" has no completed snapshot that a clone could begin with', p_name),
-            hint = 'A snapshot is made when a reservation that uses it ends.';
+            message = format('disk "%s" has no completed snapshot to clone', p_name),
+            hint = 'A snapshot is made when a reservation that uses the disk ends.';
     end if;
     insert into disk (uid, user_name, name, size_gib, origin, made_at)
     values (v_uid, coalesce(p_new_user, v_disk.user_name), p_new_name, v_disk.size_gib, v_from, p_now) returning id into v_id;

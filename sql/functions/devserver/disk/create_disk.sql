@@ -18,7 +18,7 @@ begin
     perform _check_disk_name(v_uid, p_name);
     if coalesce(p_size_gib, 0) not between 10 and 16384 then
         raise exception using errcode = 'OD010',
-            message = format('a disk of %s GiB cannot be made', p_size_gib), hint = 'It has 10 to 16384 GiB.';
+            message = format('a disk cannot have %s GiB', p_size_gib), hint = 'A disk has 10 to 16384 GiB.';
     end if;
     insert into disk (uid, user_name, name, size_gib, made_at)
     values (v_uid, p_actor ->> 'user', p_name, p_size_gib, p_now) returning id into v_id;

@@ -9,7 +9,7 @@ declare
     v_uid integer;
 begin
     if p_user = 'all' then
-        perform _check_operator(p_actor, 'see the disks of all');
+        perform _check_operator(p_actor, 'list the disks of all users');
     else
         v_uid := _disk_owner(p_actor, p_user);
     end if;

@@ -27,13 +27,13 @@ begin
 
     if v_volume.state = 'creating' then
         if v_refused is null and v_state in ('missing', 'error') then
-            v_refused := case v_state when 'missing' then 'the cloud does not have it any more' else 'the cloud failed to make it' end;
+            v_refused := case v_state when 'missing' then 'the cloud no longer has it' else 'the cloud failed to make it' end;
         end if;
         if v_refused is not null then
             v_never := true;
             update disk_volume set state = case when cloud_id is null or v_state = 'missing' then 'deleted' else 'deleting' end, state_at = p_now,
                    trouble = v_refused, due_at = case when cloud_id is null or v_state = 'missing' then null else p_now end where id = p_id;
-            perform _fail_preparation(v_volume.job_id, v_volume.attempt, format('disk "%s" cannot be made ready: %s', v_disk.name, v_refused), p_now);
+            perform _fail_preparation(v_volume.job_id, v_volume.attempt, format('disk "%s" cannot be prepared: %s', v_disk.name, v_refused), p_now);
         elsif v_volume.over_at is not null then
             v_never := true;
             update disk_volume set cloud_id = coalesce(cloud_id, p_answer ->> 'cloud_id'), state = 'deleting', state_at = p_now, due_at = p_now,
@@ -65,7 +65,7 @@ begin
     elsif v_volume.state = 'releasing' and v_state = 'missing' then
         update disk_volume set state = 'lost', state_at = p_now, due_at = null where id = p_id;
         update disk set holder = null, trouble_at = p_now, trouble = format(
-                   'its volume %s is gone with what reservation %s wrote on it; an operator must look (`odcctl disk unlock` goes on from the newest snapshot)',
+                   'its volume %s is gone, and so is what reservation %s wrote on it; an operator must check it (`odcctl disk unlock` continues from the newest snapshot)',
                    v_volume.cloud_id, v_volume.job_id)
          where id = v_disk.id;
         insert into event (at, kind, actor, job_id, detail)
@@ -78,7 +78,7 @@ begin
         -- Detach by force once, then check, and repeat.
         update disk_volume set tries = case p_verb when 'detach' then 1 else 0 end,
                due_at = p_now + case when p_verb = 'look' and tries > 0 then interval '15 seconds' else interval '2 seconds' end,
-               trouble = case when p_verb = 'detach' or tries > 0 then 'the cloud has it attached still, and was told to detach it by force' end where id = p_id;
+               trouble = case when p_verb = 'detach' or tries > 0 then 'the cloud still has it attached; odc requested to detach it by force' end where id = p_id;
     elsif v_volume.state = 'deleting' and p_verb = 'delete' then
         update disk_volume set state = 'deleted', state_at = p_now, due_at = null, tries = 0, trouble = null where id = p_id;
     end if;

@@ -50,8 +50,8 @@ begin
     ), troubled as (
         update disk as d
            set trouble_at = p_now,
-               trouble = format('the cloud has %s %s of it, which is not known here: was the database put back from a backup? An operator must look '
-                                '(`odcctl disk unlock` goes on from the newest snapshot that is known)', n.kind, n.cloud_id)
+               trouble = format('the cloud has %s %s of it, which this database does not know: was it restored from a backup? An operator must check it '
+                                '(`odcctl disk unlock` continues from the newest known snapshot)', n.kind, n.cloud_id)
           from newer as n
          where d.id = n.id and d.trouble is null and d.holder is null
         returning d.id

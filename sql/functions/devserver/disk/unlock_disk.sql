@@ -14,8 +14,8 @@ begin
     v_disk := _find_disk(p_actor, p_user, p_name, p_now);
     if exists (select from disk_volume as v where v.disk_id = v_disk.id and v.state not in ('deleting', 'deleted', 'lost')) then
         raise exception using errcode = 'OD028',
-            message = format('disk "%s" is in use by reservation %s, or what that left is being put away', p_name, v_disk.holder),
-            hint = 'It is free by itself when its snapshot has begun; `odcctl disk list` tells how far that is.';
+            message = format('disk "%s" is in use by reservation %s, or is still being saved after it', p_name, v_disk.holder),
+            hint = 'The disk is free once its snapshot has begun; `odcctl disk list` shows the progress.';
     end if;
     update disk set holder = null, trouble = null, trouble_at = null where id = v_disk.id;
     insert into event (at, kind, actor, detail)

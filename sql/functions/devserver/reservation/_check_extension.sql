@@ -20,10 +20,10 @@ begin
     select * into v_asked from reservation as v where v.job_id = p_job_id;
     if v_run.job_id is null or v_run.state <> 'RUNNING' or v_asked.launched_at is null then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is %s: only an active one is extended', p_job_id,
+            message = format('reservation %s is %s: only an active one can be extended', p_job_id,
                              _reservation_status(coalesce(v_run.state, v_job.state, 'PENDING'), v_run.intent, true)),
             hint = case when v_job.state is not null or v_run.intent is not null then 'Reserve again.'
-                        else 'Its time has not begun to run. Cancel it and reserve for longer, or wait until it is active.' end;
+                        else 'Its time has not started. Cancel it and reserve for longer, or wait until it is active.' end;
     end if;
     if p_seconds is null or p_seconds < 1 or p_seconds > v_most then
         raise exception using errcode = 'OD010',
@@ -32,13 +32,13 @@ begin
     end if;
     if v_asked.extensions > 0 then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s was extended already, until %s', p_job_id, _iso(v_asked.expires_at)),
-            hint = 'It can be extended once. Reserve another one for the time after it.';
+            message = format('reservation %s was already extended until %s', p_job_id, _iso(v_asked.expires_at)),
+            hint = 'A reservation can be extended once. Reserve another one for the time after it.';
     end if;
     expires_at := v_asked.expires_at + make_interval(secs => p_seconds);
     if expires_at > v_asked.launched_at + make_interval(secs => v_in_all) then
         raise exception using errcode = 'OD012',
-            message = format('that would make %s in all, and 48 hours is the most',
+            message = format('that would make %s in total, more than the maximum of 48 hours',
                              _duration(extract(epoch from expires_at - v_asked.launched_at)::integer)),
             hint = format('Extend it by at most %s.', _duration(v_in_all - v_asked.duration_s));
     end if;
@@ -46,7 +46,7 @@ begin
     if v_limit.max_time_limit_s < extract(epoch from expires_at - v_asked.launched_at)
        and not coalesce((p_actor ->> 'operator')::boolean, false) then
         raise exception using errcode = 'OD009',
-            message = format('that would make %s in all, above the %s of partition "%s"',
+            message = format('that would make %s in total, more than the limit of %s of partition "%s"',
                              _duration(extract(epoch from expires_at - v_asked.launched_at)::integer),
                              _duration(v_limit.max_time_limit_s), v_limit.name),
             hint = format('Extend it by at most %s.', _duration(v_limit.max_time_limit_s - v_asked.duration_s));

@@ -16,8 +16,8 @@ begin
     select * into v_asked from reservation as v where v.job_id = p_job_id;
     if not _may_enter(p_actor, v_job.uid, v_asked) then
         raise exception using errcode = 'OD013',
-            message = format('reservation %s belongs to %s, and you were not added to it', p_job_id, v_job.user_name),
-            hint = format('%s adds you with `odcctl edit %s --add-user GITHUB_NAME`; odc knows yours by `odcctl config set github_user NAME`.',
+            message = format('reservation %s belongs to %s, who has not added you to it', p_job_id, v_job.user_name),
+            hint = format('%s can add you: `odcctl edit %s --add-user GITHUB_NAME`. Set your own name: `odcctl config set github_user NAME`.',
                           v_job.user_name, p_job_id);
     end if;
     select * into v_run from running as r where r.job_id = p_job_id;
@@ -26,17 +26,17 @@ begin
         raise exception using errcode = 'OD012',
             message = format('reservation %s is %s', p_job_id, v_status),
             hint = case when v_status in ('queued', 'preparing') then 'Wait until it is active: odcctl list --watch'
-                        else 'Make another with: odcctl reserve' end;
+                        else 'Reserve again: odcctl reserve' end;
     elsif not v_asked.ask ? 'ssh_keys' then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is not reached by SSH', p_job_id), hint = format('odcctl connect %s', p_job_id);
+            message = format('reservation %s cannot be reached by SSH', p_job_id), hint = format('Open its terminal: odcctl connect %s', p_job_id);
     elsif p_rank < 0 or p_rank >= v_run.node_count then
         raise exception using errcode = 'OD010',
             message = format('reservation %s has no member %s', p_job_id, p_rank),
-            hint = format('They are numbered 0 to %s.', v_run.node_count - 1);
+            hint = format('Members are numbered 0 to %s.', v_run.node_count - 1);
     elsif p_way = 'jupyter' and p_rank <> 0 then
         raise exception using errcode = 'OD010',
-            message = format('member %s of reservation %s has no Jupyter Lab', p_rank, p_job_id), hint = 'It is in the first, rank 0.';
+            message = format('member %s of reservation %s has no Jupyter Lab', p_rank, p_job_id), hint = 'Jupyter Lab runs in the first member, 0.';
     elsif p_way = 'jupyter' and v_asked.ask -> 'jupyter' is distinct from 'true' then
         raise exception using errcode = 'OD012',
             message = format('reservation %s has no Jupyter Lab', p_job_id), hint = format('Start it: odcctl edit %s --enable-jupyter', p_job_id);

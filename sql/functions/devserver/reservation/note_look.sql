@@ -65,7 +65,7 @@ begin
     if v_told_at is not null and v_ends <= p_now then
         update running as r
            set intent = 'cancel', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING',
-               exit_detail = format('it had been idle for %s, and QOS %s ends such', _duration(extract(epoch from p_now - v_since)::integer), v_qos.name)
+               exit_detail = format('it was idle for %s, and QOS %s ends idle reservations', _duration(extract(epoch from p_now - v_since)::integer), v_qos.name)
          where r.job_id = p_job_id;
         insert into event (at, kind, actor, job_id, detail)
         values (p_now, 'idle_released', 'odcd', p_job_id, jsonb_build_object('idle_since', _iso(v_since), 'qos', v_qos.name));

@@ -18,8 +18,8 @@ begin
             message = format('reservation %s is over', p_job_id), hint = 'Reserve again with: odcctl reserve --jupyter';
     elsif not v_asked.ask ? 'ssh_keys' then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is not started by odc''s own program, which would start Jupyter Lab', p_job_id),
-            hint = 'Start it inside.';
+            message = format('odc cannot start Jupyter Lab in reservation %s, because the reservation does not run odc''s start program', p_job_id),
+            hint = 'Start Jupyter Lab yourself inside it.';
     end if;
     -- A failed start or stop is due again.
     update box_jupyter as b set running = not p_on, error = null where b.job_id = p_job_id and b.error is not null;

@@ -20,10 +20,10 @@ begin
     select * into v_run from running as r where r.job_id = p_job_id;
     if v_job.state is not null or v_run.intent in ('cancel', 'timeout') then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is over', p_job_id), hint = 'Nobody can enter it any more.';
+            message = format('reservation %s is over', p_job_id), hint = 'No one can connect to it any longer.';
     elsif not v_asked.ask ? 'ssh_keys' then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is not reached by SSH', p_job_id), hint = 'Keys of others have no place in it.';
+            message = format('reservation %s cannot be reached by SSH', p_job_id), hint = 'It cannot be shared with the SSH keys of others.';
     end if;
     v_keys := array(select k.line
                       from unnest(array(select jsonb_array_elements_text(v_asked.ask -> 'ssh_keys')) || p_keys) with ordinality as k (line, n)

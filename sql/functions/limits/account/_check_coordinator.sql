@@ -12,9 +12,9 @@ begin
     raise exception using errcode = 'OD013',
         message = format('user %s may not change the users of account "%s"', p_actor ->> 'user',
                          (select name from account where id = p_account_id)),
-        hint = coalesce((select format('Its coordinators may: %s.', string_agg(distinct c.user_name, ', '))
+        hint = coalesce((select format('Operators and its coordinators may do that: %s.', string_agg(distinct c.user_name, ', '))
                            from coordinator as c join _account_lines() as l on l.ancestor_id = c.account_id
                           where l.account_id = p_account_id having count(*) > 0),
-                        'Operators may, and coordinators, of whom it has none.');
+                        'Only operators may do that, because the account has no coordinators.');
 end;
 $$;

@@ -7,8 +7,8 @@ language plpgsql immutable set search_path = odc, pg_temp as $$
 begin
     if not coalesce((p_actor ->> 'operator')::boolean, false) and (p_actor ->> 'uid')::integer <> p_uid then
         raise exception using errcode = 'OD013',
-            message = format('the default account of user %s not changed: only operators may', p_user),
-            hint = 'Leave it out. The user can name the account with each job: --account NAME.';
+            message = format('the default account of user %s was not changed: only operators may do that', p_user),
+            hint = 'Leave the default out. The user can name the account with each job: --account NAME.';
     end if;
 end;
 $$;

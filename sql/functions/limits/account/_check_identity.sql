@@ -38,8 +38,8 @@ begin
      order by o.user_name limit 1;
     if found then
         raise exception using errcode = 'OD028',
-            message = format('uid %s is user %s, not %s', p_uid, v_known.user_name, p_user),
-            hint = 'A uid stands for one person. Give that name, or another uid.';
+            message = format('uid %s belongs to user %s, not to %s', p_uid, v_known.user_name, p_user),
+            hint = 'A uid identifies one person. Use that name, or another uid.';
     end if;
 end;
 $$;

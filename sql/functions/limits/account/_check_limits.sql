@@ -30,18 +30,18 @@ begin
       from _limit_holder(v_over.scope, v_over.scope_id, v_over.per, v_over.b_account, v_over.b_uid) as h;
     raise exception using errcode = 'OD009',
         message = format(
-            case v_over.what when 'wall_s' then 'a time limit of %s is more than the %s of %s (%s)'
-                             when 'gpu_minutes' then '%s, GPUs times time limit, is more than the %s of %s (%s)'
-                             when 'jobs' then 'a job is more than the %2$s of %3$s (%4$s)'
-                             else '%s is more than the %s of %s (%s)' end,
+            case v_over.what when 'wall_s' then 'a time limit of %s is more than the %s allowed for %s (%s)'
+                             when 'gpu_minutes' then '%s (GPUs times time limit) is more than the %s allowed for %s (%s)'
+                             when 'jobs' then 'a job is more than the %2$s allowed for %3$s (%4$s)'
+                             else '%s is more than the %s allowed for %s (%s)' end,
             _limit_amount(v_over.what, v_over.need), _limit_amount(v_over.what, v_over.most), v_holder,
             _limit_reason(v_over.scope, v_over.per, v_over.what)),
         hint = coalesce(
-            (select format('Ask for less, or for another QOS: %s.', string_agg(q.name, ', ' order by q.name))
+            (select format('Request less, or use another QOS: %s.', string_agg(q.name, ', ' order by q.name))
                from _allowed_qos(p_uid, p_account_id, p_shape.partition_ids) as m
                join qos as q on q.id = any (m.allowed) and q.id <> p_qos_id
              where v_over.scope = 'qos'
              having count(*) > 0),
-            'Ask for less; an operator can change the limit.');
+            'Request less; an operator can change the limit.');
 end;
 $$;

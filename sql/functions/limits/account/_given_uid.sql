@@ -15,7 +15,7 @@ begin
         return _uid_of(p_user, p_given);
     end if;
     raise exception using errcode = 'OD013',
-        message = format('user %s not added: only operators may give a uid', p_user),
-        hint = 'Leave the uid out; a user who is not known yet logs in first, or an operator adds the user.';
+        message = format('user %s was not added: only operators may set a uid', p_user),
+        hint = 'Leave the uid out. A user who is not known yet must log in first, or be added by an operator.';
 end;
 $$;

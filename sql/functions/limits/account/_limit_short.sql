@@ -8,9 +8,9 @@ returns text
 language sql immutable as $$
     select case
         when p_reason = 'Licenses' then 'too few licences are free; it needs ' || translate(p_licences::text, '{}"', '')
-        else case when p_reason like 'Assoc%' then 'account ' || p_account || ', or one above it,'
-                  else 'QOS ' || p_qos || ', or the partition,' end
-             || case when p_reason like '%PerJob%' then ' gives a job '
+        else case when p_reason like 'Assoc%' then 'a limit of account ' || p_account || ', or of one above it,'
+                  else 'a limit of QOS ' || p_qos || ', or of the partition,' end
+             || case when p_reason like '%PerJob%' then ' allows a job '
                      when p_reason like '%PerUser%' or p_reason = 'AssocMaxJobsLimit' then ' leaves its user '
                      when p_reason like '%PerAccount' then ' leaves its account '
                      else ' leaves it ' end

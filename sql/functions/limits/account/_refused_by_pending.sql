@@ -38,9 +38,9 @@ begin
         end if;
         if v_bound.tasks + a.tasks > a.most then
             return query select a.n, 'OD041',
-                format('%s more would make %s of the %s pending jobs that user %s may have',
+                format('user %4$s may have %3$s pending jobs, and %1$s more would make %2$s',
                        a.tasks, v_bound.tasks + a.tasks, a.most, a.user_name),
-                'Wait until some have started, or cancel some. Operators set the limit by ODC_USER_PENDING.';
+                'Wait until some of them start, or cancel some. Operators set the limit with ODC_USER_PENDING.';
         else
             v_taken := v_taken + a.tasks;
             v_bound.tasks := v_bound.tasks + a.tasks;

@@ -28,9 +28,9 @@ begin
         v_over := v_bound.bytes + least(a.bytes, a.most) - a.most;
         if v_over > 0 then
             return query select a.request, 'OD042',
-                format('the jobs that user %s submits add more than %s MiB to the database in a day', a.user_name, a.most / 1048576),
-                format('This one may be sent in %s s. Scripts and environments that repeat add nothing; --export=NONE '
-                       'leaves the environment out. Operators set the limit by ODC_USER_STORED_MIB.',
+                format('the jobs of user %s would add more than %s MiB to the database in a day', a.user_name, a.most / 1048576),
+                format('Submit this one again in %s s. Scripts and environments that are stored already add nothing; --export=NONE '
+                       'leaves the environment out. Operators set the limit with ODC_USER_STORED_MIB.',
                        ceil(v_over * 86400.0 / a.most));
         else
             update stored_bound as b set bytes = v_bound.bytes + a.bytes, at = greatest(v_bound.at, p_now) where b.uid = a.uid;

@@ -42,10 +42,10 @@ begin
         v_live := _live_tasks(h.account_ids, h.uid, h.qos_id, h.partition_id);
         return query
             select c.n, 'OD009',
-                   format('%s more would make %s of the %s that %s may have (%s)', _limit_amount('submitted', c.tasks),
+                   format('%4$s may have %3$s, and %1$s more would make %2$s (%5$s)', c.tasks,
                           v_live + c.upto, _limit_amount('submitted', l.value), h.holder,
                           _limit_reason(l.scope, l.per, 'submitted')),
-                   'Wait until some have ended, or cancel some.'
+                   'Wait until some of them end, or cancel some.'
               from (select u.n, u.tasks, sum(u.tasks) over (order by u.n) as upto
                       from unnest(l.positions, l.tasks) as u (n, tasks)) as c
              where v_live + c.upto > l.value;

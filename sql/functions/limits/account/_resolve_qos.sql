@@ -33,11 +33,11 @@ begin
     end if;
     if v_id <> all (v_may.allowed) then
         raise exception using errcode = 'OD026',
-            message = case when p_name is null then 'the job names no QOS, and its default is not one that ' else '' end
-                      || format(case when p_name is null then 'user %s may use in account "%s"'
+            message = case when p_name is null then 'the job names no QOS, and ' else '' end
+                      || format(case when p_name is null then 'user %s may not use the default one in account "%s"'
                                      else 'user %s may not use QOS "%3$s" in account "%2$s"' end,
                                 p_user, (select name from account where id = p_account_id), p_name),
-            hint = format('QOS of %s there: %s.', p_user, coalesce(v_names, 'none'));
+            hint = format('QOS that %s may use there: %s.', p_user, coalesce(v_names, 'none'));
     end if;
     return v_id;
 end;

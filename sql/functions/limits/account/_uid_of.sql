@@ -19,11 +19,11 @@ begin
     if v_known.uid <> p_uid then
         raise exception using errcode = 'OD028',
             message = format('user %s has uid %s in account "%s", not %s', p_user, v_known.uid, v_known.account, p_uid),
-            hint = 'A name stands for one person. If it is another''s now, remove the user from all accounts first.';
+            hint = 'A name identifies one person. If another person has the name now, remove the user from all accounts first.';
     elsif v_known.user_name <> p_user then
         raise exception using errcode = 'OD028',
-            message = format('uid %s is user %s in account "%s", not %s', p_uid, v_known.user_name, v_known.account, p_user),
-            hint = format('Say %s; or, if the name has changed, remove that user from all accounts first.', v_known.user_name);
+            message = format('uid %s belongs to user %s in account "%s", not to %s', p_uid, v_known.user_name, v_known.account, p_user),
+            hint = format('Use the name %s. If the name has changed, remove that user from all accounts first.', v_known.user_name);
     end if;
     v_uid := coalesce(
         p_uid, v_known.uid, (select uid from login_user where user_name = p_user),
@@ -31,8 +31,8 @@ begin
         (select min(uid) from api_key where user_name = p_user));
     if v_uid is null then
         raise exception using errcode = 'OD027',
-            message = format('user "%s" is not known', p_user),
-            hint = 'Neither the daemon''s machine nor any job knows the name; an operator gives the number, too: --uid N.';
+            message = format('user "%s" is unknown', p_user),
+            hint = 'The daemon''s machine has no such user, and no job or login has that name. An operator can also give the uid: --uid N.';
     end if;
     return v_uid;
 end;

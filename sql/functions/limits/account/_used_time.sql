@@ -1,5 +1,5 @@
--- odc._used_time: GPU-milliseconds used per account and user, as billed: ended attempts, decayed to p_now, plus the usage
--- of running jobs so far. A user who has used nothing has a row, too.
+-- odc._used_time: GPU-milliseconds used per account and user, as billed: ended attempts, decayed to p_now, plus the
+-- usage of running jobs so far. Users without any usage also have a row.
 -- Returns    one row per account and user with an association, running jobs or past usage
 create or replace function odc._used_time(p_now timestamptz)
 returns table (account_id integer, uid integer, used_ms bigint)

@@ -40,8 +40,8 @@ begin
         select * into h from _limit_holder(l.scope, l.scope_id, l.per, l.b_account, l.b_uid);
         cause := 'limit';  reason := v_name;  "limit" := v_name;  job_id := null;  gpus := null;  until := null;
         if l.per = 'job' then
-            "text" := format('its %s is more than the %s of %s; it cannot start unless one of the two is changed',
-                             case l.what when 'wall_s' then 'time limit of ' else '' end || _limit_amount(l.what, l.need),
+            "text" := format('it needs %s, more than the %s allowed for %s; it cannot start unless one of the two is changed',
+                             case l.what when 'wall_s' then 'a time limit of ' else '' end || _limit_amount(l.what, l.need),
                              _limit_amount(l.what, l.most), h.holder);
             return next;
             continue;
@@ -59,28 +59,28 @@ begin
                            and (h.account_ids is null or r.account_id = any (h.account_ids))
                            and (h.partition_id is null or r.partition_id = h.partition_id)
                          group by r.job_id, r.ends_at, r.node_count) as a) as r;
-        "text" := format(case when l.what = 'gpu_minutes' then '%s has used, or keeps for what runs, %s of %s allowed'
-                              else '%s has %s of %s allowed' end,
+        "text" := format(case when l.what = 'gpu_minutes' then '%s has used, or reserved for running jobs, %s of the %s allowed'
+                              else '%s has %s of the %s allowed' end,
                          h.holder, case when l.what = 'gpu_minutes' then l.used / 60000 else l.used end,
                          _limit_amount(l.what, l.most))
                || case when l.what = 'jobs' then ''
-                       else format(', and this one needs %s',
+                       else format(', and this job needs %s',
                                    case when l.need >= 9000000000000000000 then 'a time limit'
                                         when l.what = 'gpu_minutes' then ((l.need + 59999) / 60000)::text else l.need::text end) end
-               || case when l.need > l.most then ': more than it allows at all'
+               || case when l.need > l.most then ': more than the whole limit'
                        when v_jobs.ids is null then ''
-                       else format('; %s; the first ends by %s',
+                       else format('; %s; %s',
                                    case when cardinality(v_jobs.ids) = 1 then format('job %s uses them', v_jobs.ids[1])
                                         else format('jobs %s%s use them', array_to_string(v_jobs.ids[1:5], ', '),
                                                     case when cardinality(v_jobs.ids) > 5
                                                          then format(' and %s more', cardinality(v_jobs.ids) - 5) else '' end) end,
-                                   coalesce(_iso(v_jobs.ends[1]), 'no time limit')) end;
+                                   coalesce('the first ends by ' || _iso(v_jobs.ends[1]), 'none has a time limit')) end;
         until := case when l.need <= l.most and isfinite(v_jobs.opens) then greatest(v_jobs.opens, p_now) end;
         return next;
         for i in 1 .. least(16, coalesce(cardinality(v_jobs.ids), 0)) loop
             job_id := v_jobs.ids[i];  gpus := v_jobs.gpus[i];
             until := case when isfinite(v_jobs.ends[i]) then v_jobs.ends[i] end;
-            "text" := format('job %s has %s GPUs of it%s', job_id, gpus, coalesce(' until ' || _iso(until), ', with no time limit'));
+            "text" := format('job %s has %s GPUs of this limit%s', job_id, gpus, coalesce(' until ' || _iso(until), ', with no time limit'));
             return next;
         end loop;
     end loop;

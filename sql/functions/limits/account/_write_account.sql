@@ -15,7 +15,7 @@ begin
             raise exception using errcode = 'OD010',
                 message = case when v_parent.id = p_id then format('account "%s" cannot be below itself', v_name)
                                else format('account "%s" cannot be below "%s", which is below it', v_name, v_parent.name) end,
-                hint = 'Accounts make a tree.';
+                hint = 'Accounts form a tree: choose another account above it.';
         end if;
     end if;
     update account as a

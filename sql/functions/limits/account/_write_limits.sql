@@ -17,7 +17,7 @@ begin
         if l.per not in ('group', 'user', 'account', 'job')
            or l.what not in ('jobs', 'submitted', 'gpus', 'gpu_minutes', 'cpus', 'nodes', 'wall_s') then
             raise exception using errcode = 'OD010',
-                message = format('there is no limit %s.%s', l.per, l.name),
+                message = format('limit %s.%s does not exist', l.per, l.name),
                 hint = 'A limit is PER.WHAT. PER: group, user, account, job. '
                        'WHAT: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall.';
         elsif _limit_reason(p_scope, l.per, l.what) is null then
@@ -25,7 +25,7 @@ begin
                 message = format('%s cannot be limited per %s %s', l.name, l.per,
                                  case p_scope when 'qos' then 'in a QOS' when 'user' then 'for a user of an account'
                                               else 'in ' || case p_scope when 'account' then 'an account' else 'a partition' end end),
-                hint = 'What can be limited where: docs/operating/accounts-and-limits.md.';
+                hint = 'docs/operating/accounts-and-limits.md lists the limits of each object.';
         end if;
         delete from resource_limit as r
          where (r.scope, r.scope_id, r.per, r.what) = (p_scope, p_scope_id, l.per, l.what);
@@ -36,7 +36,7 @@ begin
             exception when check_violation or numeric_value_out_of_range or invalid_text_representation then
                 raise exception using errcode = 'OD010',
                     message = format('limit %s.%s cannot be %s', l.per, l.name, l.value),
-                    hint = 'Give a whole number from 0 to 1000000000000, or none: no such limit any more.';
+                    hint = 'Give a whole number from 0 to 1000000000000, or none to remove the limit.';
             end;
         end if;
     end loop;

@@ -27,7 +27,7 @@ begin
     if v_circle is not null then
         raise exception using errcode = 'OD010',
             message = format('QOS "%s" would preempt %s', v_name, case when v_circle = v_name then 'itself' else v_circle end),
-            hint = 'Jobs of the two would end one another for ever. Let one direction go.';
+            hint = 'Their jobs would preempt one another forever. Remove one direction.';
     end if;
     update qos as q
        set description = case when p_ask ? 'description' then p_ask ->> 'description' else q.description end,
@@ -48,6 +48,6 @@ exception
         raise exception using errcode = 'OD010',
             message = format('QOS "%s": a value of %s is out of range', v_name, p_ask - 'limits'),
             hint = 'Priority 0 to 1000000000, usage factor 0 to 1000, times not negative, grace at most a day; '
-                   'preempt mode requeue or cancel. Idle reservations are warned after 10 minutes or more (0: never), and end later, or never.';
+                   'preempt mode requeue or cancel. Users of idle reservations are notified after 10 minutes or more (0: never); the reservations end later, or never.';
 end;
 $$;

@@ -12,7 +12,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_id integer;
 begin
-    perform _check_operator(p_actor, 'make QOS');
+    perform _check_operator(p_actor, 'create QOS');
     perform _take_turn(p_now);
     if not _repeats_request(p_actor, p_key, p_digest, p_now) then
         perform _check_new_name('QOS', p_name);
@@ -24,7 +24,7 @@ begin
         returning id into v_id;
         if v_id is null then
             raise exception using errcode = 'OD028',
-                message = format('QOS "%s" exists', p_name), hint = 'Edit it, or choose another name.';
+                message = format('QOS "%s" already exists', p_name), hint = 'Edit it, or choose another name.';
         end if;
         perform _write_qos(v_id, p_ask);
         insert into event (at, kind, actor, detail)

@@ -18,8 +18,8 @@ begin
     v_old := _account_json(v_account);
     if p_name = 'default' then
         raise exception using errcode = 'OD012',
-            message = 'account "default" stays: it is the account of those who have no other',
-            hint = 'Let only members submit, if nobody shall use it: odcctl account settings --enforce on.';
+            message = 'account "default" cannot be deleted: users without another account use it',
+            hint = 'To prevent its use, let only members of accounts submit: odcctl account settings --enforce on.';
     end if;
     select string_agg(name, ', ' order by name) into v_below from account where parent = v_account.id and deleted_at is null;
     select count(*) into v_jobs
@@ -28,8 +28,8 @@ begin
         raise exception using errcode = 'OD028',
             message = format('account "%s" is in use: %s', p_name,
                              concat_ws('; ', 'accounts below it: ' || v_below,
-                                       case when v_jobs > 0 then v_jobs || ' jobs wait or run' end)),
-            hint = 'Delete or move those first.';
+                                       case when v_jobs > 0 then v_jobs || ' pending or running ' || case v_jobs when 1 then 'job' else 'jobs' end end)),
+            hint = 'Delete or move them first.';
     end if;
     delete from resource_limit as r
      where (r.scope = 'account' and r.scope_id = v_account.id)

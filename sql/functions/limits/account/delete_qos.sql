@@ -17,7 +17,7 @@ begin
     v_old := list_qos(p_name)::jsonb -> 0;
     if p_name = 'normal' then
         raise exception using errcode = 'OD012',
-            message = 'QOS "normal" stays: it is the QOS of jobs that name none',
+            message = 'QOS "normal" cannot be deleted: jobs that name no QOS use it',
             hint = 'Edit it, or make it restricted: odcctl qos edit normal --restricted on.';
     end if;
     select string_agg(w.whom, ', ' order by w.whom) into v_whom
@@ -29,8 +29,8 @@ begin
         raise exception using errcode = 'OD028',
             message = format('QOS "%s" is in use: %s', p_name,
                              concat_ws('; ', 'the default of ' || v_whom,
-                                       case when v_jobs > 0 then v_jobs || ' jobs wait or run' end)),
-            hint = 'Give those another QOS first.';
+                                       case when v_jobs > 0 then v_jobs || ' pending or running ' || case v_jobs when 1 then 'job' else 'jobs' end end)),
+            hint = 'Give them another QOS first.';
     end if;
     delete from resource_limit as r where r.scope = 'qos' and r.scope_id = v_id;
     update qos set preempts = array_remove(preempts, v_id) where v_id = any (preempts);

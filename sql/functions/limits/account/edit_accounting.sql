@@ -18,7 +18,7 @@ begin
      where not exists (select from priority_weight as p where p.factor = w.key);
     if v_unknown is not null then
         raise exception using errcode = 'OD010',
-            message = format('priority has no factor %s', v_unknown),
+            message = format('priority factor %s does not exist', v_unknown),
             hint = format('Factors: %s.', (select string_agg(key, ', ') from jsonb_object_keys(v_old -> 'weights') as key));
     end if;
     update priority_weight as p set weight = (w.value #>> '{}')::integer

@@ -33,8 +33,8 @@ begin
      where p_user is null or u.user_name = p_user;
     if v_found is null and p_user is not null then
         raise exception using errcode = 'OD027',
-            message = format('user "%s" is in no account', p_user),
-            hint = '`odcctl user list` shows who is; `odcctl user add` adds one.';
+            message = format('user "%s" is not a member of any account', p_user),
+            hint = '`odcctl user list` shows the members; `odcctl user add` adds one.';
     end if;
     return coalesce(v_found, '[]');
 end;

@@ -49,14 +49,14 @@ begin
        and not coalesce(v_qos, '{}') || coalesce(v_default, '{}')
                <@ (select m.allowed from _allowed_qos(-1, v_account.id, '{}') as m) then
         raise exception using errcode = 'OD013',
-            message = format('account "%s" does not have all of these QOS to give', p_account),
-            hint = 'An operator may give others.';
+            message = format('account "%s" does not have all of these QOS', p_account),
+            hint = 'Only an operator may give a user other QOS.';
     end if;
     select * into v_member from association as m
      where m.account_id = v_account.id and m.uid = v_uid and m.partition_id is not distinct from v_partition;
     if found and p_new then
         raise exception using errcode = 'OD028',
-            message = format('user %s is a member of account "%s" already', p_user, p_account), hint = 'Edit the membership.';
+            message = format('user %s is already a member of account "%s"', p_user, p_account), hint = 'Edit the membership.';
     elsif not found and not p_new then
         select string_agg(coalesce('partition ' || t.name, 'all partitions'), ', ' order by t.name nulls first) into v_where
           from association as m left join partition as t on t.id = m.partition_id
@@ -65,7 +65,7 @@ begin
             message = format('user %s is not a member of account "%s"%s', p_user, p_account,
                              coalesce(' in partition ' || (p_ask ->> 'partition'),
                                       case when v_where is not null then ' for all partitions' end, '')),
-            hint = case when v_where is not null then format('Say which membership; there is one for %s.', v_where)
+            hint = case when v_where is not null then format('Name an existing membership: there is one for %s.', v_where)
                         else format('Its users: %s.', coalesce((select string_agg(distinct m.user_name, ', ') from association as m
                                                                  where m.account_id = v_account.id), 'none')) end;
     elsif p_new then

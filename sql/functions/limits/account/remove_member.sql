@@ -26,7 +26,7 @@ begin
     if v_gone is null then
         raise exception using errcode = 'OD027',
             message = format('user %s is not a member of account "%s"%s', p_user, p_account, coalesce(' in partition ' || p_partition, '')),
-            hint = '`odcctl user list` shows who is in which.';
+            hint = '`odcctl user list` shows the members of each account.';
     end if;
     delete from resource_limit as r where r.scope = 'user' and r.scope_id = any (v_gone);
     update association set is_default = true

@@ -33,7 +33,7 @@ begin
     elsif not p_on then
         raise exception using errcode = 'OD027',
             message = format('user %s is not a coordinator of account "%s"', p_user, p_account),
-            hint = '`odcctl account list` shows who is.';
+            hint = '`odcctl account list` shows the coordinators.';
     end if;
     return _account_json(v_account)::text;
 end;

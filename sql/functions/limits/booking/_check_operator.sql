@@ -9,7 +9,7 @@ begin
     if not coalesce((p_actor ->> 'operator')::boolean, false) then
         raise exception using errcode = 'OD013',
             message = format('user %s may not %s', p_actor ->> 'user', p_what),
-            hint = 'Operators may: root, the account that runs odcd, and who was named with odcd up --operator USER.';
+            hint = 'Only operators may do that: root, the account that runs odcd, and users named with odcd up --operator USER.';
     end if;
 end;
 $$;

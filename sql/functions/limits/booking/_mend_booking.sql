@@ -59,7 +59,7 @@ begin
     v_reason := concat_ws('; ', case when v_missing > 0 then format('%s of its nodes %s gone', v_missing,
                                           case when v_missing = 1 then 'is' else 'are' end) end, v_down);
     if v_reason <> '' and b.node_list is null and b.node_count is not null then
-        v_reason := v_reason || ', and no other can take its place';
+        v_reason := v_reason || ', and no other node can replace it';
     end if;
     update booking set reason = nullif(v_reason, '') where id = b.id and reason is distinct from nullif(v_reason, '');
     if found then

@@ -15,20 +15,20 @@ begin
     b.name := coalesce(p_ask ->> 'name', b.name);
     if b.name is null or b.name !~ '^[A-Za-z0-9._-]{1,100}$' then
         raise exception using errcode = 'OD010',
-            message = format('"%s" is not a name for a booking', b.name),
-            hint = 'Use 1 to 100 letters, digits, dots, dashes and underscores.';
+            message = format('"%s" is not a valid booking name', b.name),
+            hint = 'A name has 1 to 100 letters, digits, dots, dashes and underscores.';
     elsif exists (select from booking as o
                    where o.name = b.name and o.state in ('PLANNED', 'ACTIVE') and o.id is distinct from b.id) then
         raise exception using errcode = 'OD019',
-            message = format('there is a booking "%s" already', b.name),
-            hint = format('Choose another name, or change that one; `odcctl booking show %s` tells of it.', b.name);
+            message = format('booking "%s" already exists', b.name),
+            hint = format('Choose another name, or change that booking; `odcctl booking show %s` shows it.', b.name);
     end if;
     b.kind := coalesce(p_ask ->> 'kind', b.kind::text, 'use');
     b.comment := case when p_ask ? 'comment' then nullif(p_ask ->> 'comment', '') else b.comment end;
     b.ignore_running := coalesce((p_ask ->> 'ignore_running')::boolean, b.ignore_running, false);
     if b.ignore_running and b.kind = 'use' then
         raise exception using errcode = 'OD010',
-            message = 'only a maintenance booking can ignore running jobs: who uses a booking needs its nodes to be free',
+            message = 'only a maintenance booking can ignore running jobs: the users of a booking need its nodes to be free',
             hint = 'Leave --force out, or make it --maintenance.';
     end if;
     b := _read_booking_times(b, p_ask, p_now);

@@ -1,5 +1,5 @@
--- odc._read_booking_nodes: the nodes that a request wants for a booking: by name; or a number or all of a type, a
--- partition or both; or all nodes. A change by names or to all nodes replaces the earlier choice; a change of type,
+-- odc._read_booking_nodes: the nodes that a request selects for a booking: by name; or a number or all of a type, a
+-- partition or both; or all nodes. A change by names or to all nodes replaces the earlier selection; a change of type,
 -- partition or count keeps the other two.
 -- Arguments  as _read_booking
 -- Raises     OD001 UnknownPartition, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest
@@ -35,17 +35,17 @@ begin
             hint = format('Partitions: %s.', (select string_agg(p.name, ', ' order by p.name) from partition as p));
     elsif num_nonnulls(b.node_list, b.gpu_type, b.partition_id, b.node_count) = 0 and not b.all_nodes then
         raise exception using errcode = 'OD010',
-            message = 'nothing says which nodes are booked',
-            hint = 'Name them (--nodes n[1-4]), or say --type and --count, --partition, or --all.';
+            message = 'the booking names no nodes',
+            hint = 'Name them (--nodes n[1-4]), or give --type and --count, --partition, or --all.';
     elsif b.node_list is not null and (num_nonnulls(b.gpu_type, b.partition_id, b.node_count) > 0 or b.all_nodes)
           or b.all_nodes and num_nonnulls(b.gpu_type, b.partition_id, b.node_count) > 0 then
         raise exception using errcode = 'OD010',
-            message = format('%s says which nodes, and something else says it too',
-                             case when b.all_nodes then 'all' else 'a list of nodes' end),
-            hint = 'Name the nodes, or say a type, a partition and a count, or all.';
+            message = format('%s cannot be combined with another choice of nodes',
+                             case when b.all_nodes then '"all"' else 'a list of nodes' end),
+            hint = 'Name the nodes, or give a type, a partition and a count, or all.';
     elsif b.node_count < 1 then
         raise exception using errcode = 'OD010',
-            message = format('a booking of %s nodes is empty', b.node_count), hint = 'Book at least one node.';
+            message = format('a booking cannot have %s nodes', b.node_count), hint = 'Book at least one node.';
     end if;
     if b.node_list is not null then
         perform _check_nodes(b.node_list);

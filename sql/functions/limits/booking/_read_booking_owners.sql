@@ -28,8 +28,8 @@ begin
           from asked as a;
         if v_unknown is not null then
             raise exception using errcode = 'OD010',
-                message = format('user %s is not known here', v_unknown),
-                hint = 'Known are the users of the daemon''s machine, and those who have submitted or have an API key.';
+                message = format('user %s is unknown', v_unknown),
+                hint = 'odc knows the users of the daemon''s machine, and users who have submitted jobs or have an API key.';
         end if;
     end if;
     if p_ask ? 'accounts' then
@@ -47,12 +47,12 @@ begin
     end if;
     if b.kind = 'maintenance' and (b.uids <> '{}' or b.account_ids <> '{}') then
         raise exception using errcode = 'OD010',
-            message = 'a maintenance booking belongs to nobody, and owners were named',
+            message = 'a maintenance booking has no owners, but owners were named',
             hint = 'Leave the users and accounts out, or make it a booking for use.';
     elsif b.kind = 'use' and b.uids = '{}' and b.account_ids = '{}' then
         raise exception using errcode = 'OD010',
-            message = 'nobody could use the booking: it names neither users nor accounts',
-            hint = 'Say who owns it (--users, --accounts), or that it is for --maintenance.';
+            message = 'no one could use the booking: it names neither users nor accounts',
+            hint = 'Name its owners (--users, --accounts), or make it a --maintenance booking.';
     end if;
     return b;
 end;

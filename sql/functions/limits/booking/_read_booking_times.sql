@@ -16,15 +16,15 @@ begin
         b.starts_at := date_trunc('second', (p_ask ->> 'starts_at')::timestamptz);
         if b.starts_at < date_trunc('second', p_now) and b.starts_at is distinct from p_booking.starts_at then
             raise exception using errcode = 'OD010',
-                message = format('the booking begins at %s, which is past', _iso(b.starts_at)),
-                hint = format('It is %s now; let it begin then or later.', _iso(p_now));
+                message = format('the booking begins at %s, which is in the past', _iso(b.starts_at)),
+                hint = format('It is %s now; choose that time or a later one.', _iso(p_now));
         end if;
     elsif b.repeats is distinct from p_booking.repeats and b.id is not null then
         b.starts_at := (_booking_window(p_booking, p_now)).starts_at;
     end if;
     if b.starts_at is null then
         raise exception using errcode = 'OD010',
-            message = 'nothing says when the booking begins', hint = 'Say it: --start now+2h, or starts_at.';
+            message = 'the booking has no start time', hint = 'Give one: --start now+2h, or starts_at.';
     end if;
     -- Repeated on weekdays, it begins on the first weekday.
     if b.repeats = 'weekdays' and extract(isodow from b.starts_at at time zone 'UTC') > 5 then
@@ -34,7 +34,7 @@ begin
 
     if v_ends_at is not null and p_ask ->> 'duration_s' is not null then
         raise exception using errcode = 'OD010',
-            message = 'an end and a duration say the same twice', hint = 'Give one of them.';
+            message = 'the booking has both an end and a duration', hint = 'Give only one of them.';
     elsif v_ends_at is not null then
         v_duration := extract(epoch from v_ends_at - case
             when b.id is null or p_ask ->> 'starts_at' is not null then b.starts_at
@@ -42,22 +42,22 @@ begin
     end if;
     if v_duration is null then
         raise exception using errcode = 'OD010',
-            message = 'nothing says when the booking ends', hint = 'Say it: --duration 2:00:00, or --end.';
+            message = 'the booking has no end', hint = 'Give one: --duration 2:00:00, or --end.';
     elsif v_duration < 1 then
         raise exception using errcode = 'OD010',
-            message = case when v_ends_at is null then format('a booking of %s s is empty', v_duration)
-                           else format('the booking ends at %s, which is not after its begin at %s',
+            message = case when v_ends_at is null then format('a booking cannot last %s s', v_duration)
+                           else format('the booking ends at %s, which is not after its start at %s',
                                        _iso(v_ends_at), _iso(v_ends_at - make_interval(secs => v_duration::double precision))) end,
-            hint = 'Let it end at least a second after it begins.';
+            hint = 'It must end at least a second after its start.';
     elsif v_duration > v_most or b.starts_at > p_now + make_interval(secs => v_most) then
         raise exception using errcode = 'OD010',
             message = format('the booking from %s for %s days reaches more than ten years ahead',
                              _iso(b.starts_at), trunc(v_duration / 86400)),
-            hint = 'Choose a nearer end.';
+            hint = 'Choose an earlier end.';
     elsif v_duration > (case b.repeats when 'none' then v_most when 'weekly' then 604800 else 86400 end) then
         raise exception using errcode = 'OD010',
             message = format('a booking of %s that repeats %s overlaps itself', _duration(v_duration::integer), b.repeats),
-            hint = format('Let it last at most %s, or repeat less often.',
+            hint = format('Make it last at most %s, or repeat less often.',
                           case b.repeats when 'weekly' then '7 days' else '24 hours' end);
     end if;
     b.duration_s := v_duration;
@@ -69,16 +69,16 @@ begin
         b.repeats_until := null;
     elsif b.repeats = 'none' then
         raise exception using errcode = 'OD010',
-            message = 'a booking that comes once repeats until nothing', hint = 'Say --repeat too, or leave --until out.';
+            message = '"until" is for bookings that repeat, and this one does not', hint = 'Give --repeat too, or leave --until out.';
     elsif b.repeats_until < b.starts_at then
         raise exception using errcode = 'OD010',
-            message = format('the booking begins at %s and is to repeat until %s, which is before',
+            message = format('the booking begins at %s but repeats until %s, which is earlier',
                              _iso(b.starts_at), _iso(b.repeats_until)),
-            hint = 'Let it repeat until a later moment; without --until it repeats for ever.';
+            hint = 'Choose a later --until; without --until it repeats forever.';
     end if;
     if (_booking_window(b, p_now)).starts_at is null then
         raise exception using errcode = 'OD010',
-            message = 'the booking would be over already', hint = 'Let it end later, or delete it.';
+            message = 'the booking would already be over', hint = 'Choose a later end, or delete the booking.';
     end if;
     return b;
 end;

@@ -15,13 +15,13 @@ begin
       from _booking_candidates(p_booking, p_now) as c;
     if v_found.total < p_count then
         raise exception using errcode = 'OD008',
-            message = format('the booking needs %s %s and there %s', p_count,
+            message = format('the booking needs %s %s, but there %s', p_count,
                              concat_ws(' ', case when p_count = 1 then 'node' else 'nodes' end,
                                        'of type "' || p_booking.gpu_type || '"',
                                        (select 'of partition "' || p.name || '"' from partition as p
                                          where p.id = p_booking.partition_id)),
                              case v_found.total when 0 then 'is none' when 1 then 'is 1' else 'are ' || v_found.total end),
-            hint = 'Ask for fewer, or for others; `odcctl nodes` lists them.';
+            hint = 'Book fewer nodes, or others; `odcctl nodes` lists them.';
     elsif v_found.open < p_count then
         select string_agg(format('%s %s booked by "%s" from %s to %s', t.names,
                                  case when t.nodes = 1 then 'is' else 'are' end,
@@ -34,7 +34,7 @@ begin
                  where c.taken_by is not null
                  group by c.taken_by, c.taken_from, c.taken_to) as t;
         raise exception using errcode = 'OD019',
-            message = format('of the %s %s it needs %s free of other bookings then: %s', p_count,
+            message = format('of the %s %s that it needs, %s free of other bookings at that time: %s', p_count,
                              case when p_count = 1 then 'node' else 'nodes' end,
                              case v_found.open when 0 then 'none is' when 1 then 'only 1 is'
                                                else format('only %s are', v_found.open) end, v_words),
@@ -42,7 +42,7 @@ begin
     end if;
 
     -- The jobs that reach into the window, and when enough of the nodes are free of them.
-    select string_agg(format('job %s on %s until %s', t.busy_job, t.names, coalesce(_iso(t.busy_until), 'no end')),
+    select string_agg(format('job %s on %s %s', t.busy_job, t.names, coalesce('until ' || _iso(t.busy_until), 'without a time limit')),
                       ', ' order by t.busy_until, t.busy_job)
            || case when max(t.jobs) > 10 then format(' and %s more', max(t.jobs) - 10) else '' end
       into v_words
@@ -57,12 +57,12 @@ begin
      order by c.busy_until
     offset p_count - v_found.fit - 1 limit 1;
     raise exception using errcode = 'OD019',
-        message = format('running jobs reach into the window on %s of %s nodes%s: %s', v_found.open - v_found.fit, v_found.open,
-                         case when v_found.fit > 0 then format(', it needs %s', p_count) else '' end, v_words),
+        message = format('running jobs overlap the booking on %s of %s nodes%s: %s', v_found.open - v_found.fit, v_found.open,
+                         case when v_found.fit > 0 then format(' (it needs %s)', p_count) else '' end, v_words),
         hint = concat_ws(' ',
-            case when isfinite(v_free) then format('Let it begin at %s or later.', _iso(v_free))
-                 else 'One of them has no time limit: `odcctl update ID --time` gives it one.' end,
+            case when isfinite(v_free) then format('Start the booking at %s or later.', _iso(v_free))
+                 else 'One of the jobs has no time limit: set one with `odcctl update ID --time`.' end,
             case when p_booking.kind = 'maintenance'
-                 then 'Or take the nodes all the same with --force: those jobs run on, and no more start that reach into it.' end);
+                 then 'Or book the nodes anyway with --force: those jobs keep running, and no other job that would overlap the booking starts.' end);
 end;
 $$;

@@ -13,7 +13,7 @@ begin
         errcode = case when v_past.id is null then 'OD018' else 'OD012' end,
         message = case when v_past.id is null then format('booking "%s" does not exist', p_name)
                        when v_past.state = 'DELETED' then format('booking "%s" was deleted at %s', p_name, _iso(v_past.state_at))
-                       else format('booking "%s" is over since %s', p_name, _iso(v_past.state_at)) end,
-        hint = case when v_known is null then 'There is no booking now.' else format('Bookings: %s.', v_known) end;
+                       else format('booking "%s" ended at %s', p_name, _iso(v_past.state_at)) end,
+        hint = case when v_known is null then 'There are no bookings now.' else format('Bookings: %s.', v_known) end;
 end;
 $$;

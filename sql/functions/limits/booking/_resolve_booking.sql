@@ -34,14 +34,14 @@ begin
     v_longest := _longest_run_s(b, p_at);
     if v_longest is null then
         raise exception using errcode = 'OD012',
-            message = format('booking "%s" is over before the job may begin at %s', b.name, _iso(p_at)),
-            hint = 'Let the job begin earlier, or leave --reservation out.';
+            message = format('booking "%s" ends before the job may start at %s', b.name, _iso(p_at)),
+            hint = 'Let the job start earlier, or leave --reservation out.';
     elsif p_asked_s > v_longest then
         raise exception using errcode = 'OD009',
-            message = format('time limit %s is longer than booking "%s" has: %s',
+            message = format('time limit %1$s is longer than the %3$s of booking "%2$s"',
                              case when p_asked_s = 2147483647 then 'UNLIMITED' else _duration(p_asked_s) end,
                              b.name, _duration(v_longest)),
-            hint = format('Ask for at most %s, or leave --reservation out.', _duration(v_longest));
+            hint = format('Request at most %s, or leave --reservation out.', _duration(v_longest));
     end if;
     booking_id := b.id;
     time_limit_s := least(p_time_limit_s, v_longest);

@@ -57,7 +57,7 @@ language sql stable as $$
            || case when w.starts_at <= w.free_at then format(' until %s', odc._iso(w.ends_at))
                    else format(' from %s to %s; ', odc._iso(w.starts_at), odc._iso(w.ends_at))
                         || coalesce(format('this job could run until %s', odc._iso(w.free_at + w.length)), 'this job has no time limit')
-                        || format('; a limit of %s or less would fit',
+                        || format('; a time limit of %s or less would fit',
                                   odc._duration(extract(epoch from w.starts_at - w.free_at)::integer)) end,
            b.id, case when w.nodes = 1 then w.names end, w.ends_at
       from (select * from window_of order by starts_at, booking_id limit 16) as w

@@ -18,7 +18,7 @@ begin
     v_old := _live_booking(p_name);
     if p_ask - 'ignore_running' = '{}' then
         raise exception using errcode = 'OD010',
-            message = 'an edit without a change', hint = 'Say at least one thing that changes.';
+            message = 'the request changes nothing', hint = 'Give at least one field to change.';
     end if;
     b := _read_booking(v_old, p_ask - 'kind', p_now);
     v_mine := array(select node_id from booking_node where booking_id = b.id order by node_id);

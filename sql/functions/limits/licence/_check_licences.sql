@@ -19,9 +19,9 @@ begin
     raise exception using
         errcode = case when v_wrong.total is null then 'OD025' else 'OD008' end,
         message = case when v_wrong.total is null then format('licence "%s" does not exist', v_wrong.name)
-                       else format('asked for %s of licence "%s", there %s %s', v_wrong.asked, v_wrong.name,
-                                   case when v_wrong.total = 1 then 'is' else 'are' end, v_wrong.total) end,
+                       else format('the job requests %s of licence "%s", but the total is %s', v_wrong.asked, v_wrong.name,
+                                   v_wrong.total) end,
         hint = coalesce('Licences: ' || (select string_agg(format('%s (%s)', l.name, l.total), ', ' order by l.name)
-                                           from licence as l) || '.', 'There are no licences; an operator sets them.');
+                                           from licence as l) || '.', 'There are no licences; operators create them.');
 end;
 $$;

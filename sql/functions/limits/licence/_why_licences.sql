@@ -21,7 +21,7 @@ language sql stable as $$
           join odc.running as r on r.shape_id = s.id
     )
     (select 'limit',
-           case when w.need > w.total then format('it needs %s of licence %s, and there are %s', w.need, w.name, w.total)
+           case when w.need > w.total then format('it needs %s of licence %s, but the total is %s', w.need, w.name, w.total)
                 else format('it needs %s of licence %s, and %s of %s are in use', w.need, w.name, w.used, w.total) end,
            null::bigint, w.name,
            (select min(h.ends_at) from holder as h where h.name = w.name and h.enough and w.need <= w.total and isfinite(h.ends_at))

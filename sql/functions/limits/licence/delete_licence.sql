@@ -24,10 +24,10 @@ begin
              where s.licences ? p_name) as q;
     if v_count > 0 then
         raise exception using errcode = 'OD012',
-            message = format('licence "%s" cannot go: %s hold it or wait for it: %s%s', p_name,
+            message = format('licence "%s" is in use or needed by %s: %s%s', p_name,
                              case when v_count = 1 then '1 job' else v_count || ' jobs' end, v_jobs,
                              case when v_count > 10 then ', …' else '' end),
-            hint = format('Cancel them first, or let none start: `odcctl licence set %s 0`.', p_name);
+            hint = format('Cancel them first, or prevent new starts: `odcctl licence set %s 0`.', p_name);
     end if;
     delete from licence where name = p_name;
     insert into event (at, kind, actor, detail)

@@ -11,11 +11,11 @@ begin
     perform _check_operator(p_actor, 'change licences');
     if p_name !~ '^[A-Za-z0-9._@-]{1,100}$' then
         raise exception using errcode = 'OD010',
-            message = format('"%s" is not a name for a licence', p_name),
-            hint = 'Use 1 to 100 letters, digits and . _ @ -.';
+            message = format('"%s" is not a valid licence name', p_name),
+            hint = 'A name has 1 to 100 letters, digits and . _ @ -.';
     elsif p_total not between 0 and 1000000000 then
         raise exception using errcode = 'OD010',
-            message = format('there cannot be %s of a licence', p_total), hint = 'Say a total of 0 to 1000000000.';
+            message = format('a licence cannot have a total of %s', p_total), hint = 'Give a total from 0 to 1000000000.';
     end if;
     insert into licence (name, total) values (p_name, p_total) on conflict (name) do update set total = excluded.total;
     insert into event (at, kind, actor, detail)

@@ -29,7 +29,7 @@ begin
         raise exception using errcode = 'OD010',
             message = format('a partition cannot have %s', v_wrong),
             hint = 'States: UP, DOWN, DRAIN, INACTIVE. Placement: pack, spread. Tier: 0 to 65533. '
-                   'Limits are above 0. To have another default, make another partition it.';
+                   'Limits are above 0. To change the default partition, make another partition the default.';
     end if;
     p.state := coalesce((p_changes ->> 'state')::partition_state, p.state);
     p.is_default := coalesce((p_changes ->> 'is_default')::boolean, p.is_default);
@@ -45,13 +45,13 @@ begin
                                   else p.def_mem_per_cpu_mib end;
     if p.default_time_limit_s > p.max_time_limit_s then
         raise exception using errcode = 'OD010',
-            message = format('the default time limit %s is above the limit %s', _duration(p.default_time_limit_s),
+            message = format('the default time limit %s exceeds the maximum of %s', _duration(p.default_time_limit_s),
                              _duration(p.max_time_limit_s)),
-            hint = 'Lower the one, or raise the other.';
+            hint = 'Lower the default, or raise the maximum.';
     end if;
     if p.is_default and p.state in ('DRAIN', 'INACTIVE') then
         raise exception using errcode = 'OD012',
-            message = format('partition "%s" is the default one, and %s it would take no jobs', p.name, p.state),
+            message = format('partition "%s" is the default one, and would accept no jobs in state %s', p.name, p.state),
             hint = 'Make another partition the default first.';
     end if;
     return p;

@@ -20,7 +20,7 @@ begin
         raise exception using errcode = 'OD010',
             message = format('a policy cannot have %s', v_wrong),
             hint = 'Orderings: fifo, multifactor, sjf, saf, wfp3, odc. Backfill: order, fifo, sjbf, safbf. '
-                   'A longest wait is above 0. Depth: 0 to 1000000.';
+                   'The maximum wait is above 0. Depth: 0 to 1000000.';
     end if;
     y.ordering := coalesce(p_changes ->> 'ordering', y.ordering);
     y.max_wait_s := case when p_changes ? 'max_wait_s' then (p_changes ->> 'max_wait_s')::integer else y.max_wait_s end;

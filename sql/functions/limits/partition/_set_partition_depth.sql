@@ -9,8 +9,8 @@ declare
 begin
     if v_others is not null then
         raise exception using errcode = 'OD012',
-            message = format('the depth is the policy''s, and "%s" is also the policy of partition %s', p_partition.policy, v_others),
-            hint = format('Make one of its own: odcctl policy create NAME --like %s --plan-depth %s, then odcctl partition '
+            message = format('the plan depth belongs to the policy, and policy "%s" is also used by partition %s', p_partition.policy, v_others),
+            hint = format('Give the partition its own policy: odcctl policy create NAME --like %s --plan-depth %s, then odcctl partition '
                           'edit %s --policy NAME.', p_partition.policy, p_changes ->> 'plan_depth', p_partition.name);
     end if;
     perform edit_policy(p_actor, p_partition.policy, jsonb_build_object('plan_depth', p_changes -> 'plan_depth'), p_now);

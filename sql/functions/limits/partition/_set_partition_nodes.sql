@@ -14,8 +14,8 @@ begin
     end if;
     if v_all = (v_names is not null) then
         raise exception using errcode = 'OD010',
-            message = 'a partition has all nodes or those listed',
-            hint = 'Say one: --all-nodes, or --nodes with a list.';
+            message = 'a partition has either all nodes or a list of nodes',
+            hint = 'Give one: --all-nodes, or --nodes with a list.';
     end if;
     perform _check_nodes(v_names);
     update partition set all_nodes = v_all where id = p_id;

@@ -8,16 +8,16 @@ create or replace function odc.create_partition(p_actor jsonb, p_name text, p_ch
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
-    perform _check_operator(p_actor, 'make partitions');
+    perform _check_operator(p_actor, 'create partitions');
     perform _take_turn(p_now);
     if p_name !~ '^[A-Za-z0-9._-]{1,100}$' then
         raise exception using errcode = 'OD010',
-            message = format('"%s" cannot be the name of a partition', left(p_name, 100)),
+            message = format('"%s" is not a valid partition name', left(p_name, 100)),
             hint = 'A name has 1 to 100 letters, digits, dots, hyphens and underscores.';
     end if;
     if exists (select from partition as p where p.name = p_name) then
         raise exception using errcode = 'OD028',
-            message = format('partition "%s" exists already', p_name),
+            message = format('partition "%s" already exists', p_name),
             hint = format('Change it: odcctl partition edit %s.', p_name);
     end if;
     insert into partition (name) values (p_name);

@@ -12,7 +12,7 @@ declare
     y policy;
 begin
     perform _take_turn(p_now);
-    perform _check_operator(p_actor, 'make policies');
+    perform _check_operator(p_actor, 'create policies');
     if p_like is not null then
         perform _refuse_no_policy(p_like);
         select * into y from policy where name = p_like;
@@ -21,7 +21,7 @@ begin
     if p_name !~ '^[A-Za-z0-9._-]{1,100}$' or y.ordering is null then
         raise exception using errcode = 'OD010',
             message = case when y.ordering is null then 'a policy needs an ordering'
-                           else format('"%s" cannot be the name of a policy', left(p_name, 100)) end,
+                           else format('"%s" is not a valid policy name', left(p_name, 100)) end,
             hint = 'Orderings: fifo, multifactor, sjf, saf, wfp3, odc. A name has letters, digits, dots, hyphens, underscores.';
     end if;
     insert into policy (name, ordering, max_wait_s, backfill, plan_depth)
@@ -29,7 +29,7 @@ begin
     on conflict do nothing;
     if not found then
         raise exception using errcode = 'OD028',
-            message = format('policy "%s" exists already', p_name),
+            message = format('policy "%s" already exists', p_name),
             hint = format('Change it: odcctl policy edit %s.', p_name);
     end if;
     insert into event (at, kind, actor, detail)

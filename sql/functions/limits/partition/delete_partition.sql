@@ -22,25 +22,25 @@ begin
             hint = format('Partitions: %s.', (select string_agg(p.name, ', ' order by p.name) from partition as p));
     elsif v_partition.is_default then
         raise exception using errcode = 'OD012',
-            message = format('partition "%s" is the default one: it is for jobs that name none', p_name),
+            message = format('partition "%s" is the default one: jobs that name no partition use it', p_name),
             hint = 'Make another partition the default first: odcctl partition edit NAME --default.';
     end if;
     select concat_ws('; ',
-               (select case when count(*) = 1 then format('job %s waits or runs there', min(w.job_id))
-                            when count(*) > 1 then format('%s jobs wait or run there, the first is %s', count(*), min(w.job_id)) end
+               (select case when count(*) = 1 then format('job %s is pending or running there', min(w.job_id))
+                            when count(*) > 1 then format('%s jobs are pending or running there, the first is %s', count(*), min(w.job_id)) end
                   from (select job_id from pending union all select job_id from running) as w
                   join job as j on j.id = w.job_id
                  where v_partition.id = any (j.partition_ids)),
-               (select 'bookings of it: ' || string_agg(b.name, ', ' order by b.name) from booking as b
+               (select 'its bookings: ' || string_agg(b.name, ', ' order by b.name) from booking as b
                  where b.partition_id = v_partition.id and b.state in ('PLANNED', 'ACTIVE')),
-               (select 'users of accounts in it alone: ' || string_agg(format('%s in %s', m.user_name, a.name), ', '
+               (select 'account memberships for it alone: ' || string_agg(format('%s in %s', m.user_name, a.name), ', '
                                                                        order by m.user_name, a.name)
                   from association as m join account as a on a.id = m.account_id
                  where m.partition_id = v_partition.id)) into v_uses;
     if v_uses <> '' then
         raise exception using errcode = 'OD028',
             message = format('partition "%s" is in use: %s', p_name, v_uses),
-            hint = format('End or move those first; so that no more jobs come: odcctl partition edit %s --state DRAIN.', p_name);
+            hint = format('End or move them first. To accept no new jobs: odcctl partition edit %s --state DRAIN.', p_name);
     end if;
     v_old := list_partitions(array[p_name])::jsonb -> 0;
     delete from resource_limit as r where r.scope = 'partition' and r.scope_id = v_partition.id;

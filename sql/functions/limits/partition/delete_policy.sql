@@ -16,10 +16,10 @@ begin
     select string_agg(p.name, ', ' order by p.name) into v_users from partition as p where p.policy = p_name;
     if v_users is not null or p_name = 'odc' then
         raise exception using errcode = 'OD028',
-            message = case when v_users is null then 'policy "odc" is the one that new partitions have'
-                           else format('policy "%s" is the one of partition %s', p_name, v_users) end,
-            hint = case when v_users is null then 'Leave it; it costs nothing.'
-                        else 'Give them another: odcctl partition edit NAME --policy POLICY.' end;
+            message = case when v_users is null then 'policy "odc" cannot be deleted: new partitions use it'
+                           else format('policy "%s" is in use by partition %s', p_name, v_users) end,
+            hint = case when v_users is null then 'Keep it; it costs nothing.'
+                        else 'Give the partition another policy: odcctl partition edit NAME --policy POLICY.' end;
     end if;
     v_policy := list_policies(array[p_name])::json -> 0;
     delete from policy where name = p_name;

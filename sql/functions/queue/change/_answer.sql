@@ -1,4 +1,4 @@
--- odc._answer: one job's line in the answer to a change.
+-- odc._answer: the line of one job in the answer to a change.
 create or replace function odc._answer(
     p_job_id bigint, p_task integer, p_outcome text, p_code text default null, p_message text default null,
     p_hint text default null)

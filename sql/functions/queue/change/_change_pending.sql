@@ -1,5 +1,5 @@
--- odc._change_pending: hold or release jobs; both are about pending jobs only.
--- Arguments  p_outcome  held or released: what is done, and what the answers say
+-- odc._change_pending: hold or release jobs; both apply only to pending jobs.
+-- Arguments  p_outcome  held or released: the change to make, and the outcome in the answers
 -- Locks      the turn; pending
 create or replace function odc._change_pending(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_outcome text)
 returns text
@@ -14,7 +14,7 @@ declare
     v_arrays   bigint[];
 begin
     perform _take_turn(p_now);
-    -- Refusals are known before a range is split, and leave it unchanged.
+    -- Find all refusals before a range is split, so that a refused range stays unchanged.
     with verdict as materialized (
         select f.job_id as id, f.array_task_id as task, f.tasks::text as part,
                p_outcome = 'released' and p.held is null as free,
@@ -24,12 +24,12 @@ begin
           left join lateral (
                select 'OD012' as code,
                       format('job %s cannot be %s: it %s', f.job_id, p_outcome,
-                             case f.place when 'running' then 'runs' else 'has ended' end) as message,
+                             case f.place when 'running' then 'is running' else 'has ended' end) as message,
                       format('Only pending jobs can be %s.', p_outcome) as hint
                 where f.place <> 'pending'
                 union all
-               select 'OD012', format('job %s names a booking that is over', f.job_id),
-                      format('`odcctl update %s --reservation NAME` gives it another, with '''' none.', f.job_id)
+               select 'OD012', format('the booking of job %s is over', f.job_id),
+                      format('`odcctl update %s --reservation NAME` gives the job another booking; with '''' it needs none.', f.job_id)
                 where p_outcome = 'released' and p.reason = 'ReservationDeleted'
                 union all
                select 'OD013', format('job %s is held by an operator', f.job_id), 'Ask an operator to release it.'

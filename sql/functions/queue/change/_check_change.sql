@@ -1,4 +1,4 @@
--- odc._check_change: refuse changes whose values cannot be.
+-- odc._check_change: refuse changes with impossible values.
 create or replace function odc._check_change(
     p_job odc.job, p_place text, p_operator boolean, p_changes jsonb, p_now timestamptz)
 returns void
@@ -10,8 +10,8 @@ declare
 begin
     if p_changes ? 'nice' and (p_changes ->> 'nice')::integer < 0 and not p_operator then
         raise exception using errcode = 'OD013',
-            message = format('nice %s is negative, which only operators may ask for', p_changes ->> 'nice'),
-            hint = 'Give zero, or a positive one to let others go first.';
+            message = format('nice value %s is negative, which only operators may set', p_changes ->> 'nice'),
+            hint = 'Use 0, or a positive value to let other jobs go first.';
     end if;
     if p_changes ? 'name' and coalesce(p_changes ->> 'name', '') = '' then
         raise exception using errcode = 'OD010', message = 'a job needs a name', hint = 'Give at least one character.';
@@ -23,20 +23,20 @@ begin
         elsif (p_changes ->> 'array_throttle')::integer < 0 then
             raise exception using errcode = 'OD010',
                 message = format('array throttle %s is negative', p_changes ->> 'array_throttle'),
-                hint = 'Give how many tasks may run at once; 0 for any number.';
+                hint = 'Give the number of tasks that may run at once; 0 means any number.';
         end if;
     end if;
     if p_changes ? 'time_limit_s' and p_job.kind = 'reservation' then
         raise exception using errcode = 'OD012',
-            message = format('%s is a reservation: its time is what was asked for', p_job.id),
-            hint = case when p_place = 'running' then format('`odcctl extend %s` adds to it, once.', p_job.id)
-                        else 'Cancel it and reserve for another time.' end;
+            message = format('job %s is a reservation: its time limit cannot be changed', p_job.id),
+            hint = case when p_place = 'running' then format('`odcctl extend %s` extends it, once.', p_job.id)
+                        else 'Cancel it and reserve again.' end;
     end if;
     if p_changes ? 'time_limit_s' then
         if coalesce(v_limit, 0) < 1 then
             raise exception using errcode = 'OD010',
                 message = format('time limit %s is not a positive number of seconds', p_changes ->> 'time_limit_s'),
-                hint = 'Give the whole limit, counted from the start.';
+                hint = 'Give the whole time limit, counted from the start of the job.';
         end if;
         select p.name, p.max_time_limit_s into v_max
           from partition as p
@@ -45,16 +45,16 @@ begin
          order by p.max_time_limit_s limit 1;
         if found then
             raise exception using errcode = 'OD009',
-                message = format('time limit %s is above the %s of partition "%s"',
+                message = format('time limit %s exceeds the limit of %s of partition "%s"',
                                  case when v_limit = 2147483647 then 'UNLIMITED' else _duration(v_limit) end,
                                  _duration(v_max.max_time_limit_s), v_max.name),
-                hint = format('Ask for at most %s.', _duration(v_max.max_time_limit_s));
+                hint = format('Request at most %s.', _duration(v_max.max_time_limit_s));
         end if;
         if p_place = 'running' and v_limit > p_job.time_limit_s and not p_operator then
             raise exception using errcode = 'OD013',
-                message = format('job %s runs with a limit of %s, and others plan with that',
+                message = format('job %s is running with a time limit of %s, and the plan relies on it',
                                  p_job.id, _duration(p_job.time_limit_s)),
-                hint = 'Its owner may shorten it; an operator may lengthen it.';
+                hint = 'Its owner may shorten the time limit; only an operator may lengthen it.';
         end if;
     end if;
     if p_changes ->> 'deadline_at' is not null then

@@ -1,5 +1,6 @@
--- odc._copy_jobs: rows of their own for tasks of arrays, as copies of their array's row.
--- Arguments  parallel: the array's id, the new row's id, the task's number (null: to be told apart by array_tasks)
+-- odc._copy_jobs: create separate rows for tasks of arrays, as copies of their array's row.
+-- Arguments  parallel: the array's id, the new row's id, the task's number (null: the row will have array_tasks
+--            instead)
 create or replace function odc._copy_jobs(p_array_ids bigint[], p_ids bigint[], p_tasks integer[])
 returns void
 language sql volatile as $$

@@ -1,6 +1,6 @@
--- odc._end_pending: end jobs that wait, without an attempt, and wake what waits for them.
--- Arguments  p_job_ids          jobs, and arrays with all the tasks that wait in their range
---            p_ranges, p_tasks  some of the tasks of these ranges, parallel: they become one row that has ended
+-- odc._end_pending: end pending jobs without an attempt, and wake the jobs that depend on them.
+-- Arguments  p_job_ids          jobs, and arrays with all tasks of their pending range
+--            p_ranges, p_tasks  some tasks of these ranges, parallel: they become one ended row
 --            p_state            CANCELLED or DEADLINE
 -- Locks      the caller holds the turn; pending, job, array_job, dependency
 create or replace function odc._end_pending(

@@ -1,14 +1,15 @@
--- odc._find_jobs: the jobs that a command is about, and where each is.
+-- odc._find_jobs: the jobs that a command applies to, and the place of each.
 -- Arguments  p_actor    {user, uid, operator}
---            p_filters  {ids: [{job_id, tasks, alone}], job_ids: [id]} names jobs, arrays and tasks (alone: of an array
---                       the waiting range without the tasks that have rows of their own), and filters narrow them down; without, user, name[], partition[], account[], qos[], state[] choose among the
---                       live jobs of the actor (of an operator: of all), and all: true takes every one of them
---            p_place    pending or running: what the command is for; null: for both
--- Returns    a row per job, however often it is named; tasks: the part of an array's waiting range that is meant, null
---            for all of it; place: pending, running, ended; or a refusal (OD006 unknown, OD013 not the owner), place null.
---            Of an array or a filter only what the command is for, where there is any; tasks that have ended are left
---            out unless all those named have
--- Raises     OD010 BadRequest: nothing says which jobs; OD001, OD002, OD004: a filter by what does not exist
+--            p_filters  {ids: [{job_id, tasks, alone}], job_ids: [id]} names jobs, arrays and tasks, and other filters
+--                       restrict them further. alone: of an array only the pending range, without tasks that have
+--                       separate rows. Without ids, the filters user, name[], partition[], account[], qos[], state[]
+--                       select from the live jobs of the actor (of an operator: of all); all: true selects all of them
+--            p_place    pending or running: the place that the command applies to; null: both
+-- Returns    one row per job, even if it is named several times; tasks: the selected part of an array's pending range,
+--            null: all of it; place: pending, running, ended; or null with a refusal (OD006 unknown, OD013 not the
+--            owner). For an array or a filter, only jobs in p_place, if there are any; ended tasks are left out
+--            unless all named tasks have ended
+-- Raises     OD010 BadRequest: the request selects no jobs; OD001, OD002, OD004: a filter names something that does not exist
 create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb, p_place text default null)
 returns table (
     job_id bigint, tasks int4multirange, place text, uid integer, array_task_id integer, array_job_id bigint,
@@ -28,7 +29,7 @@ declare
     v_partitions integer[] := (select array_agg(id) from partition where name = any (_words(p_filters -> 'partition')));
 begin
     if not v_named and not v_filtered and not coalesce((p_filters -> 'all')::boolean, false) then
-        raise exception using errcode = 'OD010', message = 'nothing says which jobs',
+        raise exception using errcode = 'OD010', message = 'the request selects no jobs',
             hint = 'Give ids, a filter, or all: true.';
     end if;
     perform _check_names(p_filters);
@@ -40,7 +41,7 @@ begin
                  union all
                 select i::bigint, null, false from jsonb_array_elements_text(coalesce(p_filters -> 'job_ids', '[]')) as i) as a
     ), candidate as (
-        -- A job, or an array with all its tasks that live.
+        -- A job, or an array with all its live tasks.
         select a.ord, p.job_id, null::int4multirange as tasks
           from asked as a join pending as p on p.job_id = a.job_id where a.tasks is null
          union all
@@ -57,7 +58,7 @@ begin
         select a.ord, j.id, null
           from asked as a join job as j on j.id = a.job_id where a.tasks is null and j.state is not null
          union all
-        -- Tasks of an array: those that wait in its range, those with rows of their own, those cancelled together.
+        -- Tasks of an array: those in its pending range, those with separate rows, those cancelled together.
         select a.ord, p.job_id, p.tasks * a.tasks
           from asked as a join pending as p on p.job_id = a.job_id and p.tasks && a.tasks
          union all
@@ -115,7 +116,7 @@ begin
            case when a.tasks is null then format('job %s does not exist', a.job_id)
                 when not exists (select from job as j where j.id = a.job_id) then format('array %s does not exist', a.job_id)
                 else format('array %s has no task %s', a.job_id, _task_text(a.tasks, null)) end,
-           '`odcctl queue -t all` lists the jobs there are.'
+           '`odcctl queue -t all` lists all jobs.'
       from asked as a
      where not exists (select from candidate as c where c.ord = a.ord)
      order by 1;

@@ -1,5 +1,5 @@
--- odc._split_tasks: give some waiting tasks of an array rows of their own in job and pending, so that they can be
--- held or changed apart. Not for all tasks that wait: those stay the range.
+-- odc._split_tasks: give some pending tasks of an array separate rows in job and pending, so that they can be held or
+-- changed separately. Not for all pending tasks: the range itself is changed then.
 -- Returns    ids of the new rows
 -- Raises     OD017 TooLarge: see _check_pieces
 create or replace function odc._split_tasks(
@@ -25,7 +25,7 @@ begin
     insert into dependency (job_id, ord, kind, target_id, target_task, delay_s, due_at, name_key, state)
     select t.id, d.ord, case when d.kind = 'aftercorr' then 'afterok' else d.kind end, d.target_id,
            case when d.kind = 'aftercorr' then t.task else d.target_task end, d.delay_s, d.due_at, d.name_key,
-           -- Task by task: a task that is open has nothing to wait for any more.
+           -- aftercorr works task by task: an open task has nothing left to wait for.
            case when d.kind <> 'aftercorr' then d.state
                 when p.closed_tasks @> t.task then 'waiting' else 'met' end
       from unnest(v_ids, v_tasks) as t (id, task)

@@ -1,7 +1,7 @@
--- odc._update_job: change one job. The caller then counts again which tasks of its array may start, and judges singletons
--- of its old name and it: once for all that it changes.
--- Arguments  p_place  pending or running: where the caller has locked it; or ended, whose comment alone may change
--- Returns    the old values of what changed
+-- odc._update_job: change one job. The caller then recounts which tasks of its array may start, and judges singletons
+-- of the old and the new name, once for all jobs that it changes.
+-- Arguments  p_place  pending or running, where the caller has locked it; or ended: then only the comment may change
+-- Returns    the old values of the changed fields
 -- Raises     OD009 LimitExceeded, OD010 BadRequest, OD011 BadDependency, OD012 WrongState, OD013 NotOwner, and what
 --            submit raises for partitions, bookings, accounts, QOS and limits
 create or replace function odc._update_job(
@@ -31,8 +31,8 @@ begin
           from jsonb_object_keys(p_changes) as k where k = any (v_pending_only);
         if v_wrong is not null then
             raise exception using errcode = 'OD012',
-                message = format('job %s runs: its %s cannot be changed any more', p_job_id, v_wrong),
-                hint = 'Name, comment, deadline, array throttle and time limit of a running job can.';
+                message = format('job %s is running: its %s can no longer be changed', p_job_id, v_wrong),
+                hint = 'The name, comment, deadline, array throttle and time limit of a running job can be changed.';
         end if;
     end if;
     perform _check_change(v_job, p_place, v_operator, p_changes, p_now);
@@ -54,6 +54,7 @@ begin
         if p_changes ? 'partitions' then
             select r.partition_ids into v_shape.partition_ids
               from _resolve_partitions(_words(p_changes -> 'partitions'), coalesce(v_limit, v_job.time_limit_s)) as r;
+            perform _check_max_nodes(v_shape.partition_ids, v_shape.node_count);
         end if;
         if not exists (select from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
                                                    _listed_nodes(v_shape), v_shape.exclude_nodes)) then
@@ -68,10 +69,13 @@ begin
 
     v_account := v_job.account_id;
     v_qos := v_job.qos_id;
-    if p_changes ? 'account' then
-        v_account := _resolve_account(v_job.uid, v_job.user_name, p_changes ->> 'account', v_shape.partition_ids);
+    -- In other partitions the account and the QOS may be closed to its user. Operators move jobs all the same.
+    if p_changes ? 'account' or p_changes ? 'partitions' and not v_operator then
+        v_account := _resolve_account(
+            v_job.uid, v_job.user_name,
+            coalesce(p_changes ->> 'account', (select a.name from account as a where a.id = v_account)), v_shape.partition_ids);
     end if;
-    if p_changes ?| '{account,qos}' then
+    if p_changes ?| '{account,qos}' or p_changes ? 'partitions' and not v_operator then
         v_qos := _resolve_qos(v_job.uid, v_job.user_name, v_account, v_shape.partition_ids,
                               coalesce(p_changes ->> 'qos', (select q.name from qos as q where q.id = v_qos)));
         insert into usage (account_id, uid, qos_id, user_name, used_at)
@@ -108,7 +112,7 @@ begin
                eligible_at = case when begun and dependency = 'met' then coalesce(eligible_at, p_now) end
          where job_id = p_job_id and reason = 'ReservationDeleted';
     end if;
-    -- Apart, because a job that could not be launched is put off beyond its own begin time.
+    -- A separate statement, because a job that could not be launched is delayed beyond its own begin time.
     if p_changes ? 'begin_at' then
         update pending
            set begin_at = v_ask.begin_at, begun = coalesce(v_ask.begin_at <= p_now, true),

@@ -1,4 +1,4 @@
--- odc._words: a filter's value, one word or an array of them, as text[]; null gives null.
+-- odc._words: the value of a filter, one word or an array of words, as text[]; null gives null.
 create or replace function odc._words(p_value jsonb)
 returns text[]
 language sql immutable strict as $$

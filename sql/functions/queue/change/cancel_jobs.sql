@@ -1,11 +1,12 @@
--- odc.cancel_jobs: cancel pending jobs at once and ask running ones to end; or, with p_signal, only signal running ones.
+-- odc.cancel_jobs: cancel pending jobs at once and request the end of running ones; or, with p_signal, only signal
+-- running jobs.
 -- Arguments  p_actor, p_filters  see _find_jobs
---            p_signal            a signal's number: nothing is cancelled; the caller tells the executor
--- Returns    JSON array text of {job_id, array_task_id, outcome, code, message, hint}; outcome is cancelled (it was
---            pending; of an array with array_tasks: those cancelled), cancelling (it runs), ended (already), signal
+--            p_signal            the number of a signal: no job is cancelled, and the caller passes the signal on
+-- Returns    JSON array text of {job_id, array_task_id, outcome, code, message, hint}. outcome is cancelled (it was
+--            pending; for an array with array_tasks: the cancelled tasks), cancelling (it runs), ended (already), signal
 --            (with attempt) or refused
 -- Locks      the turn; pending, running, job
--- Raises     OD010 BadRequest: nothing says which jobs; OD017 TooLarge: see _check_pieces
+-- Raises     OD010 BadRequest: no jobs are named; OD017 TooLarge: see _check_pieces
 create or replace function odc.cancel_jobs(
     p_actor jsonb, p_filters jsonb, p_now timestamptz, p_signal integer default null)
 returns text
@@ -35,7 +36,7 @@ begin
                                            'attempt', r.attempt, 'code', null, 'message', null, 'hint', null)
                     else _answer(f.id, f.task, 'refused', 'OD012',
                                  format('job %s is pending: it has no process to signal', f.id),
-                                 'Without --signal it is cancelled.') end order by f.id)::text
+                                 'Leave --signal out to cancel it.') end order by f.id)::text
       into v_answers
       from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.parts, v_found.codes, v_found.messages,
                   v_found.hints) as f (id, task, place, part, code, message, hint)

@@ -1,5 +1,5 @@
--- odc.checkpoint_jobs: their users say that these running jobs have written a checkpoint: ending them would lose what
--- comes after it only.
+-- odc.checkpoint_jobs: record that running jobs have written a checkpoint, as reported by their users: ending them now
+-- loses only the work after it.
 -- Returns    as cancel_jobs, with outcome checkpointed or refused
 -- Locks      the turn; running
 create or replace function odc.checkpoint_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)
@@ -27,10 +27,10 @@ begin
                case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)
                     when f.place = 'running' and f.runs then _answer(f.job_id, f.array_task_id, 'checkpointed')
                     else _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
-                                 format(case f.place when 'running' then 'job %s has not begun to run'
+                                 format(case f.place when 'running' then 'job %s has not started to run'
                                                      when 'pending' then 'job %s is pending'
                                                      else 'job %s has ended' end, f.job_id),
-                                 'Only a job that runs has something to keep.') end order by f.job_id)::text, '[]')
+                                 'Only a running job can have a checkpoint.') end order by f.job_id)::text, '[]')
       into v_answers
       from found as f;
     return v_answers;

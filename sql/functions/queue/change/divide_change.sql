@@ -1,12 +1,12 @@
--- odc.divide_change: the jobs that a change is about, in parts: each part is changed by a call of its own, so that others
--- have the turn between them.
+-- odc.divide_change: the jobs that a change applies to, divided into parts. Each part is changed by a separate call, so
+-- that others have the turn in between.
 -- Arguments  p_actor, p_filters, p_place  see _find_jobs
---            p_apart  tasks named of a waiting range get rows of their own (true), end together (false), or the range
+--            p_apart  the named tasks of a pending range get separate rows (true), end together (false), or the range
 --                     stays as it is (null)
---            p_most   rows that one part changes at most
--- Returns    part: counted from 0; null: not to be changed, with its answer, which refuses it. tasks: of a waiting range,
---            null: the row alone, all its tasks
--- Raises     as _find_jobs; OD017 TooLarge: more than 1,000 tasks would get rows of their own, or see _check_pieces
+--            p_most   maximum number of rows that one part changes
+-- Returns    part: counted from 0; null: not to be changed, with the answer that refuses it. tasks: of a pending range;
+--            null: only the row, with all its tasks
+-- Raises     as _find_jobs; OD017 TooLarge: more than 1,000 tasks would get separate rows, or see _check_pieces
 create or replace function odc.divide_change(
     p_actor jsonb, p_filters jsonb, p_place text, p_apart boolean, p_most integer)
 returns table (part integer, job_id bigint, array_job_id bigint, tasks text, place text, answer text)
@@ -28,7 +28,7 @@ begin
          where p_apart and f.tasks is not null and f.answer is null;
         if v_tasks > 1000 then
             raise exception using errcode = 'OD017',
-                message = format('%s tasks of arrays at once', v_tasks),
+                message = format('%s tasks of arrays are too many at once', v_tasks),
                 hint = 'Name at most 1,000 tasks, or whole arrays.';
         end if;
         perform _check_pieces(f.id, f.tasks::int4multirange, p_apart)

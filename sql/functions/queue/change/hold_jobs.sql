@@ -1,4 +1,4 @@
--- odc.hold_jobs: keep pending jobs from starting. An operator's hold is the admin's, which users cannot release.
+-- odc.hold_jobs: prevent pending jobs from starting. Users cannot release a hold by an operator.
 -- Returns    as cancel_jobs, with outcome held or refused
 -- Locks      the turn; pending
 create or replace function odc.hold_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)

@@ -1,4 +1,4 @@
--- odc.release_jobs: let held jobs start again.
+-- odc.release_jobs: allow held jobs to start again.
 -- Returns    as cancel_jobs, with outcome released, not_held or refused
 -- Locks      the turn; pending
 create or replace function odc.release_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)

@@ -1,4 +1,4 @@
--- odc.requeue_jobs: end running jobs and put them back to the queue, with p_hold held; id and queue time stay.
+-- odc.requeue_jobs: end running jobs and return them to the queue, with p_hold as held; id and queue time stay.
 -- Returns    as cancel_jobs, with outcome requeueing or refused
 -- Locks      the turn; running
 create or replace function odc.requeue_jobs(
@@ -30,13 +30,13 @@ begin
                case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)
                     when f.place = 'pending'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
-                                 format('job %s is pending already', f.job_id), 'Only running jobs are requeued.')
+                                 format('job %s is already pending', f.job_id), 'Only running jobs can be requeued.')
                     when f.place = 'ended'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
                                  format('job %s has ended', f.job_id), 'Submit it again to run it again.')
                     when f.kind = 'reservation'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
-                                 format('%s is a reservation: what runs in it would be lost', f.job_id),
+                                 format('job %s is a reservation: its running processes would be lost', f.job_id),
                                  'Cancel it and reserve again.')
                     when not f.may
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
@@ -44,7 +44,7 @@ begin
                                  'Cancel it and submit it again.')
                     when f.intent is not null
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
-                                 format('job %s is ending already', f.job_id), null)
+                                 format('job %s is already ending', f.job_id), null)
                     else _answer(f.job_id, f.array_task_id, 'requeueing') end order by f.job_id)::text, '[]')
       into v_answers
       from found as f;

@@ -1,9 +1,10 @@
--- odc.update_jobs: change jobs that have not ended; of those that have, the comment.
--- Arguments  p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
+-- odc.update_jobs: change jobs that have not ended; for ended jobs, only the comment.
+-- Arguments  p_actor    as for _charge_change
+--            p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
 --                       array_throttle (null or 0: none), begin_at, deadline_at, account, qos, booking (a name; null: none)
--- Returns    as cancel_jobs, with outcome updated or refused; a job is changed whole or not at all
--- Locks      the turn; pending, running, job, allocation
--- Raises     OD010 BadRequest: a change of what does not exist
+-- Returns    as cancel_jobs, with outcome updated or refused; a job is changed completely or not at all
+-- Locks      the turn; pending, running, job, allocation; as _charge_change
+-- Raises     OD010 BadRequest: a change of an unknown field
 create or replace function odc.update_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_changes jsonb)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -29,9 +30,9 @@ begin
       from jsonb_object_keys(p_changes) as k where k <> all (v_known);
     if v_unknown is not null or p_changes = '{}' then
         raise exception using errcode = 'OD010',
-            message = case when v_unknown is null then 'an update without a change'
+            message = case when v_unknown is null then 'the request changes nothing'
                            else format('%s cannot be updated', v_unknown) end,
-            hint = format('What can: %s.', array_to_string(v_known, ', '));
+            hint = format('Fields that can be updated: %s.', array_to_string(v_known, ', '));
     end if;
     perform _take_turn(p_now);
     for f in select * from _find_jobs(p_actor, p_filters) order by job_id loop
@@ -43,6 +44,7 @@ begin
             v_mine := '{}';
             v_these := '{}';
             v_names := '{}';
+            perform _charge_change(p_actor, coalesce(_task_count(f.tasks), 1), p_changes, p_now);
             foreach v_id in array case when f.tasks is null then array[f.job_id]
                                        else _split_tasks(f.job_id, f.tasks, p_now) end loop
                 v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);

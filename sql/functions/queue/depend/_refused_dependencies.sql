@@ -25,6 +25,6 @@ language sql stable as $$
                 when not is_array then format('dependency on %s_%s, but job %s is not an array', target_id, task, target_id)
                 else format('dependency on %s_%s, a task that array %s does not have', target_id, task, target_id) end,
            case when corr_any then 'Join the conditions by "," or wait for the array as a whole.'
-                else '`odcctl queue -t all` lists the jobs there are.' end
+                else '`odcctl queue -t all` lists all jobs.' end
       from missing;
 $$;

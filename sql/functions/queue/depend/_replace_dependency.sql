@@ -23,7 +23,7 @@ begin
     if found then
         raise exception using errcode = 'OD011',
             message = format('job %s would wait for itself', p_job_id),
-            hint = 'One of the jobs it is to wait for waits for it already.';
+            hint = 'One of the jobs that it would wait for already waits for it.';
     end if;
     delete from dependency where job_id = p_job_id;
     update pending

@@ -4,7 +4,7 @@ returns trigger
 language plpgsql set search_path = odc, pg_temp as $$
 begin
     raise exception using errcode = 'OD012',
-        message = format('job %s has ended as %s and stays so', old.id, old.state),
+        message = format('job %s has ended as %s, which cannot change', old.id, old.state),
         hint = 'Submit it again to run it again.';
 end;
 $$;

@@ -1,4 +1,4 @@
--- odc._amounts: what is asked of a node or what it has, for people to read. What is null or 0 it does not speak of.
+-- odc._amounts: requested or available amounts of a node in words. Amounts that are null or 0 are left out.
 create or replace function odc._amounts(p_gpus integer, p_cpus integer, p_mem_mib integer)
 returns text
 language sql immutable as $$

@@ -1,4 +1,4 @@
--- odc._check_constraint: refuse a --constraint that is not names joined by & and |.
+-- odc._check_constraint: refuse a --constraint unless it consists of names joined by & and |.
 -- Raises     OD016 NotImplementedYet: parentheses, brackets, counts, negation; OD010 BadRequest
 create or replace function odc._check_constraint(p_constraint text)
 returns void
@@ -9,7 +9,7 @@ begin
     end if;
     raise exception using
         errcode = case when p_constraint ~ '[][()*!]' then 'OD016' else 'OD010' end,
-        message = format('constraint "%s" is not names of features joined by & and |', p_constraint),
-        hint = 'For example "a100&nvme|h100"; & binds tighter than |. Parentheses and counts are not carried out yet.';
+        message = format('constraint "%s" is not a list of features joined by & and |', p_constraint),
+        hint = 'For example "a100&nvme|h100"; & binds tighter than |. Parentheses and counts are not supported yet.';
 end;
 $$;

@@ -1,4 +1,4 @@
--- odc._check_nodes: refuse names that no node has.
+-- odc._check_nodes: refuse names of nodes that do not exist.
 -- Raises     OD007 UnknownNode
 create or replace function odc._check_nodes(p_names text[])
 returns void
@@ -18,6 +18,6 @@ begin
       from (select name from node order by length(name), name limit 20) as n;
     raise exception using errcode = 'OD007',
         message = format('node %s does not exist', v_unknown),
-        hint = format('Nodes: %s.', coalesce(v_known, 'none has registered'));
+        hint = format('Nodes: %s.', coalesce(v_known, 'none registered'));
 end;
 $$;

@@ -1,4 +1,5 @@
--- odc._check_switches: refuse a wish for few topology blocks that never lapses and that no nodes could ever fulfil.
+-- odc._check_switches: refuse a request for few topology blocks that never expires and that no nodes could ever
+-- satisfy.
 -- Raises     OD008 NeverFits
 create or replace function odc._check_switches(p_shape shape)
 returns void
@@ -34,10 +35,10 @@ begin
              group by b.id, b.type, b.domain) as t;
     if v_most < p_shape.node_count then
         raise exception using errcode = 'OD008',
-            message = format('no nodes could ever fulfil its wish for at most %s topology %s: it needs %s nodes, and so many '
-                             'blocks have %s', p_shape.switches, case when p_shape.switches = 1 then 'block' else 'blocks' end,
+            message = format('no nodes could ever run it in at most %s topology %s: it needs %s nodes, and the most nodes in '
+                             'so many blocks is %s', p_shape.switches, case when p_shape.switches = 1 then 'block' else 'blocks' end,
                              p_shape.node_count, v_most),
-            hint = 'Let the wish lapse, as by --switches=1@30, or allow more blocks; `odcctl nodes --topology` shows them.';
+            hint = 'Limit the time to wait for it (--switches=1@30), or allow more blocks; `odcctl nodes --topology` shows them.';
     end if;
 end;
 $$;

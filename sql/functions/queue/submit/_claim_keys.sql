@@ -1,8 +1,8 @@
--- odc._claim_keys: keep the ids of requests under their idempotency keys.
+-- odc._claim_keys: store the ids of requests under their idempotency keys.
 -- Arguments  p_heads            the requests
---            p_requests, p_ids  of each job its request, counted from 0, and its id or null, parallel
--- Returns    requests whose key another transaction kept first
--- Locks      idempotency by (uid, key): waits for a transaction that is keeping the same key
+--            p_requests, p_ids  per job its request, counted from 0, and its id or null, parallel
+-- Returns    requests whose key another transaction stored first
+-- Locks      idempotency by (uid, key): waits for a transaction that is storing the same key
 create or replace function odc._claim_keys(p_heads jsonb[], p_requests integer[], p_ids bigint[], p_now timestamptz)
 returns integer[]
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
--- odc._matches_features: does a node with these features satisfy a --constraint?
--- Arguments  p_constraint  names joined by & and |, & binding tighter; null: no constraint
+-- odc._matches_features: whether a node with these features satisfies a --constraint.
+-- Arguments  p_constraint  names joined by & and |; & binds tighter; null: no constraint
 create or replace function odc._matches_features(p_constraint text, p_features text[])
 returns boolean
 language sql immutable as $$

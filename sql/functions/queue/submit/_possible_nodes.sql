@@ -1,6 +1,7 @@
--- odc._possible_nodes: nodes, whatever their state, of the type, features and names asked, alike ones counted together.
+-- odc._possible_nodes: nodes in any state with the requested type, features and names; equal nodes are counted
+-- together.
 -- Arguments  p_*  null: any
--- Returns    domain: the EFA domain that a gang of whole nodes must not leave; null where it need not stay
+-- Returns    domain: the EFA domain that a gang of whole nodes must stay in; null: it need not
 create or replace function odc._possible_nodes(
     p_partition_ids integer[], p_gpu_type text, p_constraint text, p_node_list text[], p_exclude_nodes text[])
 returns table (partition_id integer, gpu_type text, gpus integer, cpus integer, mem_mib integer, domain text, node_count bigint)

@@ -1,4 +1,4 @@
--- odc._refuse_no_nodes: say why not one node is of the type, features and names that a shape asks for.
+-- odc._refuse_no_nodes: report why no node has the type, features and names that a shape requests.
 -- Raises     OD008 NeverFits, always
 create or replace function odc._refuse_no_nodes(p_shape shape)
 returns void
@@ -19,13 +19,13 @@ begin
         'is among those listed (' || array_to_string(p_shape.node_list, ', ') || ')',
         (select format('is in booking "%s" (%s)', b.name, coalesce(
                            (select _fold_names(array_agg(n.name)) from booking_node as m join node as n on n.id = m.node_id
-                             where m.booking_id = b.id), 'which has none'))
+                             where m.booking_id = b.id), 'which has no nodes'))
            from booking as b where b.id = p_shape.booking_id),
         case when p_shape.exclude_nodes is not null then 'is not excluded' end);
     raise exception using errcode = 'OD008',
-        message = case when v_asked = '' then format('no node could ever run it: partition %s has none', v_where)
+        message = case when v_asked = '' then format('no node could ever run it: partition %s has no nodes', v_where)
                        else format('no node could ever run it: no node of partition %s %s', v_where, v_asked) end,
-        hint = format('Types present: %s. Features present: %s.', _types_present(),
+        hint = format('GPU types: %s. Features: %s.', _types_present(),
             (select coalesce(string_agg(distinct f, ', '), 'none')
                from node_group as g cross join unnest(g.features) as f));
 end;

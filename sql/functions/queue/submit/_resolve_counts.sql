@@ -1,7 +1,7 @@
--- odc._resolve_counts: nodes, and tasks and GPUs on each, of what a job asks for in tasks, totals and shares.
--- Without a node count it is the fewest nodes that hold the totals, on the node type that needs the fewest;
--- every node gets the same, so a total of GPUs must divide evenly over the nodes. Of n to m nodes a total chooses the
--- fewest that hold it, too; without a total the number stays open.
+-- odc._resolve_counts: the number of nodes, and the tasks and GPUs on each, for a job that gives tasks, totals and
+-- shares. Without a node count, it is the smallest number of nodes that have room for the totals, on the node type that
+-- needs the fewest. Every node gets the same amounts, so a total of GPUs must divide evenly over the nodes. With n to m
+-- nodes, a total also chooses the smallest sufficient number; without a total the number stays open.
 -- Arguments  p_ask   the job as submitted
 --            p_gpus, p_cpus, p_mems  sizes of the nodes it might run on, parallel
 -- Raises     OD010 BadRequest: the numbers contradict one another
@@ -13,7 +13,7 @@ declare
     v_ask    record;
     v_tasks  bigint;
     v_total  bigint;
-    v_least  bigint;        -- n to m nodes were asked for
+    v_least  bigint;        -- n to m nodes were requested
     v_most   bigint;
     v_forced text;
 begin
@@ -42,9 +42,9 @@ begin
         if v_tasks is not null or v_total is not null then
             if v_tasks is null and gpus_per_node is null then
                 raise exception using errcode = 'OD010',
-                    message = format('%s GPUs in all on %s to %s nodes: how many are on a node is left open',
+                    message = format('%s GPUs in total on %s to %s nodes do not determine the GPUs on each node',
                                      v_total, node_count, v_ask.node_count_max),
-                    hint = 'Say it with --gpus-per-node or --gres, or ask for one number of nodes.';
+                    hint = 'Use --gpus-per-node or --gres, or request a single number of nodes.';
             end if;
             v_least := node_count;  v_most := v_ask.node_count_max;
             node_count := null;
@@ -62,7 +62,7 @@ begin
         elsif v_ask.node_list <> '{}' and v_least is null then
             node_count := (select count(distinct n) from unnest(v_ask.node_list) as n);
         elsif v_tasks is not null or v_total is not null then
-            -- What of a node can be used, then how many of them the totals need.
+            -- The usable part of each node, then the number of such nodes that the totals need.
             select min(greatest(1, (v_total + u.gpus - 1) / u.gpus, (v_tasks + u.tasks - 1) / u.tasks))
               into node_count
               from unnest(p_gpus, p_cpus, p_mems) as n (gpus, cpus, mem)
@@ -80,8 +80,8 @@ begin
         node_count := coalesce(node_count, 1);
         if node_count > v_most or node_count < v_least and tasks_per_node is null and v_total is not null and gpus_per_node is not null then
             raise exception using errcode = 'OD010',
-                message = format('it needs %s nodes, and %s to %s are asked for', node_count, v_least, v_most),
-                hint = 'Leave the number of nodes out, or change what each of them has.';
+                message = format('it needs %s nodes, but requests %s to %s', node_count, v_least, v_most),
+                hint = 'Leave the number of nodes out, or change the request for each node.';
         end if;
         node_count := greatest(node_count, v_least);
     end if;
@@ -89,12 +89,12 @@ begin
     if v_tasks < node_count then
         raise exception using errcode = 'OD010',
             message = format('%s tasks cannot run on %s nodes', v_tasks, node_count),
-            hint = format('Ask for %s nodes at most, or for %s tasks or more.', v_tasks, node_count);
+            hint = format('Request at most %s nodes, or at least %s tasks.', v_tasks, node_count);
     end if;
     if v_tasks > node_count * tasks_per_node then
         raise exception using errcode = 'OD010',
             message = format('%s tasks do not fit on %s nodes with %s tasks each', v_tasks, node_count, tasks_per_node),
-            hint = format('Ask for %s nodes, or leave the number of nodes out.',
+            hint = format('Request %s nodes, or leave the number of nodes out.',
                           (v_tasks + tasks_per_node - 1) / tasks_per_node);
     end if;
     tasks_per_node := case when tasks_per_node is not null then least(tasks_per_node, v_tasks)
@@ -105,7 +105,7 @@ begin
             if v_total % node_count <> 0 then
                 raise exception using errcode = 'OD010',
                     message = format('%s GPUs cannot be split evenly over %s nodes', v_total, node_count),
-                    hint = format('Ask for %s or %s GPUs, or say --nodes and --gpus-per-node.',
+                    hint = format('Request %s or %s GPUs, or use --nodes and --gpus-per-node.',
                                   v_total - v_total % node_count, v_total - v_total % node_count + node_count);
             end if;
             gpus_per_node := v_total / node_count;
@@ -115,9 +115,9 @@ begin
     end if;
     v_forced := case
         when v_total <> gpus_per_node::numeric * node_count
-            then format('%s GPUs in all are not %s on each of %s nodes', v_total, gpus_per_node, node_count)
+            then format('%s GPUs in total do not match %s on each of %s nodes', v_total, gpus_per_node, node_count)
         when v_ask.gpus_per_task > 0 and v_ask.gpus_per_task * tasks_per_node <> gpus_per_node
-            then format('%s tasks with %s GPUs each are not %s GPUs on a node',
+            then format('%s tasks with %s GPUs each do not match %s GPUs on a node',
                         tasks_per_node, v_ask.gpus_per_task, gpus_per_node)
     end;
     if v_forced is not null then

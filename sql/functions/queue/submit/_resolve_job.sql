@@ -1,7 +1,7 @@
--- odc._resolve_job: one job's ask against what exists and what is allowed: everything but its own texts.
--- Arguments  p_ask       the job as submitted, without what is its alone (name, script, paths, ...)
---            p_uid, p_user  who asks
---            p_operator  may it go before others?
+-- odc._resolve_job: check one job's request against existing objects and permissions: everything except its own texts.
+-- Arguments  p_ask       the job as submitted, without its individual fields (name, script, paths, ...)
+--            p_uid, p_user  the submitting user
+--            p_operator  whether the job may go before others
 -- Returns    wanted: the shape, without an id: nothing is written
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos, OD005 UnknownGpuType,
 --            OD007 UnknownNode, OD008 NeverFits, OD009 LimitExceeded, OD010 BadRequest, OD012 WrongState,
@@ -21,8 +21,8 @@ begin
            time_limit_s integer, booking text);
     if v_ask.nice < 0 and not p_operator then
         raise exception using errcode = 'OD013',
-            message = format('nice %s is negative, which only operators may ask for', v_ask.nice),
-            hint = 'Leave --nice out, or give a positive one to let others go first.';
+            message = format('nice value %s is negative, which only operators may set', v_ask.nice),
+            hint = 'Leave --nice out, or use a positive value to let other jobs go first.';
     end if;
     select r.partition_ids, r.time_limit_s into v_partition_ids, time_limit_s
       from _resolve_partitions(v_ask.partitions, v_ask.time_limit_s) as r;

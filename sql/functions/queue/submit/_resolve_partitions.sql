@@ -1,8 +1,8 @@
--- odc._resolve_partitions: the partitions a job may run in, and how long it may run there.
--- Arguments  p_names         as asked, in order; empty: the default partition
+-- odc._resolve_partitions: the partitions a job may run in, and its time limit there.
+-- Arguments  p_names         as requested, in order; empty: the default partition
 --            p_time_limit_s  null: the shortest default of the partitions, and within the limit of each
--- Returns    partition_ids in the order asked, and the time limit in seconds
--- Raises     OD001 UnknownPartition; OD012 WrongState: it takes no jobs; OD009 LimitExceeded
+-- Returns    partition_ids in the requested order, and the time limit in seconds
+-- Raises     OD001 UnknownPartition; OD012 WrongState: it accepts no jobs; OD009 LimitExceeded
 create or replace function odc._resolve_partitions(
     p_names text[], p_time_limit_s integer, out partition_ids integer[], out time_limit_s integer)
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -35,7 +35,7 @@ begin
     end if;
     if v_closed is not null then
         raise exception using errcode = 'OD012',
-            message = format('partition %s and takes no jobs', v_closed),
+            message = format('partition %s and accepts no jobs', v_closed),
             hint = 'Name another partition; `odcctl nodes` shows them. An operator can set its state to UP.';
     end if;
     if p_time_limit_s is null then
@@ -47,10 +47,10 @@ begin
      order by p.max_time_limit_s limit 1;
     if found then
         raise exception using errcode = 'OD009',
-            message = format('time limit %s is above the %s of partition "%s"',
+            message = format('time limit %s exceeds the limit of %s of partition "%s"',
                              case when p_time_limit_s = 2147483647 then 'UNLIMITED' else _duration(p_time_limit_s) end,
                              _duration(v_limit.s), v_limit.name),
-            hint = format('Ask for at most %s, or name another partition.', _duration(v_limit.s));
+            hint = format('Request at most %s, or name another partition.', _duration(v_limit.s));
     end if;
     time_limit_s := p_time_limit_s;
 end;

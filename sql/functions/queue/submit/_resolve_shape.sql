@@ -1,10 +1,11 @@
--- odc._resolve_shape: what a job asks for, as nodes and as GPUs, CPUs and MiB on each of them.
--- CPUs that are not said are the GPUs' floor share of the node, else one per task; memory that is not said
--- is the GPUs' floor share, else the partition's or the node's share of the CPUs; the least of the nodes
--- that it might run on. node_list: with as many or more names than nodes, any of those named.
+-- odc._resolve_shape: a job's request as a number of nodes, and as GPUs, CPUs and MiB on each of them. If no CPUs are
+-- requested, the job gets the share of the node's CPUs that its GPUs make, rounded down, or else one per task. If no
+-- memory is requested, it gets its GPUs' share, rounded down, or else the partition's or the node's share of its CPUs.
+-- The smallest value of the nodes that it might run on counts. node_list: with at least as many names as nodes, any of
+-- the named nodes.
 -- Arguments  p_ask            the job as submitted
 --            p_partition_ids  where it may run
--- Returns    the shape, its id null
+-- Returns    the shape, with a null id
 -- Raises     OD005 UnknownGpuType, OD007 UnknownNode, OD008 NeverFits, OD009 LimitExceeded, OD010 BadRequest,
 --            OD016 NotImplementedYet, OD018 UnknownBooking, OD025 UnknownLicence
 create or replace function odc._resolve_shape(p_ask jsonb, p_partition_ids integer[])
@@ -19,7 +20,6 @@ declare
     v_gpus   bigint;
     v_cpus   bigint;
     v_mem    bigint;
-    v_limit  record;
     v_listed text[];
 begin
     select * into v_ask
@@ -57,8 +57,8 @@ begin
     end if;
     if num_nonnulls(v_ask.mem_per_node_mib, v_ask.mem_per_cpu_mib, v_ask.mem_per_gpu_mib) > 1 then
         raise exception using errcode = 'OD010',
-            message = 'memory is asked for in more than one way',
-            hint = 'Give one of memory per node (--mem), per CPU (--mem-per-cpu) and per GPU (--mem-per-gpu).';
+            message = 'memory is requested in more than one way',
+            hint = 'Use only one of --mem (per node), --mem-per-cpu and --mem-per-gpu.';
     end if;
 
     v_listed := _listed_nodes(v_shape);
@@ -73,37 +73,29 @@ begin
     select * into v_counts from _resolve_counts(p_ask, v_nodes.gpus, v_nodes.cpus, v_nodes.mems);
     if v_counts.node_count > cardinality(v_shape.node_list) then
         raise exception using errcode = 'OD016',
-            message = format('the job needs %s nodes and its node list names %s',
+            message = format('the job needs %s nodes, but its node list names only %s',
                              v_counts.node_count, cardinality(v_shape.node_list)),
-            hint = 'Name as many nodes as it needs, or more: it runs on any of those named.';
+            hint = 'Name at least as many nodes as the job needs; it runs on any of them.';
     end if;
-    select p.name, p.max_nodes into v_limit
-      from partition as p
-     where p.id = any (p_partition_ids) and p.max_nodes < v_counts.node_count
-     order by p.max_nodes, p.name limit 1;
-    if found then
-        raise exception using errcode = 'OD009',
-            message = format('%s nodes are above the %s of partition "%s"', v_counts.node_count, v_limit.max_nodes, v_limit.name),
-            hint = 'Ask for fewer nodes, or name another partition.';
-    end if;
+    perform _check_max_nodes(p_partition_ids, v_counts.node_count);
     if v_counts.gpus_per_node = 0 and (v_ask.cpus_per_gpu is not null or v_ask.mem_per_gpu_mib is not null) then
         raise exception using errcode = 'OD010',
-            message = 'CPUs or memory per GPU were asked for, but no GPU',
-            hint = 'Say how many GPUs: --gpus, --gpus-per-node or --gres=gpu:N.';
+            message = 'the job requests CPUs or memory per GPU, but no GPUs',
+            hint = 'Request GPUs: --gpus, --gpus-per-node or --gres=gpu:N.';
     end if;
 
-    -- The share of a node that its GPUs make, the least of the nodes that have enough GPUs.
+    -- The share of a node that its GPUs make: the smallest of the nodes that have enough GPUs.
     select min(n.cpus * v_counts.gpus_per_node / n.gpus) as cpus, min(n.mem::bigint * v_counts.gpus_per_node / n.gpus) as mem
       into v_share
       from unnest(v_nodes.gpus, v_nodes.cpus, v_nodes.mems) as n (gpus, cpus, mem)
      where v_counts.gpus_per_node > 0 and n.gpus >= v_counts.gpus_per_node;
-    -- No node has 2^31 of anything; without these bounds the products would leave bigint.
+    -- No node has 2^31 of anything; without these bounds the products could exceed bigint.
     v_gpus := least(v_counts.gpus_per_node, 2147483647);
     v_cpus := least(2147483647, greatest(
         v_counts.tasks_per_node * coalesce(v_ask.cpus_per_task, 1),
         case when v_ask.cpus_per_gpu is not null then v_ask.cpus_per_gpu * v_gpus
              when v_ask.cpus_per_task is null then v_share.cpus end));
-    -- mem_mib / cpus is a node's own share per CPU; 0 MiB per node is all of the smallest node that fits.
+    -- mem_mib / cpus is a node's own share per CPU; 0 MiB per node means all of the smallest node that fits.
     v_mem := coalesce(
         nullif(v_ask.mem_per_node_mib, 0),
         v_ask.mem_per_cpu_mib * v_cpus,
@@ -124,7 +116,7 @@ begin
           into v_shape.node_count_max
           from partition as p where p.id = any (p_partition_ids);
     end if;
-    -- As many blocks as nodes are no wish.
+    -- A request for as many blocks as nodes has no effect.
     if v_ask.switches < coalesce(v_shape.node_count_max, v_shape.node_count) then
         v_shape.switches := v_ask.switches;
         v_shape.switches_wait_s := nullif(coalesce(v_ask.switches_wait_s, 300), 2147483647);

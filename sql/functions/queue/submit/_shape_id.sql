@@ -1,5 +1,5 @@
--- odc._shape_id: the id of a shape, kept once by value.
--- Locks      shape, the new row: others that want the same wait until this transaction ends
+-- odc._shape_id: the id of a shape; equal shapes have one row.
+-- Locks      shape, the new row: others that need the same shape wait until this transaction ends
 -- Raises     OD010 BadRequest: another shape has the same digests
 create or replace function odc._shape_id(p_shape shape)
 returns integer
@@ -11,8 +11,8 @@ declare
         p_shape.exclusive, p_shape.partition_ids, p_shape.constraint_expr, p_shape.node_list, p_shape.exclude_nodes,
         p_shape.node_count_max, p_shape.switches, p_shape.switches_wait_s, p_shape.booking_id, p_shape.licences), 0);
 begin
-    -- The planner has one way to find the rows, by shape_hash, also where it knows nothing of the table yet: no index serves
-    -- `is not distinct from`. On the third try, the conflicting row is not one that was written meanwhile.
+    -- The planner can only find the rows by shape_hash, even without statistics of the table: no index supports `is not
+    -- distinct from`. On the third try, the conflicting row is not one that was written meanwhile.
     for v_try in 1..3 loop
         select s.id into v_id
           from (select *
@@ -51,7 +51,7 @@ begin
         end if;
     end loop;
     raise exception using errcode = 'OD010',
-        message = 'the job asks for nodes in words that cannot be told from those of another job',
+        message = 'the request for nodes cannot be distinguished from that of another job',
         hint = 'Write the constraint, the nodes or the licences in another order.';
 end;
 $$;

@@ -1,9 +1,9 @@
--- odc._stored_bytes: the bytes that each request would add to the database: its jobs as they were sent, and the scripts
--- and environments that are not kept yet. A text counts once per request, however many jobs or tasks share it.
--- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and of each job its request, counted from 0;
---                                         own_bytes of a head: of its jobs
+-- odc._stored_bytes: the bytes that each request would add to the database: its jobs as sent, and the scripts and
+-- environments that are not stored yet. A text counts once per request, however many jobs or tasks share it.
+-- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and per job its request, counted from 0;
+--                                         own_bytes of a head: the size of its jobs
 --            p_digests, p_texts           texts by SHA-256, parallel
--- Returns    a row per request that has a stored_limit
+-- Returns    one row per request that has a stored_limit
 create or replace function odc._stored_bytes(
     p_heads jsonb[], p_jobs jsonb[], p_requests integer[], p_digests text[], p_texts text[])
 returns table (request integer, bytes bigint)

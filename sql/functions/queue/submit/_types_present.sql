@@ -1,7 +1,7 @@
--- odc._types_present: the types of the registered nodes, for people to read.
+-- odc._types_present: the GPU types of the registered nodes in words.
 create or replace function odc._types_present()
 returns text
 language sql stable as $$
-    select coalesce(string_agg(distinct g.gpu_type, ', '), 'none, for no node has registered')
+    select coalesce(string_agg(distinct g.gpu_type, ', '), 'none, because no node has registered')
       from odc.node_group as g
 $$;

@@ -1,8 +1,8 @@
--- odc._write_jobs: write jobs that were accepted: their rows, their place in the queue, their texts.
--- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and of each job its request, counted from 0
---            p_ids                        of each job its id; null: not accepted
---            p_shape_ids, p_account_ids, p_qos_ids, p_time_limits_s  what they were resolved to
--- Locks      job_text and usage: waits for a transaction that keeps the same text, or the first job of the same user
+-- odc._write_jobs: write accepted jobs: their rows, their place in the queue, their texts.
+-- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and per job its request, counted from 0
+--            p_ids                        per job its id; null: not accepted
+--            p_shape_ids, p_account_ids, p_qos_ids, p_time_limits_s  the resolved values
+-- Locks      job_text and usage: waits for a transaction that stores the same text, or the first job of the same user
 create or replace function odc._write_jobs(
     p_heads jsonb[], p_jobs jsonb[], p_requests integer[], p_ids bigint[], p_shape_ids integer[],
     p_account_ids integer[], p_qos_ids integer[], p_time_limits_s integer[],

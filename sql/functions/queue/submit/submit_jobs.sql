@@ -1,13 +1,13 @@
--- odc.submit_jobs: take many requests, each whole or not at all; one refused does not touch the others.
+-- odc.submit_jobs: accept many requests, each completely or not at all; a refused request does not affect the others.
 -- Arguments  p_requests          array of {uid, gid, user, operator, key, digest, dry_run, pending_limit, stored_limit, own_bytes,
 --                                jobs: [job, ...]}; pending_limit: jobs and tasks that the user may have pending; stored_limit:
 --                                bytes that the user may add per day; null: any number; own_bytes: of the jobs, without texts
 --            p_digests, p_texts  scripts and environments by SHA-256, parallel
 --            p_now               the daemon's clock; becomes submitted_at
--- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the jobs
---            that are in order have neither. A dry run has no ids. A request sent again under its key (by uid)
---            has the ids of the first.
--- Locks      with dependencies or disks: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
+-- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the valid
+--            jobs have neither. A dry run has no ids. A request sent again under its key (by uid) has the ids of
+--            the first one
+-- Locks      with dependencies or disks: all changes (_take_turn) and the jobs waited for; the partitions, against deletion;
 --            idempotency by (uid, key); with a pending_limit, pending_bound by uid;
 --            with a stored_limit, then stored_bound by uid; shape, new rows
 -- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016, OD041, OD042)
@@ -16,16 +16,16 @@ returns table (request integer, ord integer, job_id bigint, code text, message t
 language plpgsql volatile set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
-    -- What is a job's alone. The rest is resolved once for all jobs of a user that ask for the same: a verdict.
+    -- Individual fields of a job. The rest is resolved once for all equal jobs of a user; the result is a verdict.
     v_own      constant text[] := '{name,kind,script_digest,environment_digest,args,work_dir,umask,stdin,stdout,
                                     stderr,open_mode,comment,hold,requeue,signal_number,signal_before_s,
                                     signal_batch,submit_host,array,dependency,options,reservation}';
     v_heads    jsonb[];                -- the requests, without their jobs
-    v_jobs     jsonb[];                -- the jobs of all requests, in order; of each:
+    v_jobs     jsonb[];                -- the jobs of all requests, in order; for each:
     v_requests integer[];              --   its request, from 0
-    v_ords     integer[];              --   its place there, from 0
+    v_ords     integer[];              --   its position there, from 0
     v_verdict  integer[];              --   its verdict, from 1; 0: its request was answered before
-    v_ids      bigint[];               --   its id; null: refused, dry, or answered before
+    v_ids      bigint[];               --   its id; null: refused, dry run, or answered before
     v_depends  boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].dependency ? (@ != null)');
     v_disks    boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.disk ? (@ != null)');
     v_builds   boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.build_id ? (@ != null)');
@@ -33,13 +33,13 @@ declare
     v_submitted boolean := exists (select from resource_limit where what = 'submitted');
     v_pending  boolean := jsonb_path_exists(p_requests, '$[*].pending_limit ? (@ != null)');
     v_stored   boolean := jsonb_path_exists(p_requests, '$[*].stored_limit ? (@ != null)');
-    v_known    integer[] := '{}';      -- requests whose key has an answer already
+    v_known    integer[] := '{}';      -- requests whose key already has an answer
     v_refused  integer[];
     v_lost     integer[];
     v_ask      record;
     v_terms    record;
     v_at       integer;
-    v_count    integer := 0;           -- verdicts; of each:
+    v_count    integer := 0;           -- verdicts; for each:
     v_wanted   shape[] := '{}';        --   without ids; these are in
     v_shapes   integer[];
     v_accounts integer[] := '{}';
@@ -52,7 +52,7 @@ declare
     v_message  text;
     v_hint     text;
 begin
-    -- Ids of a promoted or restored PostgreSQL may have been given before; the next leader skips them.
+    -- A promoted or restored PostgreSQL may assign ids again that were used before; the next leader skips them.
     if exists (select from server as s, _find_lineage() as l
                 where s.system_id is not null and (s.system_id, s.timeline) is distinct from (l.system_id, l.timeline)) then
         raise exception using errcode = 'OD040',
@@ -183,7 +183,7 @@ begin
             v_refused := v_refused || v_ask.request;
         end loop;
     end if;
-    -- The first of those that bring the same key is taken; ids in the order of the requests.
+    -- Of several requests with the same key, the first is accepted; ids follow the order of the requests.
     with taken as materialized (
         select min(h.n) - 1 as request
           from unnest(v_heads) with ordinality as h (head, n)
@@ -202,7 +202,8 @@ begin
     end if;
 
     if array_remove(v_ids, null) <> '{}' then
-        -- Late, and all in one order: another transaction that wants the same new shape waits for the end of this one.
+        -- Done late, and in the same order everywhere: another transaction that needs the same new shape waits for this
+        -- one.
         v_shapes := array_fill(null::integer, array[v_count]);
         for v_at in
             select k.verdict
@@ -229,7 +230,8 @@ begin
         notify odc;
     end if;
 
-    -- A request whose key is kept now, be it by itself, an earlier call or a concurrent one, has what was kept.
+    -- If the key of a request is stored now (by this call, an earlier one or a concurrent one), the stored answer
+    -- counts.
     if v_keyed then
         v_known := array(select k.request from _kept_answers(v_heads) as k where k.request <> all (v_refused));
     end if;

@@ -13,8 +13,8 @@ language sql stable as $$
       cross join lateral (
           select 1 as ord, case when p.reason = 'ReservationDeleted' then 'booking' else 'hold' end as cause,
                  case when p.reason = 'ReservationDeleted'
-                      then (select format('booking "%s", in which it was to run, %s at %s; `odcctl update %s --reservation ''''` '
-                                          || 'lets it run without', b.name, case b.state when 'DELETED' then 'was deleted' else 'ended' end,
+                      then (select format('its booking "%s" %s at %s; `odcctl update %s --reservation ''''` '
+                                          || 'lets it run without a booking', b.name, case b.state when 'DELETED' then 'was deleted' else 'ended' end,
                                           odc._iso(b.state_at), p.job_id)
                               from odc.job as j
                               join odc.shape as s on s.id = j.shape_id
@@ -22,8 +22,8 @@ language sql stable as $$
                              where j.id = p.job_id)
                       when p.reason = 'JobHoldMaxRequeue'
                       then format('held after %s failed starts%s; an operator can release it: `odcctl release %s`', p.attempt - 1,
-                                  coalesce(', the last because ' || f.reason, ''), p.job_id)
-                      when p.held = 'user' then format('held by its user; `odcctl release %s` lets it go', p.job_id)
+                                  coalesce(', the last with the error: ' || f.reason, ''), p.job_id)
+                      when p.held = 'user' then format('held by its user; `odcctl release %s` releases it', p.job_id)
                       else 'held by an operator' end as text,
                  null::bigint as other_job_id, null::text as limit_name, null::text as node,
                  null::integer as gpus, null::timestamptz as until
@@ -36,8 +36,8 @@ language sql stable as $$
            union all
           select 3, 'begin',
                  case when p.reason = 'JobLaunchFailure'
-                      then format('its last start failed%s; it is tried again after %s',
-                                  coalesce(' because ' || f.reason, ''), odc._iso(p.begin_at))
+                      then format('its last start failed%s; odc tries again after %s',
+                                  coalesce(' (' || f.reason || ')', ''), odc._iso(p.begin_at))
                       else 'may not start before ' || odc._iso(p.begin_at) end,
                  null, null, null, null, p.begin_at
            where not p.begun
@@ -46,7 +46,7 @@ language sql stable as $$
            where p.lacks is not null
            union all
           select 4, 'limit',
-                 format('%s of its tasks run and the array lets %s run at once; %s wait',
+                 format('%s of its tasks are running, the array allows %s at once, and %s are waiting',
                         aj.running, aj.throttle, odc._task_count(p.tasks)),
                  null, 'array_throttle', null, null, null
             from odc.array_job as aj

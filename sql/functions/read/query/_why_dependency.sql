@@ -10,13 +10,13 @@ language sql stable as $$
                         || case d.kind
                             when 'after' then ' to start' || case when d.delay_s > 0 then format(' and %s min more', d.delay_s / 60) else '' end
                             when 'afterany' then ' to end'
-                            when 'afterok' then ' to end with success'
-                            when 'afternotok' then ' to end without success'
-                            when 'aftercorr' then '''s tasks of the same number to end with success' end
+                            when 'afterok' then ' to end successfully'
+                            when 'afternotok' then ' to end unsuccessfully'
+                            when 'aftercorr' then '''s tasks of the same number to end successfully' end
               end
            || format(' (%s)', d.kind)
            || case when s.state is not null then format('; its %s %s', s.tasks, s.state)
-                   when t.state is not null then format('; it is %s', t.state) else '' end,
+                   when t.state is not null then format('; that job is %s', t.state) else '' end,
            d.target_id,
            coalesce(d.due_at, t.ends_at)
       from odc.dependency as d

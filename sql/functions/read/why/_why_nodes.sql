@@ -3,7 +3,7 @@
 create or replace function odc._why_nodes(p_job_id bigint)
 returns table (text text, node text)
 language sql stable as $$
-    select case when f.up then format('%s of %s are used by what odc does not run',
+    select case when f.up then format('%s of %s are used by programs outside odc',
                                       odc._amounts(bit_count(n.foreign_gpu_mask::bit(64))::integer, n.foreign_cpus,
                                                    n.foreign_mem_mib), n.name)
                 else format('%s is %s%s', n.name, case n.state when 'DRAIN' then 'drained' else 'down' end,

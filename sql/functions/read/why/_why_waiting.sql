@@ -136,8 +136,8 @@ begin
         loop
             cause := 'planned_job';  node := null;  gpus := null;  job_id := h.id;
             until := h.ends_at;
-            text := format('job %s stands before it', h.id)
-                    || coalesce(' and starts by ' || _iso(h.at) || coalesce(', to end by ' || _iso(until), ''), '');
+            text := format('job %s is ahead of it', h.id)
+                    || coalesce(', starts by ' || _iso(h.at) || coalesce(' and ends by ' || _iso(until), ''), '');
             v_more := v_more || h.id;
             return next;
         end loop;
@@ -156,8 +156,8 @@ begin
         select count(*) into v_looks from unnest(v_before) as u (id) where u.id <> all (v_gone);
         if v_looks > 0 then
             cause := 'planned_job';  job_id := null;  node := null;  gpus := null;  until := null;
-            text := case when v_looks = 1 then 'and 1 more job that stands before it'
-                         else format('and %s more jobs that stand before it',
+            text := case when v_looks = 1 then '1 more job is ahead of it'
+                         else format('%s more jobs are ahead of it',
                                      case when v_looks > v_many then 'more than ' || v_many else v_looks::text end) end;
             return next;
         end if;

@@ -11,8 +11,8 @@ begin
     select term into strict v_term from term for key share;
     if v_term <> p_term then
         raise exception using errcode = 'OD020',
-            message = format('term %s is over: term %s leads', p_term, v_term),
-            hint = 'This daemon follows now; nothing was changed.';
+            message = format('term %s is over: the current term is %s', p_term, v_term),
+            hint = 'This daemon no longer leads; nothing was changed.';
     end if;
 end;
 $$;

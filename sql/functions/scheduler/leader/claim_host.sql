@@ -15,7 +15,7 @@ begin
     elsif v_owner.machine_id <> p_machine_id then
         if exists (select from running) then
             raise exception using errcode = 'OD021',
-                message = format('this database runs jobs on host "%s" by the local executor; this is "%s"',
+                message = format('this database runs jobs with the local executor on host "%s"; this is "%s"',
                                  v_owner.host_name, p_host_name),
                 hint = format('Stop the jobs on "%s" first, or give this daemon a database of its own.',
                               v_owner.host_name);

@@ -50,7 +50,7 @@ begin
                when 'Priority' then format('behind job %s, which starts first', r.head)
                when 'PartitionDown' then 'its partition is down'
                when 'PartitionInactive' then 'its partition is inactive'
-               when 'ReqNodeNotAvail' then 'the nodes it could run on are down, drained, or taken without a time limit'
+               when 'ReqNodeNotAvail' then 'the nodes that it could run on are down, drained, or allocated without a time limit'
                else _describe_need(s, null)
            end,
            r.head

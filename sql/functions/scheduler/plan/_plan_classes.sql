@@ -2,6 +2,7 @@
 -- The jobs of a class have equal shape, time limit, user, account, QOS and nice; they stay in the order of their queue
 -- times. A loose index scan finds the heads, so the cost depends on the number of classes, not of jobs.
 -- A job that claims the nodes of its victims is a class of its own, first in its tier.
+-- Of each user, the classes whose heads have waited longest are taken, so that no user's queue makes a pass long.
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
 --            p_without  ignore claims of these jobs
 --            p_kept     these claim the nodes on which they were planned, for their planned start
@@ -22,6 +23,7 @@ create or replace function odc._plan_classes(
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
+    v_most    constant integer := 1000;     -- classes of one user
     v_fair    boolean;
     v_weights jsonb;
     v_fair_accounts integer[];  v_fair_uids integer[];  v_fair_factors integer[];
@@ -73,9 +75,13 @@ begin
                     > (h.shape_id, h.time_limit_s, h.uid, h.account_id, h.qos_id, h.nice)
                 order by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id
                 limit 1) as n
+    ), ranked as (
+        select h.*, row_number() over (partition by h.uid order by h.queued_at, h.job_id) as place from head as h
     ), asked as (
         select h.*, h.shape_id as kept_id, s.partition_ids[1] as partition_id, s.node_count, s.gpus_per_node, s.cpus_per_node
-          from (select * from head
+          from (select r.shape_id, r.time_limit_s, r.uid, r.account_id, r.qos_id, r.nice, r.queued_at, r.job_id, r.open_count
+                  from ranked as r
+                 where r.place <= v_most
                  union all
                (select distinct on (p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice)
                        p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count

@@ -116,7 +116,7 @@ begin
 exception
     when check_violation then
         raise exception using errcode = 'OD003',
-            message = 'a node has less free than the plan took',
+            message = 'a node has less free than the plan needs',
             hint = 'The plan is stale; the next pass makes a new one.';
 end;
 $$;

@@ -19,9 +19,9 @@ begin
         message = case when v_pass.id is not null
                        then format('pass %s was made before the database was restored, or by an older odc', v_pass.id)
                        when p_pass_id is null then format('no pass from before %s is kept', _iso(p_at))
-                       when p_pass_id between 1 and coalesce(v_first - 1, 0) then format('pass %s is not kept any more', p_pass_id)
+                       when p_pass_id between 1 and coalesce(v_first - 1, 0) then format('pass %s is no longer kept', p_pass_id)
                        else format('pass %s does not exist', p_pass_id) end,
-        hint = coalesce((select format('Passes that are kept: %s (%s) to %s (%s).', v_first, _iso(f.at), l.id, _iso(l.at))
+        hint = coalesce((select format('Kept passes: %s (%s) to %s (%s).', v_first, _iso(f.at), l.id, _iso(l.at))
                            from pass as f, (select s.id, s.at from pass as s order by s.id desc limit 1) as l
                           where f.id = v_first), 'No pass is kept yet.');
 end;

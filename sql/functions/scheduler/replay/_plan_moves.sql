@@ -28,7 +28,7 @@ begin
     select m.job_id, m.past_id, s.id, m.past_at, m.was, m.becomes,
            case when c.started then 'started' else coalesce(c.cause, 'order') end, c.id, c.by_job_id,
            case when c.started then 'it started'
-                when c.cause = 'overtaken' then format('job %s came before it', c.by_job_id)
+                when c.cause = 'overtaken' then format('job %s went ahead of it', c.by_job_id)
                 when c.cause = 'preemption' then format('job %s preempts others', c.by_job_id)
                 when c.cause = 'overrun' then format('job %s runs longer than its limit', c.by_job_id)
                 when (c.event).id is not null then _change_text(c.event, m.job_id)

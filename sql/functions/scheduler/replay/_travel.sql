@@ -8,7 +8,7 @@ declare
 begin
     if p_as_of is null or p_as_of > p_now then
         raise exception using errcode = 'OD010',
-            message = format('%s is yet to come', coalesce(_iso(p_as_of), 'null')),
+            message = format('%s is in the future', coalesce(_iso(p_as_of), 'null')),
             hint = format('It is %s; `odcctl plan` shows what is planned.', _iso(p_now));
     end if;
     -- The first recorded change is the registration of a node.
@@ -17,9 +17,9 @@ begin
       into v_since from past_since as s;
     if p_as_of < v_since or v_since = '-infinity' then
         raise exception using errcode = 'OD010',
-            message = format('nothing is known of %s', _iso(p_as_of)),
+            message = format('no history is kept for %s', _iso(p_as_of)),
             hint = case when v_since = '-infinity' then 'Nothing has happened yet.'
-                        else format('The past is kept from %s on.', _iso(v_since)) end;
+                        else format('The history begins at %s.', _iso(v_since)) end;
     end if;
     perform set_config('odcd.past_at', p_as_of::text, true), set_config('odcd.past_snapshot', '', true),
             set_config('odcd.past_own', '', true);

@@ -25,14 +25,15 @@ from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Event, Pod
+from odcd.executor.kubernetes.pod_phase import read_phase
 from odcd.executor.kubernetes.pods import PodSettings, box_objects, pod_of
 from odcd.executor.kubernetes.progress import Progress
-from odcd.executor.kubernetes.status import Seen, by_delete, read_phase, read_pod, vanished
+from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import DiskUse, Dispatch, Fact, Notice
 from odcd.records.job import ReservationSpec
-from tests.support.builders import ALICE
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.builders.jobs import ALICE
 
 SETTINGS = PodSettings(dev_image="registry.example/dev:1.0")
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
@@ -155,7 +156,8 @@ def test_caches_are_not_on_the_disk() -> None:
 
 
 def test_all_share_one_compiler_cache_where_there_is_one() -> None:
-    """STO-30, STO-31: of a size that is said, since 5 GB would throw away what all have built."""
+    """STO-30, STO-31: with an explicit size, because with 5 GB the built images of all users would
+    be lost."""
     pod = pod_for(a_box(), ccache_claim="ccache", ccache_gib=250)
     assert storage_of(pod)["/ccache_shared"] == "ccache"
     told = variables(pod)
@@ -184,7 +186,8 @@ def test_a_login_says_what_stays_and_what_is_lost() -> None:
 
 
 def test_whole_nodes_with_efa_get_it_and_others_do_not() -> None:
-    """MNE-11, MNE-12, MNE-16: NCCL is told what not to use; all else it finds out."""
+    """MNE-11, MNE-12, MNE-16: NCCL gets a list of interfaces not to use; it detects everything
+    else."""
     whole = pod_for(a_box(2, 8), efa=32)["spec"]["containers"][0]
     assert whole["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
     assert "IPC_LOCK" in whole["securityContext"]["capabilities"]["add"]
@@ -302,7 +305,7 @@ def test_a_box_without_an_image_is_refused_where_there_is_no_default() -> None:
 
 def test_a_moving_image_is_refused() -> None:
     """IMG-15"""
-    with pytest.raises(BadRequest, match="another image tomorrow"):
+    with pytest.raises(BadRequest, match="is not a fixed image"):
         JobCheck(None, "dev:1")(ALICE, a_spec(image="own:latest"))
 
 
@@ -601,7 +604,7 @@ def test_what_is_told_is_arguments_of_a_fixed_program() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "é" * 128])
 def test_a_name_that_is_none_of_a_file_is_refused(name: str) -> None:
     for notice in ({"name": name}, {"remove": [name]}):
-        with pytest.raises(ValueError, match="file's name"):
+        with pytest.raises(ValueError, match="file name"):
             tell(Answering(), a_pod(running()), **notice)
 
 

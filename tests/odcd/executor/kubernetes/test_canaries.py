@@ -95,7 +95,7 @@ def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> 
     [
         (ended(0), True, "it ended with exit code 0"),
         (ended(6, "No devices were found"), False, "exit code 6: No devices were found"),
-        (ended(137, reason="Error"), False, "signal 9: it said nothing"),
+        (ended(137, reason="Error"), False, "signal 9: it printed nothing"),
         (a_pod({"waiting": {"reason": "ErrImagePull", "message": "manifest unknown"}}, "Pending"),
          False, "ErrImagePull: manifest unknown"),
     ],
@@ -118,7 +118,7 @@ def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked(
     assert cluster.attend(CANARY, after_s=299) == []
     [end] = cluster.attend(CANARY, after_s=300)
     assert (end.passed, end.told) == (
-        False, "it was not over in time: ContainerCreating: no sandbox",
+        False, "it did not finish in time: ContainerCreating: no sandbox",
     )  # fmt: skip
     cluster.tells(ended(0))
     assert cluster.attend(CANARY, after_s=900)[0].passed

@@ -1,4 +1,5 @@
-"""What is on a disk is listed before its pod ends; whatever goes wrong with that, the pod ends."""
+"""The contents of a disk are listed before its pod ends; if the listing fails, the pod still
+ends."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def a_pod(*, claim: str = "odc-volume-12", state: str = "running", **meta: Any) 
 
 
 class Cluster:
-    """Writes what it was given, and then does what it was told."""
+    """Writes its input, and then does what the test set."""
 
     def __init__(
         self, written: bytes = LISTING, then: Callable[[], Awaitable[str | None]] | None = None
@@ -129,7 +130,7 @@ def test_a_disk_is_listed_by_one_fixed_program() -> None:
     ids=["no-disk", "over", "not-begun", "is-being-deleted"],
 )
 def test_where_there_is_nothing_to_list_nothing_is_asked(pod: Pod) -> None:
-    """Nor is it told that it could not be: an earlier leader may have listed it."""
+    """A failed listing is not reported either: an earlier leader may have listed the disk."""
     cluster = Cluster()
     assert keep(cluster, pod) == []
     assert cluster.commands == []
@@ -185,7 +186,7 @@ def test_a_listing_is_cut_and_shows_what_it_is_alone() -> None:
 
 
 class Ending:
-    """What happens to a pod, in its order."""
+    """The events of a pod, in order."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -199,8 +200,8 @@ class Ending:
 
 @pytest.mark.parametrize("how", ["stop", "condemn", "clean", "node-away"])
 def test_it_is_listed_at_whichever_end(how: str) -> None:
-    """STO-17: when it is over or cancelled, never got ready, or belongs to nobody; but nobody waits
-    for a node that does not answer."""
+    """STO-17: listed when the job ends or is cancelled, never became ready, or has no row; but a
+    node that does not answer is not waited for."""
 
     async def work() -> list[str]:
         ledger, clock, ending = Ledger(), SystemClock(), Ending()

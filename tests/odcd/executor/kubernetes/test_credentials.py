@@ -1,4 +1,4 @@
-"""Credentials that end: asked for anew before a request is made with one that is over."""
+"""Credentials that expire: new ones are fetched before a request would use expired ones."""
 
 from __future__ import annotations
 

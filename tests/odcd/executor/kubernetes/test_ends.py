@@ -1,4 +1,4 @@
-"""What a member has written is kept before it is told to end, also where that takes a while."""
+"""A member's output is stored before the member is asked to end, even if that takes a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = (7, 1, 0)
 
 
 class Cluster:
-    """Its log opens at once and goes on; what is there already is read in so many seconds."""
+    """Its log opens at once and does not end; reading the existing part takes this many seconds."""
 
     def __init__(self, read_s: float, error: Exception | None = None) -> None:
         self.done: list[str] = []
@@ -44,7 +44,7 @@ class Cluster:
 
 
 def stopped(cluster: Cluster) -> list[str]:
-    """What was done when a member that runs was told to end."""
+    """The actions when a running member was asked to end."""
 
     async def work() -> list[str]:
         ledger, clock, fake = Ledger(), SystemClock(), cast("Any", cluster)

@@ -21,7 +21,7 @@ Talk = Callable[[web.WebSocketResponse], Awaitable[None]]
 
 @asynccontextmanager
 async def a_cluster(talk: Talk | None) -> AsyncGenerator[Cluster]:
-    """Whose only pod speaks so; None: it is not to be had."""
+    """A cluster whose only pod gives these answers; None: it cannot be reached."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
         assert request.query.getall("ports") == [str(PORT)]

@@ -1,4 +1,4 @@
-"""Nodes as the planner is told of them."""
+"""The nodes as reported to the planner."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def test_the_type_is_told_by_labels(labels: dict[str, str], gpus: str, expected:
 @pytest.mark.parametrize(
     ("allocatable", "says"),
     [
-        ({}, "nothing of it is left"),
+        ({}, "nothing is left"),
         ({"cpu": "500m", "memory": "1Gi"}, "0 CPUs"),
         ({"cpu": "eight", "memory": "1Gi"}, "cannot be read"),
-        ({**ALLOCATABLE, "nvidia.com/gpu": "64"}, "62 at most"),
+        ({**ALLOCATABLE, "nvidia.com/gpu": "64"}, "at most 62"),
     ],
     ids=["nothing", "less than a CPU", "nonsense", "too many GPUs"],
 )
@@ -178,7 +178,7 @@ def test_amounts_are_read_as_kubernetes_writes_them(text: str, value: str) -> No
 
 @pytest.mark.parametrize("text", ["", "eight", "1Zi", "--1", "1.2.3"], ids=str)
 def test_what_is_no_amount_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no amount"):
+    with pytest.raises(ValueError, match="not an amount"):
         quantity(text)
 
 

@@ -25,8 +25,8 @@ from odcd.executor.kubernetes.launch import (
     script_data,
     signal_command,
 )
-from tests.support.dispatches import a_dispatch_of, a_member
-from tests.support.runner import PATIENCE_S
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.harness.runner import PATIENCE_S
 
 REFERENCE = re.compile(r"\$(\$|\([A-Za-z_][A-Za-z0-9_]*\))")
 

@@ -14,7 +14,7 @@ from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
 
 OFFER = NodeOffer(gpus=8, efa=0, hugepages_mib=0)
 POD = msgspec.convert(

@@ -1,4 +1,4 @@
-"""What the executor remembers of members, and for how long."""
+"""The executor's memory of members, and how long it lasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a member's output when its pod goes, however its log ends."""
+"""The stored output of a member whose pod is deleted, for every way in which its log can end."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Store:
     def __init__(self) -> None:
         self.kept: tuple[bytes, int] | None = None
 
-    async def keep_output(self, key: Key, content: bytes, written: int, now: datetime) -> None:
+    async def save(self, key: Key, content: bytes, written: int, now: datetime) -> None:
         if self.kept is None or written >= self.kept[1]:
             self.kept = content, written
 
-    async def kept_output(self, key: Key) -> tuple[bytes, int] | None:
+    async def get(self, key: Key) -> tuple[bytes, int] | None:
         return self.kept
 
     async def is_live(self, job_id: int, attempt: int) -> bool:

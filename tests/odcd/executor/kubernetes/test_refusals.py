@@ -1,4 +1,4 @@
-"""What the API server refuses for a while, and what for good."""
+"""Temporary and permanent refusals of the API server."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.starts import Budgets, Starts
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import Dispatch, Fact
-from tests.support.dispatches import a_dispatch_of
+from tests.support.builders.dispatches import a_dispatch_of
 
 NOBODY = cast("Any", None)
 

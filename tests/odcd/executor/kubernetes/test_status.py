@@ -1,4 +1,4 @@
-"""What becomes of a pod's status: the fact of each way in which a member can end."""
+"""From a pod's status to a fact: every way in which a member can end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays open holds up nothing: logs that are followed, watches, tunnels."""
+"""Long-lived connections block nothing else: followed logs, watches, tunnels."""
 
 from __future__ import annotations
 

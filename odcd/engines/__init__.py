@@ -1,0 +1,1 @@
+"""How jobs run: on this machine or in a Kubernetes cluster."""

@@ -1,0 +1,19 @@
+"""Chooses the executor from the settings; a leader creates one for its term."""
+
+from __future__ import annotations
+
+from odcd.clock import Clock
+from odcd.engines.base import Engine, Launcher
+from odcd.engines.kubernetes import KubernetesEngine
+from odcd.engines.local import LocalEngine
+from odcd.metrics import Metrics
+from odcd.settings import Settings
+from odcd.stores.store import Store
+
+
+def make_engine(
+    settings: Settings, store: Store, clock: Clock, launcher: Launcher, metrics: Metrics
+) -> Engine:
+    if settings.executor == "kubernetes":
+        return KubernetesEngine(settings, store, clock, metrics.backend("kubernetes"))
+    return LocalEngine(settings, store, clock, launcher, metrics.backend("runner"))

@@ -1,0 +1,33 @@
+"""The pods of one attempt."""
+
+from __future__ import annotations
+
+from odcd.executor.kubernetes.members import Members
+from odcd.executor.kubernetes.naming import Key
+from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pod_writer import Maker
+
+
+class PodFinder:
+    def __init__(self, members: Members, maker: Maker) -> None:
+        self._members = members
+        self._maker = maker
+
+    async def find_one(self, key: Key) -> Pod | None:
+        return self._members.pod(key) or await self._maker.find_member(key)
+
+    async def find(
+        self, job_id: int, attempt: int, *, only_first: bool = False
+    ) -> list[Pod]:  # fmt: skip
+        there = sorted(self._members.pods.get((job_id, attempt), {}).items())
+        pods = [pod for rank, pod in there if not only_first or rank == 0]
+        # A follower does not watch pods.
+        return pods or await self._search(job_id, attempt, only_first=only_first)
+
+    async def _search(self, job_id: int, attempt: int, *, only_first: bool) -> list[Pod]:
+        pods: list[Pod] = []
+        while pod := await self._maker.find_member((job_id, attempt, len(pods))):
+            pods.append(pod)
+            if only_first:
+                break
+        return pods

@@ -1,0 +1,118 @@
+"""Keep the executor and the database in step: take over, compare, resign when it is unreachable."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from odcd.engines.base import Engine
+from odcd.errors import RunnerDown
+from odcd.executor.base import Executor
+from odcd.loops.election import Lead, Leader
+from odcd.loops.planner import Planner
+from odcd.settings import Settings
+from odcd.stores.attempts import AttemptStore
+from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
+
+INVENTORY_EVERY = timedelta(seconds=30)
+INVENTORY_GAP_S = 1.0
+RUNNER_RETRY_S = 1.0
+UNREACHED_LEASES = 2
+
+
+class ExecutorWatch:
+    """The executor of one term."""
+
+    def __init__(
+        self, lead: Lead, leader: Leader, executor: Executor, engine: Engine, store: Store,
+        settings: Settings,
+    ) -> None:  # fmt: skip
+        self._lead = lead
+        self._leader = leader
+        self._executor = executor
+        self._engine = engine
+        self._store = store
+        self._clock = lead.clock
+        self._lease = settings.lease
+        self._every = settings.sweep
+
+    async def take_over(self, planner: Planner) -> None:
+        """Take over the executor; retry until it is reachable."""
+        lead, executor = self._lead, self._executor
+        begun = self._clock.monotonic()
+        while True:
+            try:
+                await self._engine.claim(lead.term)
+                await executor.open(lead.term)
+                await self._register()
+                await take_over(lead, self._store.attempts, executor, planner)
+                took_ms = round((self._clock.monotonic() - begun) * 1000)
+                log.info("executor.ready", extra={"took_ms": took_ms})
+                return
+            except RunnerDown as error:
+                log.error("executor.down", extra={"why": error.message})
+                patience_s = UNREACHED_LEASES * self._lease.total_seconds()
+                if executor.reconciles and self._clock.monotonic() - begun > patience_s:
+                    await self._leader.resign(lead, error.message)
+                await self._clock.sleep(RUNNER_RETRY_S)
+
+    async def keep_inventory(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(INVENTORY_EVERY.total_seconds()):
+                    await self._executor.nodes_changed()
+            except TimeoutError:
+                pass
+            await self._register()
+            await self._clock.sleep(INVENTORY_GAP_S)
+
+    async def reconcile(self) -> None:
+        """Periodically compare what runs with what should run, regardless of notifications."""
+        while True:
+            await self._clock.sleep(self._every.total_seconds())
+            try:
+                await self._executor.adopt(
+                    lambda: self._store.attempts.list_live_members(self._lead.term)
+                )
+            except RunnerDown as error:
+                log.warning("executor.not_compared", extra={"why": error.message})
+
+    async def resign_when_unreached(self) -> None:
+        """Resign when the systems that run the jobs are unreachable: another daemon may reach
+        them."""
+        patience_s = UNREACHED_LEASES * self._lease.total_seconds()
+        while True:
+            await self._clock.sleep(min(1.0, patience_s / 5))
+            if self._executor.unreached_s > patience_s:
+                await self._leader.resign(
+                    self._lead,
+                    f"the executor has not answered for {self._executor.unreached_s:.0f} s",
+                )
+
+    async def _register(self) -> None:
+        """Store the node inventory. If it is unavailable, the nodes keep their last known state."""
+        try:
+            nodes = await self._executor.inventory()
+        except RunnerDown as error:
+            log.warning("executor.no_inventory", extra={"why": error.message})
+            return
+        await self._store.nodes.register(self._lead.term, nodes, self._clock.now(), whole=True)
+
+
+async def take_over(
+    lead: Lead, attempts: AttemptStore, executor: Executor, planner: Planner
+) -> None:
+    """Make the executor match the database: a new leader adopts the running jobs.
+
+    Jobs that the last leader placed but may not have sent are sent again, which is harmless if it
+    did. After that, every member that is live in the database either runs, or the executor reports
+    it as gone.
+    """
+    live = await attempts.list_live_members(lead.term)
+    unsent = sorted({job_id for job_id, _, _, started in live if not started})
+    if unsent:
+        await planner.send(unsent)
+    await executor.adopt(lambda: attempts.list_live_members(lead.term))

@@ -1,0 +1,23 @@
+-- odc._charge_change: count the bytes that changes of jobs add to the database: their events have the old and the new values.
+-- Arguments  p_actor  {user, uid, operator, stored_limit}; stored_limit: bytes that the user may add per day, null: any number
+--            p_rows   number of jobs and tasks that change
+-- Locks      with a stored_limit, stored_bound by uid, to the end of the transaction
+-- Raises     OD042 TooMuchStored
+create or replace function odc._charge_change(p_actor jsonb, p_rows bigint, p_changes jsonb, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_row_bytes constant integer := 512;
+    r record;
+begin
+    if p_actor ->> 'stored_limit' is null then
+        return;
+    end if;
+    select * into r
+      from _refused_by_stored(array[(p_actor ->> 'uid')::integer], array[p_actor ->> 'user'], array[(p_actor ->> 'stored_limit')::bigint],
+                              array[p_rows * (v_row_bytes + 2 * octet_length(p_changes::text))], p_now);
+    if found then
+        raise exception using errcode = r.code, message = r.message, hint = r.hint;
+    end if;
+end;
+$$;

@@ -1,0 +1,37 @@
+"""No user's queue makes a pass of the scheduler long, however many different jobs are in it."""
+
+from __future__ import annotations
+
+from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
+
+MOST = 1000
+"""Classes of one user that a pass takes."""
+JOBS = 1100
+CLASSES = """select unnest(uids) as uid, unnest(head_ids) as head
+               from odc._plan_classes($1, null, null, null)"""
+
+
+def test_a_pass_takes_so_many_classes_of_a_user_and_all_of_others(database_url: str) -> None:
+    """Before: all of them. With 40,000 jobs that each asked for another amount of memory, of one
+    user, every pass was ended by the database after 60 s, and nobody's jobs started any more."""
+
+    async def work(service: Service) -> None:
+        held = {**BODY, "gpus": 8, "partitions": []}
+        async with service.client(ALICE) as client:
+            first = await client.post("/v1/jobs", json=held)
+            assert await service.plan() == [first.json()["id"]]
+            many = [{**held, "mem_per_node_mib": 1000 + at} for at in range(JOBS)]
+            answer = await client.post("/v1/jobs/batch", json={"jobs": many})
+        ids = answer.json()["ids"]
+        bobs = await service.submit(BOB, gpus=0, mem_per_node_mib=1)
+        rows = await service.database.fetch(CLASSES, service.api.clock.now())
+        assert [row["head"] for row in rows if row["uid"] == BOB.uid] == [bobs]
+        alices = [row["head"] for row in rows if row["uid"] == ALICE.uid]
+        # Those that have waited longest.
+        assert sorted(alices) == ids[:MOST]
+        async with service.client(ALICE) as client:
+            await client.post("/v1/jobs/cancel", json={"ids": [str(one) for one in ids[:200]]})
+        rows = await service.database.fetch(CLASSES, service.api.clock.now())
+        assert sorted(row["head"] for row in rows if row["uid"] == ALICE.uid) == ids[200:]
+
+    serve(database_url, work)

@@ -1,0 +1,294 @@
+"""Thousands of jobs on a cluster in which things go wrong, and what must be true afterwards.
+
+One seed makes all choices; what they meet is up to the machine.
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.harness.controlplane.watch import Watch
+from tests.support.harness.members import Members
+from tests.support.harness.served import Refused, Served, Site
+from tests.support.harness.troubles import Faults
+
+BATCH = 25
+CLIENTS = 4
+ASK_S = 5.0
+STAYING = 20
+"""Jobs that never end: at the end their pods are compared with the database."""
+QUIET_S = 120.0
+REMIND_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A job, and how it ends if nothing happens to it."""
+
+    nodes: int
+    gpus: int
+    run_s: int | None
+    exit_code: int
+    requeue: bool
+
+    @property
+    def body(self) -> dict[str, Any]:
+        environment = {"TEST_EXIT_CODE": str(self.exit_code)}
+        if self.run_s is not None:
+            environment["TEST_RUN_S"] = str(self.run_s)
+        return {
+            "script": "#!/bin/sh\nsleep $TEST_RUN_S\nexit $TEST_EXIT_CODE\n",
+            "work_dir": "/tmp", "time_limit_s": 36_000, "environment": environment,
+            "node_count": self.nodes, "gpus_per_node": self.gpus, "requeue": self.requeue,
+        }  # fmt: skip
+
+    @property
+    def end(self) -> tuple[str, int]:
+        """As it ends by itself; what stays does not."""
+        if self.run_s is None:
+            return "CANCELLED", 0
+        return ("COMPLETED" if self.exit_code == 0 else "FAILED"), self.exit_code
+
+
+@dataclass
+class Soak:
+    site: Site
+    daemons: list[Served]
+    faults: Faults
+    members: Members
+    watch: Watch
+    jobs: int
+    seed: int
+    spread_s: float
+    """The time over which jobs are submitted, so that there are always some to go wrong."""
+    token: str = ""
+    accepted: dict[int, Asked] = field(default_factory=dict)
+    staying: dict[int, Asked] = field(default_factory=dict)
+    repeated: int = 0
+    """Requests without an answer, which were sent again under the same key."""
+    took_s: float = 0.0
+    _remind_at: float = field(default_factory=lambda: time.monotonic() + REMIND_S)
+
+    # -- the run --------------------------------------------------------------------------------
+
+    def run(self, patience_s: float) -> None:
+        self.token = self.site.token("ann", 5001)
+        chance = random.Random(f"{self.seed}/jobs")
+        stay = [Asked(nodes=1 + n % 3, gpus=1 + n % 8, run_s=None, exit_code=0, requeue=True)
+                for n in range(STAYING)]  # fmt: skip
+        self.staying = self._submit("stay", stay)
+        asked = list(some_jobs(chance, self.jobs))
+        begin = time.monotonic()
+        with self.faults.happening():
+            self._submit_all(asked, begin)
+            # The last ones are left in peace: all faults would meet those few.
+            few = self.jobs // 20
+            self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
+        # KWOK does not write again what failed to be written; a new one looks at all pods.
+        self.faults.kwok.restart()
+        self._until(self._none_left, "all jobs to end", 3 * QUIET_S)
+        self.took_s = time.monotonic() - begin
+        self._settle()
+
+    def _none_left(self) -> bool:
+        if self._left() == 0:
+            return True
+        if time.monotonic() > self._remind_at:
+            self._remind_at = time.monotonic() + REMIND_S
+            self.faults.remind()
+        return False
+
+    def _submit_all(self, asked: list[Asked], begin: float) -> None:
+        batches = [asked[n : n + BATCH] for n in range(0, len(asked), BATCH)]
+        lock = threading.Lock()
+
+        def send(number: int) -> None:
+            due = begin + self.spread_s * number / len(batches)
+            time.sleep(max(0.0, due - time.monotonic()))
+            found = self._submit(f"batch-{number}", batches[number])
+            with lock:
+                assert not self.accepted.keys() & found.keys(), "an id was given twice"
+                self.accepted.update(found)
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(send, range(len(batches))))
+
+    def _submit(self, key: str, asked: list[Asked]) -> dict[int, Asked]:
+        """Until it is answered, by whichever daemon."""
+        body = {"jobs": [one.body for one in asked]}
+        turn = 0
+        while True:
+            daemon = self.daemons[turn % len(self.daemons)]
+            turn += 1
+            try:
+                told = daemon.call(
+                    "POST", "/v1/jobs/batch", self.token, body,
+                    key=f"{self.seed}-{key}", timeout_s=ASK_S,
+                )  # fmt: skip
+            except (OSError, http.client.HTTPException):
+                self.repeated += 1
+                time.sleep(0.2)
+                continue
+            except Refused as refused:
+                if refused.status < 500 and refused.status not in (409, 429):
+                    raise
+                time.sleep(0.2)
+                continue
+            return dict(zip(told["ids"], asked, strict=True))
+
+    def _left(self) -> int:
+        with self.site.sql() as sql:
+            return sql.value(
+                "select count(*) from (select job_id from odc.pending union all "
+                "select job_id from odc.running) as j where job_id <> all ($1::bigint[])",
+                list(self.staying),
+            )
+
+    def _until(self, true: Any, what: str, within_s: float) -> None:
+        until = time.monotonic() + within_s
+        told = time.monotonic()
+        while not true():
+            assert self.watch.failed is None, self.watch.failed
+            self.faults.check()
+            assert time.monotonic() < until, (
+                f"waited {within_s:g} s in vain for {what}\n{self.left_over()}{self.log()}"
+            )
+            if time.monotonic() - told > 15:
+                told = time.monotonic()
+                print(
+                    f"{self._left()} jobs left, {self.members.summary()}, {self.faults.summary()}"
+                )
+            time.sleep(0.5)
+
+    def left_over(self) -> str:
+        """Jobs that have not ended, and their pods."""
+        with self.site.sql() as sql:
+            rows = sql.rows(
+                "select job_id, attempt, state::text, intent::text, exit_cause, reason "
+                "from (select job_id, attempt, state, intent, exit_cause, null as reason "
+                "from odc.running union all "
+                "select job_id, attempt, null, null, null, reason from odc.pending) as j "
+                "where job_id <> all ($1::bigint[]) order by 1 limit 20",
+                list(self.staying),
+            )
+        jobs = {row["job_id"] for row in rows}
+        pods = [pod for pod in self.members.pods() if pod.key[0] in jobs]
+        return (
+            "\n".join(str(tuple(one.values())) for one in rows) + "\n" + "\n".join(map(str, pods))
+        )
+
+    def log(self) -> str:
+        return "".join(f"\n--- {one.log.name}\n{one.tail(15)}" for one in self.daemons)
+
+    def _settle(self) -> None:
+        """Remaining jobs must have exactly the pods of the database; then they end, too."""
+        self._until(lambda: not self.disagreements(), "pods and allocations to agree", QUIET_S)
+        for job in self.staying:
+            self._ask("POST", f"/v1/jobs/{job}/cancel", {})
+        with self.site.sql() as sql:
+            self._until(
+                lambda: sql.value("select count(*) from odc.running") == 0, "all to end", QUIET_S
+            )
+        self._until(lambda: not self.members.pods(), "all pods to go", QUIET_S)
+
+    def _ask(self, method: str, path: str, body: object) -> Any:
+        for daemon in self.daemons:
+            try:
+                return daemon.call(method, path, self.token, body)
+            except (OSError, http.client.HTTPException):
+                continue
+        raise AssertionError(f"nobody answers {path}{self.log()}")
+
+    # -- what must be true ----------------------------------------------------------------------
+
+    def disagreements(self) -> set[tuple[int, int, int, str]]:
+        """Allocations without a live pod, and live pods without an allocation."""
+        with self.site.sql() as sql:
+            rows = sql.rows(
+                "select a.job_id, r.attempt, a.rank, n.name from odc.allocation as a "
+                "join odc.running as r on r.job_id = a.job_id "
+                "join odc.node as n on n.id = a.node_id where a.state = 'running'"
+            )
+            unstarted = sql.value("select count(*) from odc.allocation where state = 'starting'")
+        if unstarted:
+            return {(0, 0, 0, f"{unstarted} allocations are starting")}
+        booked = {(r["job_id"], r["attempt"], r["rank"], r["name"]) for r in rows}
+        return booked ^ self.members.alive()
+
+    def wrong(self) -> list[str]:
+        """All that is not as it must be; empty when all is well."""
+        found = list(self.members.violations)
+        with self.site.sql() as sql:
+            found += sql.values("select odc.check_books()")
+            jobs = {row["id"]: row for row in sql.rows("select * from odc.job")}
+            ends = Counter(sql.values("select job_id from odc.event where kind = 'ended'"))
+            attempts = sql.rows("select * from odc.attempt order by job_id, attempt")
+        asked = self.accepted | self.staying
+        found += [f"job {job} was made, and nobody was told" for job in jobs.keys() - asked.keys()]
+        found += [f"job {job} is lost" for job in asked.keys() - jobs.keys()]
+        for job in sorted(asked.keys() & jobs.keys()):
+            if jobs[job]["state"] is None:
+                found.append(f"job {job} has not ended")
+            if ends[job] != 1:
+                found.append(f"job {job} ended {ends[job]} times")
+        excused = {(row["job_id"], row["attempt"]) for row in attempts if self.faults.explain(row)}
+        for job, one in sorted(asked.items()):
+            row = jobs.get(job)
+            if row is None or row["state"] is None:
+                continue
+            if row["state"] == one.end[0] and one.end[1] in (0, row["exit_code"]):
+                continue
+            if (job, row["attempt"]) in excused and row["state"] == "NODE_FAIL" and not one.requeue:
+                continue
+            found.append(
+                f"job {job} should have been {one.end}, and was {row['state']} {row['exit_code']} "
+                f"signal {row['signal']}: {row['reason']}, {row['end_detail']}"
+            )
+        for row in attempts:
+            if row["requeued"] and (row["job_id"], row["attempt"]) not in excused:
+                found.append(
+                    f"job {row['job_id']} was requeued, and nothing had happened to its pods: "
+                    f"attempt {row['attempt']} on {row['node_names']}, {row['state']}, "
+                    f"{row['reason']}, {row['started_at']:%T} to {row['ended_at']:%T}"
+                )
+        return found
+
+    def summary(self) -> str:
+        with self.site.sql() as sql:
+            ends = sql.rows(
+                "select state, count(*) as jobs from odc.job group by state order by count(*) desc"
+            )
+            requeued = sql.value("select count(*) from odc.attempt where requeued")
+            terms = sql.value("select term from odc.term")
+        told = ", ".join(f"{row['jobs']:,} {row['state']}" for row in ends)
+        gangs = sum(one.nodes > 1 for one in self.accepted.values())
+        return (
+            f"- jobs: {len(self.accepted):,}, of them {gangs:,} gangs, and {STAYING} that never "
+            "end; "
+            f"ended as {told}; {requeued:,} attempts requeued\n"
+            f"- pods: {self.members.summary()}\n"
+            f"- faults: {self.faults.summary()}; {terms} terms of leadership; {self.repeated} "
+            f"requests without an answer, sent again\n"
+            f"- took {self.took_s:,.0f} s; {self.members.rate():.1f} pods started per second"
+        )
+
+
+def some_jobs(chance: random.Random, count: int) -> Iterator[Asked]:
+    """15 % gangs, of them some of whole nodes; one in six fails by itself."""
+    for _ in range(count):
+        gang = chance.random() < 0.15
+        yield Asked(
+            nodes=chance.randint(2, 8) if gang else 1,
+            gpus=chance.choice([1, 2, 4, 8]) if gang else chance.choice([1, 1, 1, 2, 4, 8]),
+            run_s=chance.choice([0, 1, 2, 5, 10, 20]),
+            exit_code=0 if chance.random() < 0.84 else chance.randint(1, 99),
+            requeue=chance.random() < 0.9,
+        )

@@ -1,0 +1,47 @@
+"""Which tests xdist keeps on one worker with `--dist loadgroup`; which the long run retries."""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadGroupScheduling
+
+PROCESS_NODES = (
+    "box_command", "box_disk", "box_inside", "builds", "disks_inside", "faults", "gpu_use",
+    "processes", "quarantine",
+)  # fmt: skip
+"""Tests of tests/kubernetes whose nodes are real kubelets; those of the others are KWOK's."""
+ONE_WORKER = {
+    **{f"tests/kubernetes/test_{name}.py": "kubelets" for name in PROCESS_NODES},
+    "tests/kubernetes/": "controlplane",
+    "tests/grafana/test_live.py": "grafana",
+}
+"""Start of a test's id -> its group; the first match counts. Each group starts what its tests share
+once: a control plane, or a Prometheus that scrapes a live odcd for all panels."""
+
+TRIED_AGAIN = (
+    "tests/e2e/test_box.py",
+    "tests/grafana/test_live.py",
+    "tests/kubernetes/test_applied.py",
+    "tests/kubernetes/test_box",
+    "tests/kubernetes/test_build",
+    "tests/kubernetes/test_gpu_use.py",
+    "tests/kubernetes/test_installed.py",
+    "tests/kubernetes/test_monitoring.py",
+    "tests/kubernetes/test_node_ports.py",
+    "tests/kubernetes/test_processes.py",
+    "tests/kubernetes/test_proxy.py",
+    "tests/odcd/page/test_browser.py",
+)
+"""Starts of the ids of tests in which programs of others (KWOK, sshd, Prometheus, Chromium) must do
+something in time, on a machine that does much else: under --max-suite-reruns they may fail once,
+and the run prints how. Never a test of what may not happen even once: a lost or doubled job, lost
+data, another decision."""
+
+
+class ByFolder(LoadGroupScheduling):
+    """Groups by ONE_WORKER. The mark xdist_group does nothing from pytest 9.2 on (xdist 3.8)."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        for start, group in ONE_WORKER.items():
+            if nodeid.startswith(start):
+                return group
+        return super()._split_scope(nodeid)
