@@ -85,7 +85,7 @@ def parse_span(text: str, what: str, *, zero: bool = False, endless: bool = Fals
     if seconds is None or seconds >= UNLIMITED_S or not (seconds or zero):
         raise BadRequest(
             f'{what} cannot be "{text}"',
-            f"Give a time of at least {'0' if zero else '1'} seconds{', or UNLIMITED' * endless}. "
+            f"Give a time of at least {'0 seconds' if zero else '1 second'}{', or UNLIMITED' * endless}. "
             f"Times are {SPAN_FORMS}; a bare number is minutes.",
         )
     return seconds
