@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
         if not args.force:
             raise OdcError(
                 f"{_jobs(count)} running now, so only the daemon was stopped",
-                "What runs continues. Adopt it with `odcd up`, or stop it too: odcd down --force",
+                "They continue. Adopt them with `odcd up`, or stop them: odcd down --force",
             )
         _give_up(home, postgres)
     gone = end_runner(home / "runner", GRACE.total_seconds() if args.force else None)
