@@ -220,7 +220,7 @@ class Server:
             connection.send({"id": request.get("id"), "ok": answer})
 
         screen = f"{self._roster.run_dir}/terminals/{member.key}"
-        notices.tell(self.loop, notice, member, screen, done, switch_user=os.geteuid() == 0)
+        notices.deliver(self.loop, notice, member, screen, done, switch_user=os.geteuid() == 0)
         raise Deferred
 
     def _do_adopt(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
