@@ -156,8 +156,8 @@ class Runner:
         next_look = 0.0
         while not (self._ending or self._server.quitting):
             try:
-                self._loop.turn(wait=not self._roster.can_start)
-                self._roster.start_some()
+                self._loop.turn(wait=not self._roster.starts.can_start)
+                self._roster.starts.start_some()
                 self._roster.facts.tell_news()
                 children.reap()
                 if time.monotonic() >= next_look:
@@ -172,9 +172,9 @@ class Runner:
 
     def _look_after(self) -> None:
         self._rules.refresh()
-        members = self._roster.members()
+        members = self._roster.attempts.members()
         self._roster.facts.look_after(members)
-        if not self._roster.can_start:
+        if not self._roster.starts.can_start:
             self._roster.stock()
         if members or self._server.connections:
             self._busy_at = time.monotonic()
@@ -210,7 +210,7 @@ class Runner:
         self._swept_at = now
         old = time.time() - KEPT_OUTPUT_S
         with contextlib.suppress(OSError):
-            begun = [m for m in self._roster.members() if m.live and m.state != "queued"]
+            begun = [m for m in self._roster.attempts.members() if m.live and m.state != "queued"]
             scripts = {m.script for m in begun}
             # A member of an earlier version has no script recorded.
             if None not in scripts:
