@@ -60,8 +60,8 @@ def main() -> int:
         # The launcher waits for this process, which exits when the runner accepts connections or
         # failed.
         os.close(started)
-        with open(ready, "rb") as told:
-            answer = told.read()
+        with open(ready, "rb") as pipe:
+            answer = pipe.read()
         sys.stderr.write(answer[1:].decode(errors="replace"))
         return answer[0] if answer else 1
     os.close(ready)
@@ -158,7 +158,7 @@ class Runner:
             try:
                 self._loop.turn(wait=not self._roster.starts.can_start)
                 self._roster.starts.start_some()
-                self._roster.facts.tell_news()
+                self._roster.facts.send_news()
                 children.reap()
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + 1.0

@@ -49,12 +49,12 @@ class Listener:
         try:
             sock, _ = listening.accept()
         except OSError as error:
-            self._log.asked("accept.failed", error=error)
+            self._log.limited("accept.failed", error=error)
             return
         raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         uid = _CREDENTIALS.unpack(raw)[1]
         if uid not in self._allowed:
-            self._log.asked("peer.refused", uid=uid)
+            self._log.limited("peer.refused", uid=uid)
             sock.close()
             return
         sock.setblocking(False)

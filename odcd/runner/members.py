@@ -57,7 +57,7 @@ class Member:
 
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Facts that were not acknowledged yet, by kind."""
-    told_at: float = 0.0
+    reported_at: float = 0.0
     synced: bool = False
     timers: int = 0
     """Increased to disarm all timers that were set before."""

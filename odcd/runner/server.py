@@ -25,9 +25,9 @@ MALFORMED = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """Exceptions that a request with missing or wrong fields can cause."""
-MOST_MALFORMED = 20
+MAX_MALFORMED = 20
 """A connection with this many malformed requests is closed."""
-_LONGEST = 200
+_MAX_LOGGED = 200
 
 
 class Deferred(Exception):
@@ -59,7 +59,7 @@ class Server:
         self._observer: Connection | None = None
         self._listener = Listener(loop, log, owner_uid, self._connected)
         self._streams = Streams(loop, roster.attempts, users, roster.run_dir)
-        roster.facts.tell = self._tell
+        roster.facts.send = self._send_facts
 
     def listen(self, path: Path, owner_uid: int, owner_gid: int) -> None:
         """See Listener.listen."""
@@ -86,19 +86,19 @@ class Server:
         except ProtocolError as error:
             connection.send({"id": number, "error": {"code": error.code, "message": error.message}})
         except OSError as error:
-            self._log.asked("request.failed", op=line[:80], error=str(error)[:_LONGEST])
+            self._log.limited("request.failed", op=line[:80], error=str(error)[:_MAX_LOGGED])
             message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
             connection.send(
                 {"id": number, "error": {"code": protocol.IO_ERROR, "message": message}}
             )
         except MALFORMED as error:
-            self._log.asked("request.bad", why=repr(error)[:_LONGEST], where=_place(error))
+            self._log.limited("request.bad", why=repr(error)[:_MAX_LOGGED], where=_place(error))
             message = f"malformed: {error!r}"
             connection.send(
                 {"id": number, "error": {"code": protocol.BAD_REQUEST, "message": message}}
             )
             connection.malformed += 1
-            if connection.malformed >= MOST_MALFORMED:
+            if connection.malformed >= MAX_MALFORMED:
                 connection.close()
 
     def _obey(self, connection: Connection, request: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class Server:
                 )
             if term > self._memory.term:
                 self._memory.raise_term(int(term))
-                self._log.asked("term.raised", term=term)
+                self._log.limited("term.raised", term=term)
         connection.version, connection.term = version, term
         return {"version": version, "term": self._memory.term, **self._about}
 
@@ -137,10 +137,10 @@ class Server:
             raise ProtocolError(protocol.LEADERSHIP_LOST, "only the leading daemon may do that")
         self._observer = connection
         connection.send({"id": request.get("id"), "ok": {}})
-        self._roster.facts.tell_all(self._roster.attempts.members())
+        self._roster.facts.send_all(self._roster.attempts.members())
         raise Deferred
 
-    def _tell(self, facts: list[dict[str, Any]]) -> None:
+    def _send_facts(self, facts: list[dict[str, Any]]) -> None:
         if self._observer is None:
             return
         for at in range(0, len(facts), 500):
@@ -191,7 +191,7 @@ class Server:
 
     def _do_adopt(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
         answer = self._roster.adopt([Key(*map(int, key)) for key in request["expected"]])
-        self._log.asked("runner.adopted", expected=len(request["expected"]), **answer)
+        self._log.limited("runner.adopted", expected=len(request["expected"]), **answer)
         return answer
 
     def _do_acknowledge(self, _: Connection, request: dict[str, Any]) -> None:

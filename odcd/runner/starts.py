@@ -98,7 +98,7 @@ class Starts:
         now = time.time()
         detail = self._users.refusal(int(dispatch["uid"]))
         if detail:
-            self._log.asked("user.refused", job=dispatch["job"], why=detail)
+            self._log.limited("user.refused", job=dispatch["job"], why=detail)
             return {"kind": "start_failed", "at": now, "cause": "unknown", "detail": detail}
         if self._memory.fresh and dispatch["started_at"] < self._memory.since:
             detail = (
