@@ -22,6 +22,7 @@ from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
 from odcd.metrics import Metrics
+from odcd.metrics.calls import CallMetrics, RoundMetrics
 from odcd.metrics.families import CLUSTER, JOB_INFO
 from odcd.reference.events import EVENTS
 
@@ -164,15 +165,22 @@ def metrics_page() -> str:
         "| metric | type | labels | |",
         "|---|---|---|---|",
     ]
-    for collector in vars(Metrics()).values():
-        if isinstance(collector, MetricWrapperBase):
-            (metric,) = collector.describe()
-            name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-            labels = collector._labelnames  # pyright: ignore[reportPrivateUsage]
-            lines.append(_metric_row(name, metric.type, labels, metric.documentation))
+    for collector in _collectors(Metrics()):
+        (metric,) = collector.describe()
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        labels = collector._labelnames  # pyright: ignore[reportPrivateUsage]
+        lines.append(_metric_row(name, metric.type, labels, metric.documentation))
     labels = ("version", "revision", "python")
     lines.append(_metric_row("odcd_build_info", "gauge", labels, "1; what this daemon is."))
     return "\n".join([*lines, ""])
+
+
+def _collectors(holder: Metrics | CallMetrics | RoundMetrics) -> Iterator[MetricWrapperBase]:
+    for value in vars(holder).values():
+        if isinstance(value, MetricWrapperBase):
+            yield value
+        elif isinstance(value, CallMetrics | RoundMetrics):
+            yield from _collectors(value)
 
 
 def _metric_row(name: str, kind: str, labels: Iterable[str], text: str) -> str:
