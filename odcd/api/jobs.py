@@ -164,25 +164,25 @@ class JobRoutes:
         moment = as_of(call.query(WhyQuery).as_of)
         now = self._api.clock.now()
         if moment is not None:
-            told = await self._api.store.jobs.explain_past(call.selector(), moment, now)
+            explanation = await self._api.store.jobs.explain_past(call.selector(), moment, now)
         else:
-            told = await self.explained(await self._api.one_job(call.selector()))
-        return Response(told, media_type=JSON)
+            explanation = await self.explained(await self._api.one_job(call.selector()))
+        return Response(explanation, media_type=JSON)
 
     async def explained(self, job_id: int) -> str:
         """An Explanation, as JSON."""
         return self._with_starts(await self._api.store.jobs.explain(job_id, self._api.clock.now()))
 
-    def _with_starts(self, told: str) -> str:
+    def _with_starts(self, explanation: str) -> str:
         """Add what the members wait for when the job has its nodes but not all members run yet.
         Only the executor knows that."""
         executor = self._api.executor_of()
-        if executor is None or '"state":"PENDING"' in told:
-            return told
-        answer = json.loads(told)
+        if executor is None or '"state":"PENDING"' in explanation:
+            return explanation
+        answer = json.loads(explanation)
         waits = executor.waits(answer["job_id"])
         if not waits:
-            return told
+            return explanation
         answer["why"] = [*answer["why"], *({"cause": "start", "text": text} for text in waits)]
         return json.dumps(answer)
 

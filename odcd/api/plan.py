@@ -106,11 +106,11 @@ class PlanRoutes:
 
     async def gantt(self, call: Call) -> Response:
         query, now = call.query(GanttQuery), self._api.clock.now()
-        told = await self._api.store.plans.get_gantt(
+        gantt = await self._api.store.plans.get_gantt(
             words(query.gpu_type, "gpu_type"), words(query.node, "node"), query.cursor, query.limit,
             (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)), now,
         )  # fmt: skip
-        return Response(told, media_type=JSON)
+        return Response(gantt, media_type=JSON)
 
     async def diff(self, call: Call) -> Response:
         query = call.query(DiffQuery)

@@ -93,13 +93,13 @@ class UsageRoutes:
                 f"since is {iso(since)}, which is not before until, {iso(until)}",
                 "Give an earlier one.",
             )
-        told = await self._api.store.accounting.list_usage(
+        rows = await self._api.store.accounting.list_usage(
             by, query.filters(), since, until, self._api.clock.now()
         )
-        if told == "[]":
+        if rows == "[]":
             await refuse_unknown_users(self._api, call, query.users())
         head = msgspec.json.encode({"since": iso(since), "until": iso(until), "by": by}).decode()
-        return Response(f'{head[:-1]},"usage":{told}}}', media_type=JSON)
+        return Response(f'{head[:-1]},"usage":{rows}}}', media_type=JSON)
 
 
 def _moment(at: datetime | None, what: str) -> datetime | None:

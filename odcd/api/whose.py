@@ -20,8 +20,8 @@ class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def filters(self) -> dict[str, object]:
         """The filters in the form that SQL takes. Raises BadRequest."""
-        told = {"user": self.user, "account": self.account, "gpu_type": self.gpu_type}
-        named = {key: words(text, key) for key, text in told.items() if text is not None}
+        given = {"user": self.user, "account": self.account, "gpu_type": self.gpu_type}
+        named = {key: words(text, key) for key, text in given.items() if text is not None}
         return {**named, "kind": self.kind}
 
     def users(self) -> Sequence[str]:

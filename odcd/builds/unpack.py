@@ -60,8 +60,8 @@ def fork(dockerfile: str) -> Child:
         try:
             _begin(context, answer)
             _limit()
-            with os.fdopen(0, "rb") as sent, os.fdopen(1, "wb") as told:
-                told.write(_read(sent.read(), dockerfile))
+            with os.fdopen(0, "rb") as sent, os.fdopen(1, "wb") as output:
+                output.write(_read(sent.read(), dockerfile))
             code = 0
         finally:
             # Exit without running any cleanup of the daemon.

@@ -72,7 +72,7 @@ def job_variables(
         )
     if d.restarts:
         variables["SLURM_RESTART_COUNT"] = str(d.restarts)
-    return variables | _tasks(d) | _array(d) | _asked(d) | _login(d, base)
+    return variables | _tasks(d) | _array(d) | _requested(d) | _login(d, base)
 
 
 def member_variables(
@@ -154,7 +154,7 @@ def _array(d: Dispatch) -> dict[str, str]:
     }
 
 
-def _asked(d: Dispatch) -> dict[str, str]:
+def _requested(d: Dispatch) -> dict[str, str]:
     """GPUs and memory as given in the options."""
     variables: dict[str, str] = {}
     spec = d.options.get("gpus_spec")

@@ -176,7 +176,7 @@ class Page:
             request, "array.html" if several else "job.html", who=who, here="", asked=asked,
             live=_live_path("/page/jobs", asked), rendered=rendered, job=job,
             own=who.operator or who.uid == job["uid"], ended=ended, whole=asked.id.isdecimal(),
-            told=TOLD.get(request.query_params.get("done", "")),
+            notice=NOTICES.get(request.query_params.get("done", "")),
         )  # fmt: skip
 
     async def _why(self, request: Request, _: Identity) -> Response:
@@ -228,7 +228,7 @@ class Page:
         return Response(body, 200, headers, asset.media_type)
 
 
-TOLD = {
+NOTICES = {
     "cancelled": "The job is cancelled, or was asked to end.",
     "extended": "The job is extended.",
 }
@@ -261,8 +261,8 @@ def _convert(given: dict[str, str], form: type[A]) -> A:
     try:
         return msgspec.convert(filled, form, strict=False)
     except msgspec.ValidationError as error:
-        told = misfit(error, filled, form, partial(msgspec.convert, type=form, strict=False))
-        raise told or malformed(error, "address", "Start from the overview.") from None
+        explained = misfit(error, filled, form, partial(msgspec.convert, type=form, strict=False))
+        raise explained or malformed(error, "address", "Start from the overview.") from None
 
 
 def _live_path(path: str, asked: Asked) -> str:

@@ -17,7 +17,7 @@ from odcd.page.words import plain
 from odcd.slurm.lists import parse_selector
 
 EVENTS = 300
-TOLD = {
+EVENT_TEXTS = {
     "submitted": "submitted", "started": "nodes allocated", "slipped": "planned start changed",
     "ended": "ended", "requeued": "requeued", "checkpointed": "checkpoint written",
     "preempting": "being preempted", "preempts": "preempts other jobs",
@@ -100,8 +100,8 @@ class JobPage:
     async def why(self, text: str) -> str:
         """The causes that keep the job from starting, for a row of the queue."""
         job_id = await self._api.one_job(parse_selector(text))
-        told = json.loads(await self._routes.explained(job_id))
-        return str(self._parts.causes(told["why"]))
+        explanation = json.loads(await self._routes.explained(job_id))
+        return str(self._parts.causes(explanation["why"]))
 
     async def _timeline(self, job: Job) -> list[dict[str, Any]]:
         events = json.loads(await self._api.store.page.list_job_events(job["id"], EVENTS))
@@ -113,7 +113,7 @@ def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> li
     lines = [
         {
             "at": event["at"], "kind": event["kind"], "actor": event["actor"],
-            "text": TOLD.get(event["kind"], event["kind"].replace("_", " ")),
+            "text": EVENT_TEXTS.get(event["kind"], event["kind"].replace("_", " ")),
             "more": _more(event["kind"], event.get("detail") or {}),
         }
         for event in events

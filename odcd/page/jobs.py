@@ -47,8 +47,8 @@ class JobLists:
         filters = _filters(asked.user, asked.partition, asked.text)
         if asked.state is not None:
             filters["state"] = WAITING if asked.state == "waiting" else RUNNING
-        rows, told = await self._live(filters, PAGE, asked.place, asked.after)
-        following_page = following("/page/queue", asked, place=told.place, after=told.after)
+        rows, page = await self._live(filters, PAGE, asked.place, asked.after)
+        following_page = following("/page/queue", asked, place=page.place, after=page.after)
         return Rendered(parts={"queue-foot": self.foot(rows, following_page)}, rows={"queue": rows})
 
     async def first(self, states: Sequence[str]) -> dict[str, str]:
@@ -61,15 +61,15 @@ class JobLists:
         after: int | None = None,
     ) -> tuple[dict[str, str], QueuePage]:  # fmt: skip
         now = self._api.clock.now()
-        told = await self._api.store.page.list_queue(
+        page = await self._api.store.page.list_queue(
             filters, now, place=place, after=after, limit=most, fields=FIELDS
         )
-        jobs: list[Job] = json.loads(told.jobs)
+        jobs: list[Job] = json.loads(page.jobs)
         rows = {
             str(job["id"]): str(self._rows.live_job(job, place, *_drawn(job, now)))
-            for job, place in zip(jobs, told.places, strict=True)
+            for job, place in zip(jobs, page.places, strict=True)
         }
-        return rows, told
+        return rows, page
 
     async def ended(self, asked: PageOfEnded) -> Rendered:
         filters = _filters(asked.user, asked.partition, asked.text)

@@ -68,21 +68,21 @@ class NodeMap:
         parts: dict[str, str] = {}
         rows: dict[str, dict[str, str]] = {}
         for gpu_type, members in by_type.items():
-            told = sum_of(gpu_type, members)
-            parts[f"sum-{gpu_type}"] = str(self._rows.type_sum(told))
+            total = sum_of(gpu_type, members)
+            parts[f"sum-{gpu_type}"] = str(self._rows.type_sum(total))
             dense = len(members) > DENSE
             rows[f"map-{gpu_type}"] = {n.name: self._drawn(n.body, dense) for n in members}
         return Rendered(parts=parts, rows=rows)
 
 
 def sum_of(gpu_type: str, nodes: Sequence[MappedNode]) -> TypeSum:
-    told = [_counted(node.body) for node in nodes]
+    counts = [_counted(node.body) for node in nodes]
     return TypeSum(
         gpu_type=gpu_type, nodes=len(nodes),
-        gpus=sum(one[0] for one in told), used=sum(one[1] for one in told),
-        free=sum(one[0] - one[1] for one in told if one[2] == "UP"),
-        down=sum(one[2] == "DOWN" for one in told),
-        draining=sum(one[2] == "DRAIN" for one in told),
+        gpus=sum(one[0] for one in counts), used=sum(one[1] for one in counts),
+        free=sum(one[0] - one[1] for one in counts if one[2] == "UP"),
+        down=sum(one[2] == "DOWN" for one in counts),
+        draining=sum(one[2] == "DRAIN" for one in counts),
     )  # fmt: skip
 
 

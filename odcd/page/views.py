@@ -58,14 +58,14 @@ class Views:
             self._jobs.first(RUNNING),
             self._plan.page(PageOfPlan(zoom=asked.zoom)),
         )
-        told: dict[str, Any] = json.loads(diag)
+        cluster: dict[str, Any] = json.loads(diag)
         whole = sum_of("", nodes)
         drawn = self._map.render(nodes)
-        counts = told["jobs"]
+        counts = cluster["jobs"]
         live = sum(counts[state] for state in RUNNING)
         return Rendered(
             parts={
-                "sums": str(self._rows.sums(told, whole, live)),
+                "sums": str(self._rows.sums(cluster, whole, live)),
                 "waiting-foot": str(self._rows.more(len(waiting), counts["PENDING"], "waiting")),
                 "running-foot": str(self._rows.more(len(running), live, "running")),
                 **plan.parts,

@@ -150,10 +150,8 @@ def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | Non
     """UP, DRAIN or DOWN, and why. A node that does not report its health is not healthy."""
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
-        told = (
-            (ready.message or ready.reason) if ready else "kubelet has not reported its state yet"
-        )
-        return "DOWN", f"not ready: {told}"[:500]
+        why = (ready.message or ready.reason) if ready else "kubelet has not reported its state yet"
+        return "DOWN", f"not ready: {why}"[:500]
     if node.metadata.deletion_timestamp is not None:
         return "DRAIN", "being deleted"
     if node.spec.unschedulable:
