@@ -121,7 +121,7 @@ class Acts:
         except ValueError:
             raise BadRequest("that is not a number of hours", "For example 1.5.") from None
         job = await self._own(request, who)
-        sure, asked_id = form.get("sure") == "yes", request.path_params["id"]
+        sure, job_id = form.get("sure") == "yes", request.path_params["id"]
         if job["kind"] == "reservation":
             call = _call(request, who, {"hours": hours, "dry_run": not sure})
             reservation = json.loads(bytes((await self._reservations.extend(call)).body))
@@ -137,9 +137,9 @@ class Acts:
                 answer = await self._changes.update(_call(request, who, more))
                 _raise_refusal(json.loads(bytes(answer.body)))
         if sure:
-            return seen_other(f"/page/jobs/{asked_id}?done=extended")
+            return seen_other(f"/page/jobs/{job_id}?done=extended")
         return html(
-            request, "extend.html", who=who, job=job, asked=asked_id, hours=f"{hours:g}",
+            request, "extend.html", who=who, job=job, job_id=job_id, hours=f"{hours:g}",
             until=until, delays=delays,
         )  # fmt: skip
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from odcd.api.http.context import Api
-from odcd.page.asked import HOURS, PageOfPlan, Zoom, following
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
+from odcd.page.queries import HOURS, PageOfPlan, Zoom, following
 
 PAGE = 40
 STEP_S: dict[Zoom, int] = {"6h": 60, "24h": 300, "7d": 1800}
@@ -83,23 +83,23 @@ class PlanChart:
         self._drawn = functools.lru_cache(maxsize=2_000)(self._draw)
         self._rows = macros("rows.html")
 
-    async def page(self, asked: PageOfPlan) -> Rendered:
+    async def page(self, query: PageOfPlan) -> Rendered:
         now = self._api.clock.now()
-        window = Window(now, asked.zoom)
+        window = Window(now, query.zoom)
         gantt: dict[str, Any] = json.loads(
             await self._api.store.plans.get_gantt(
-                [asked.gpu_type] if asked.gpu_type else None,
-                [asked.node] if asked.node else None,
-                asked.after, PAGE, (window.begin, window.end), now,
+                [query.gpu_type] if query.gpu_type else None,
+                [query.node] if query.node else None,
+                query.after, PAGE, (window.begin, window.end), now,
             )
         )  # fmt: skip
         rows = {
-            node["name"]: self._drawn(json.dumps(node), window.stepped, asked.zoom)
+            node["name"]: self._drawn(json.dumps(node), window.stepped, query.zoom)
             for node in gantt["nodes"]
         }
-        span = (asked.after + 1, asked.after + len(rows), gantt["node_count"])
+        span = (query.after + 1, query.after + len(rows), gantt["node_count"])
         path = "/page/plan"
-        ends = following(path, asked, after=gantt["next"]), following(path, asked, after=0)
+        ends = following(path, query, after=gantt["next"]), following(path, query, after=0)
         return Rendered(
             parts={
                 "gantt-axis": str(self._rows.gantt_axis(window)),

@@ -9,11 +9,11 @@ from typing import Any
 from odcd.api.http.context import Api, unknown_job
 from odcd.api.jobs import JobRoutes
 from odcd.errors import UnknownJob
-from odcd.page.asked import PageOfJob, following
 from odcd.page.files import macros
+from odcd.page.filters import plain
 from odcd.page.fragments import Rendered
 from odcd.page.jobs import JobLists
-from odcd.page.words import plain
+from odcd.page.queries import PageOfJob, following
 from odcd.slurm.lists import parse_selector
 
 EVENTS = 300
@@ -62,17 +62,17 @@ class JobPage:
         )
         return found != "[]"
 
-    async def page(self, asked: PageOfJob) -> Rendered:
-        job, several = await self.find(asked.id)
-        return await (self._array(asked, job) if several else self._one(job))
+    async def page(self, query: PageOfJob) -> Rendered:
+        job, several = await self.find(query.id)
+        return await (self._array(query, job) if several else self._one(job))
 
-    async def _array(self, asked: PageOfJob, job: Job) -> Rendered:
-        rows, after = await self._lists.all({"ids": [parse_selector(asked.id)]}, asked.after)
+    async def _array(self, query: PageOfJob, job: Job) -> Rendered:
+        rows, after = await self._lists.all({"ids": [parse_selector(query.id)]}, query.after)
         return Rendered(
             parts={
-                "head": str(self._parts.array_head(job, await self.live(asked.id))),
+                "head": str(self._parts.array_head(job, await self.live(query.id))),
                 "tasks-foot": self._lists.foot(
-                    rows, following(f"/page/jobs/{asked.id}", asked, after=after)
+                    rows, following(f"/page/jobs/{query.id}", query, after=after)
                 ),
             },
             rows={"tasks": rows},

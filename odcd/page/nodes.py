@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from odcd.api.http.context import Api
-from odcd.page.asked import PageOfNodes
 from odcd.page.files import macros
+from odcd.page.filters import hue
 from odcd.page.fragments import Rendered
-from odcd.page.words import hue
+from odcd.page.queries import PageOfNodes
 from odcd.stores.page import MappedNode
 
 DENSE = 120
@@ -52,10 +52,10 @@ class NodeMap:
         self._drawn = functools.lru_cache(maxsize=20_000)(_draw)
         self._rows = macros("rows.html")
 
-    async def page(self, asked: PageOfNodes) -> Rendered:
+    async def page(self, query: PageOfNodes) -> Rendered:
         nodes = await self.read()
-        if asked.gpu_type:
-            nodes = [node for node in nodes if node.gpu_type == asked.gpu_type]
+        if query.gpu_type:
+            nodes = [node for node in nodes if node.gpu_type == query.gpu_type]
         return self.render(nodes)
 
     async def read(self) -> list[MappedNode]:
