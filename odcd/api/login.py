@@ -92,7 +92,7 @@ class LoginRoutes:
                 "An operator gives out keys (odcd token), or sets ODC_AWS_ROLES.",
                 reason="off",
             )
-        form = await call.body(self._login, most=MAX_BYTES)
+        form = await call.body(self._login, max_bytes=MAX_BYTES)
         done = await logins.log_in(
             Proof(
                 url=form.url, headers=form.headers, method=form.method,

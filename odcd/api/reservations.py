@@ -19,7 +19,7 @@ from odcd.api.builds import ImageBuild
 from odcd.api.disks import need_disks, why_disk_waits
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
-from odcd.api.jobs import words
+from odcd.api.jobs import split_values
 from odcd.api.names import refuse_unknown_users
 from odcd.api.positions import Positions
 from odcd.api.previews import Previews
@@ -204,12 +204,14 @@ class ReservationRoutes:
 
     async def list(self, call: Call) -> Response:
         query = call.query(ReservationsQuery)
-        statuses = words(query.status.lower(), "status") if query.status is not None else None
+        statuses = (
+            split_values(query.status.lower(), "status") if query.status is not None else None
+        )
         for status in statuses or ():
             if status not in STATUSES:
                 raise BadRequest(f'"{status}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
         now = self._api.clock.now()
-        users = words(query.user, "user")
+        users = split_values(query.user, "user")
         reservations = await self._api.store.reservations.list(
             call.who, users, statuses, await self._places.read(now), now,
             ended=query.all, limit=query.limit,

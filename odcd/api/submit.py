@@ -127,7 +127,7 @@ class SubmitRoutes:
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
-        batch = await call.body(self._batch, values=MOST_PARTS)
+        batch = await call.body(self._batch, max_values=MOST_PARTS)
         specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
         ids = await self._submit(call, specs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
@@ -187,7 +187,7 @@ class SubmitRoutes:
 
     async def what_if(self, call: Call) -> Response:
         """Predict where and when each job would start. Submits nothing."""
-        form = await call.body(self._alternatives, values=MOST_PARTS)
+        form = await call.body(self._alternatives, max_values=MOST_PARTS)
         if bool(form.jobs) == bool(form.argv):
             raise BadRequest("give either jobs or argv", "One of them needs an alternative.")
         now = self._api.clock.now()

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from odcd.api.jobs import words
+from odcd.api.jobs import split_values
 
 
 class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,9 +21,9 @@ class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def filters(self) -> dict[str, object]:
         """The filters in the form that SQL takes. Raises BadRequest."""
         given = {"user": self.user, "account": self.account, "gpu_type": self.gpu_type}
-        named = {key: words(text, key) for key, text in given.items() if text is not None}
+        named = {key: split_values(text, key) for key, text in given.items() if text is not None}
         return {**named, "kind": self.kind}
 
     def users(self) -> Sequence[str]:
         """The users that the query names."""
-        return words(self.user, "user") or ()
+        return split_values(self.user, "user") or ()

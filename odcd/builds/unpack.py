@@ -84,14 +84,14 @@ def _begin(context: int, answer: int) -> None:
 
 def _limit() -> None:
     """Limit this process to the resources that one context needs."""
-    for kind, most in (
+    for kind, limit in (
         (resource.RLIMIT_CPU, CPU_S),
         (resource.RLIMIT_AS, _size() + MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 16),
     ):
-        resource.setrlimit(kind, (most, most))
+        resource.setrlimit(kind, (limit, limit))
 
 
 def _size() -> int:

@@ -121,8 +121,8 @@ def _tasks(d: Dispatch) -> dict[str, str]:
         spread = [1] * nodes
     else:
         variables["SLURM_NTASKS"] = variables["SLURM_NPROCS"] = str(total)
-        most = per_node or -(-total // nodes)
-        spread = [min(most, total - most * at) for at in range(nodes)] if per_node else [
+        limit = per_node or -(-total // nodes)
+        spread = [min(limit, total - limit * at) for at in range(nodes)] if per_node else [
             total // nodes + (at < total % nodes) for at in range(nodes)
         ]  # fmt: skip
     variables["SLURM_TASKS_PER_NODE"] = _counted(max(0, tasks) for tasks in spread)

@@ -283,8 +283,8 @@ def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
     """Half a scrape interval; more for long attempts, less for short ones."""
     held_s = held.total_seconds()
     step_s = min(scrape.total_seconds() / 2, held_s / LEAST_POINTS)
-    most = COARSE_POINTS if coarse else MOST_POINTS
-    return max(1, round(1000 * max(step_s, held_s / most)))
+    max_points = COARSE_POINTS if coarse else MOST_POINTS
+    return max(1, round(1000 * max(step_s, held_s / max_points)))
 
 
 def _points(one: Owed, scrape: timedelta, coarse: bool) -> int:

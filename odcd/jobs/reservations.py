@@ -214,14 +214,14 @@ def _check(request: Reserve) -> None:
 def _constraint(labels: Mapping[str, str]) -> str | None:
     """Nodes by what they have: nsight=true is the feature nsight, disk=nvme the feature disk-nvme.
     Raises BadRequest."""
-    words = [key if value == "true" else f"{key}-{value}" for key, value in labels.items()]
-    for word in words:
-        if not _FEATURE.fullmatch(word):
+    features = [key if value == "true" else f"{key}-{value}" for key, value in labels.items()]
+    for feature in features:
+        if not _FEATURE.fullmatch(feature):
             raise BadRequest(
-                f'"{word[:60]}" is not a valid node feature',
+                f'"{feature[:60]}" is not a valid node feature',
                 "For example --node-label nsight=true; `odcctl nodes --json` shows the features.",
             )
-    return "&".join(words) or None
+    return "&".join(features) or None
 
 
 def _shape(request: Reserve, kind: TypeThere) -> tuple[int, int]:
@@ -243,12 +243,12 @@ def _shape(request: Reserve, kind: TypeThere) -> tuple[int, int]:
     if gpus <= per_node:
         return 1, gpus
     nodes = gpus // per_node
-    most = min(MAX_NODES, kind.nodes)
-    if gpus % per_node or nodes > most:
-        several = ", ".join(str(n * per_node) for n in range(2, most + 1))
+    max_nodes = min(MAX_NODES, kind.nodes)
+    if gpus % per_node or nodes > max_nodes:
+        several = ", ".join(str(n * per_node) for n in range(2, max_nodes + 1))
         raise BadRequest(
             f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node}), and not "
-            f"whole nodes up to {most}",
+            f"whole nodes up to {max_nodes}",
             f"Request 1 to {per_node}"
             + (f", or with --distributed for {several}." if several else "."),
         )

@@ -265,5 +265,5 @@ def _without_domain(session: str, domain: str | None) -> str:
 
 
 def _like(pattern: str, text: str) -> bool:
-    words = "[^/]*".join(re.escape(part) for part in pattern.split("*"))
-    return bool(re.fullmatch(words, text))
+    regex = "[^/]*".join(re.escape(part) for part in pattern.split("*"))
+    return bool(re.fullmatch(regex, text))

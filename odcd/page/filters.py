@@ -116,8 +116,8 @@ def address(job: Mapping[str, Any]) -> str:
 
 def size(job: Mapping[str, Any]) -> str:
     """2 x 8 h100, 8 h100, 4 CPUs: the size that a job requests or has."""
-    least, most = job["node_count"], job.get("node_count_max")
-    nodes = f"{least}-{most}" if most and job["state"] == "PENDING" else str(least)
+    minimum, maximum = job["node_count"], job.get("node_count_max")
+    nodes = f"{minimum}-{maximum}" if maximum and job["state"] == "PENDING" else str(minimum)
     each = job["gpus_per_node"]
     what = f"{each} {job['gpu_type'] or 'GPU'}" if each else counted(job["cpus_per_node"], "CPU")
     if each > 1 and not job["gpu_type"]:

@@ -140,12 +140,12 @@ def _more(kind: str, detail: dict[str, Any]) -> str:
         case "started":
             return f"attempt {detail.get('attempt', 1)}"
         case "ended" | "requeued":
-            words = [str(detail.get("state") or ""), str(detail.get("reason") or "")]
+            parts = [str(detail.get("state") or ""), str(detail.get("reason") or "")]
             if detail.get("exit_code"):
-                words.append(f"exit code {detail['exit_code']}")
+                parts.append(f"exit code {detail['exit_code']}")
             if detail.get("signal"):
-                words.append(f"signal {detail['signal']}")
-            return ", ".join(word for word in words if word)
+                parts.append(f"signal {detail['signal']}")
+            return ", ".join(part for part in parts if part)
         case "slipped":
             ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none")
             return f"from {ends[0]} to {ends[1]}; cause: {detail.get('cause') or 'not known'}"

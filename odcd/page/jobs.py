@@ -57,12 +57,12 @@ class JobLists:
         return rows
 
     async def _live(
-        self, filters: Mapping[str, object], most: int, place: int | None = None,
+        self, filters: Mapping[str, object], limit: int, place: int | None = None,
         after: int | None = None,
     ) -> tuple[dict[str, str], QueuePage]:  # fmt: skip
         now = self._api.clock.now()
         page = await self._api.store.page.list_queue(
-            filters, now, place=place, after=after, limit=most, fields=FIELDS
+            filters, now, place=place, after=after, limit=limit, fields=FIELDS
         )
         jobs: list[Job] = json.loads(page.jobs)
         rows = {

@@ -25,13 +25,13 @@ class GpuUseStore:
         )  # fmt: skip
 
     async def list_owed(
-        self, term: int, ended_before: datetime, most: int, now: datetime
+        self, term: int, ended_before: datetime, limit: int, now: datetime
     ) -> list[Owed]:
         """Ended attempts whose usage is missing, earliest end first. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, gpus, running_at, ended_at, covered_s, source "
             "from odc.owed_gpu_use(p_term => $1, p_ended_before => $2, p_most => $3, p_now => $4)",
-            term, ended_before, most, now,
+            term, ended_before, limit, now,
         )  # fmt: skip
         return [Owed(**dict(row)) for row in rows]
 

@@ -255,9 +255,9 @@ def _notes_in(module: str) -> dict[str, dict[str, str]]:
 
 
 def _operation_id(operation: Operation) -> str:
-    words = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
+    parts = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
     return "_".join(
-        [operation.method.lower(), *(w.replace("-", "_") for w in words if w and w != "v1")]
+        [operation.method.lower(), *(w.replace("-", "_") for w in parts if w and w != "v1")]
     )
 
 
