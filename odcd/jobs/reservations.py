@@ -171,7 +171,7 @@ def spec_of(
 def _check(request: Reserve) -> None:
     if request.name is not None and (not request.name.strip() or request.name.strip().isdigit()):
         raise BadRequest(
-            f'"{request.name}" is not a valid name: it is blank, or the id of another reservation',
+            f'"{request.name}" is not a valid name: it is blank, or looks like an id',
             "Use at least one letter.",
         )
     disk = request.disk if request.disk not in (None, "none") else None
