@@ -63,7 +63,7 @@ def task_of(
     except ValueError as error:
         raise ValueError(f"--timeout takes {error}") from None
     if shutil.which("ssh") is None:
-        raise Failure("there is no ssh on this machine", "OpenSSH's client is what it takes.")
+        raise Failure("this machine has no ssh", "Install the OpenSSH client.")
     return Task(
         words=words,
         folder=send,
@@ -160,7 +160,7 @@ class _Run:
             raise not_started(one, reply.now_s)
         if one.get("connect") != "ssh":
             raise Failure(
-                f"reservation {self._number} has a terminal, and ssh does not reach it",
+                f"reservation {self._number} has only a terminal: ssh cannot reach it",
                 "On this cluster a command runs as a job: odcctl run --gpus 1 COMMAND",
             )
         ssh.write(self._client, one)
