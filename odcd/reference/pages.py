@@ -8,8 +8,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.metrics import MetricWrapperBase
-
 from odcd import errors, settings
 from odcd.__main__ import parser
 from odcd.builds.settings import BuildSettings
@@ -164,12 +162,11 @@ def metrics_page() -> str:
         "| metric | type | labels | |",
         "|---|---|---|---|",
     ]
-    for collector in vars(Metrics()).values():
-        if isinstance(collector, MetricWrapperBase):
-            (metric,) = collector.describe()
-            name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-            labels = collector._labelnames  # pyright: ignore[reportPrivateUsage]
-            lines.append(_metric_row(name, metric.type, labels, metric.documentation))
+    for instrument in Metrics().instruments():
+        (metric,) = instrument.describe()
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        labels = instrument._labelnames  # pyright: ignore[reportPrivateUsage]
+        lines.append(_metric_row(name, metric.type, labels, metric.documentation))
     labels = ("version", "revision", "python")
     lines.append(_metric_row("odcd_build_info", "gauge", labels, "1; what this daemon is."))
     return "\n".join([*lines, ""])
