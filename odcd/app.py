@@ -35,7 +35,8 @@ from odcd.home.postgres_watch import WatchedPostgres
 from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import Logins
-from odcd.loops.election import Lead, Leader, Pass
+from odcd.loops.election import Leader
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.leader_term import Leading, Services
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
