@@ -8,7 +8,7 @@ from pathlib import Path
 
 from odcd.errors import BadRequest
 from odcd.simulate.cluster import Cluster
-from odcd.simulate.replay import Outcome
+from odcd.simulate.outcomes import Outcome
 
 WIDTH, PANEL, LEFT, RIGHT, TOP, GAP, BOTTOM = 1000, 200, 70, 20, 44, 44, 46
 COLUMNS = WIDTH - LEFT - RIGHT
