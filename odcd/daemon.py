@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 
 import uvloop
 
-from odcd import app
+from odcd import app, outbound
 from odcd.api.http.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.database import schema, schema_guard
@@ -107,6 +107,12 @@ def _load(settings: Settings) -> schema.Source:
         _import_client()
     if settings.disks.aws_region is not None:
         _import_aws()
+    if (
+        settings.executor == "kubernetes"
+        or settings.login.rules()
+        or settings.gpu_use.prometheus_url
+    ):
+        outbound.load()
     return source
 
 

@@ -15,9 +15,8 @@ from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.limits import Limits, said
 from odcd.errors import BadRequest, NotImplementedYet
+from odcd.jobs.submission import MAX_KEY_CHARS
 from odcd.records.fields import PRINTABLE, Name
-
-MAX_KEY_CHARS = 200
 
 Shares = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Text = Annotated[str, msgspec.Meta(max_length=1000, pattern=PRINTABLE)]

@@ -153,7 +153,7 @@ class AttachEndpoint:
                 try:
                     size = self._resize.decode(message["text"]).resize
                 except msgspec.DecodeError as error:
-                    raise BadRequest(f"a text frame is not a resize: {error}") from None
+                    raise BadRequest(f"a text frame must be a resize message: {error}") from None
                 if all(size):
                     await terminal.resize(*size)
 

@@ -210,7 +210,7 @@ def words(text: str | None, name: str) -> list[str] | None:
         return None
     found = [word.strip() for word in text.split(",")]
     if not all(found):
-        raise BadRequest(f'"{name}" has an empty value', "Separate several values with commas.")
+        raise BadRequest(f'"{name}" has an empty value', "Remove the extra comma.")
     return found
 
 

@@ -145,7 +145,7 @@ def _own_key(call: Call) -> str:
     if digest is None:
         raise WrongState(
             "the request has no API key: on the socket, the kernel identifies the caller",
-            "Use this over TCP; a key can only change itself.",
+            "Call this over TCP with the API key that is to change.",
         )
     return digest
 

@@ -141,5 +141,5 @@ def _ids(text: str | None) -> list[int] | None:
         return None
     for name in names:
         if not (name.isascii() and name.isdecimal() and len(name) <= 18):
-            raise BadRequest(f'"{name}" is not a job', "Ids are numbers, separated by commas.")
+            raise BadRequest(f'"{name}" is not a job id', "Ids are numbers, separated by commas.")
     return [int(name) for name in names]

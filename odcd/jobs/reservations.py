@@ -169,7 +169,7 @@ def spec_of(
 def _check(asked: Reserve) -> None:
     if asked.name is not None and (not asked.name.strip() or asked.name.strip().isdigit()):
         raise BadRequest(
-            f'"{asked.name}" is not a valid name: it is blank, or the id of another reservation',
+            f'"{asked.name}" is not a valid name: it is blank, or looks like an id',
             "Use at least one letter.",
         )
     disk = asked.disk if asked.disk not in (None, "none") else None

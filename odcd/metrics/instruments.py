@@ -18,7 +18,6 @@ from odcd.metrics.families import MEASURES
 PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For metrics with many labels: each bucket is one series per label combination."""
-CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
 LIMITS = (
     "requests",
     "streams",
@@ -168,21 +167,6 @@ class DatabaseInstruments:
             "odcd_database_request_seconds",
             "Duration of calls of SQL functions, without the wait for a connection.",
             ["operation"], registry=registry, buckets=SHORT_BUCKETS,
-        )  # fmt: skip
-
-
-class BackendInstruments:
-    """Requests to backends."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.calls = Histogram(
-            "odcd_backend_request_seconds",
-            "Duration of requests to backends, such as Kubernetes, AWS and the runner.",
-            ["backend", "operation"], registry=registry, buckets=CALL_BUCKETS,
-        )  # fmt: skip
-        self.errors = Counter(
-            "odcd_backend_errors", "Failed requests to backends.", ["backend", "operation"],
-            registry=registry,
         )  # fmt: skip
 
 

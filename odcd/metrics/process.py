@@ -18,9 +18,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import MetricWrapperBase
 
 from odcd.front.watch import Refused, Rejected
-from odcd.metrics.backends import BACKENDS, Backend
+from odcd.metrics.calls import Backend, CallMetrics, RoundMetrics
 from odcd.metrics.instruments import (
-    BackendInstruments,
     ConnectionInstruments,
     DatabaseInstruments,
     EventInstruments,
@@ -47,7 +46,8 @@ class Metrics:
         self._scheduler = SchedulerInstruments(registry)
         self._limits = LimitInstruments(registry)
         self._database = DatabaseInstruments(registry)
-        self._backends = BackendInstruments(registry)
+        self._calls = CallMetrics(registry)
+        self.rounds = RoundMetrics(registry)
         self._sample = SampleInstruments(registry)
         register_build(registry)
         ProcessCollector(registry=registry)
@@ -63,7 +63,7 @@ class Metrics:
         """Every instrument that odc defines, in the order of the reference."""
         for group in (
             self._requests, self._connections, self._events, self._scheduler, self._limits,
-            self._database, self._backends, self._sample,
+            self._database, self._calls, self.rounds, self._sample,
         ):  # fmt: skip
             yield from vars(group).values()
 
@@ -160,8 +160,7 @@ class Metrics:
         self._database.up.set(0)
 
     def backend(self, name: str) -> Backend:
-        assert name in BACKENDS
-        return Backend(name, self._backends.calls, self._backends.errors)
+        return self._calls.backend(name)
 
     # -- exposition --------------------------------------------------------------------------------
 
