@@ -144,7 +144,7 @@ class BookingRoutes:
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         now = self._api.clock.now()
-        ask = await _asked(form, now)
+        ask = await _request_of(form, now)
         # The digest has moments as written: now+2h means another time when the request is repeated.
         digest = hashlib.sha256(b"booking:" + msgspec.json.encode(form)).hexdigest()
         booking = await self._api.store.bookings.create(call.who, ask, key_of(call), digest, now)
@@ -154,7 +154,7 @@ class BookingRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
-        ask = await _asked(form, now)
+        ask = await _request_of(form, now)
         booking = await self._api.store.bookings.update(call.who, call.part("booking"), ask, now)
         self._api.wake()
         return Response(booking, media_type=JSON)
@@ -166,7 +166,7 @@ class BookingRoutes:
         return Response(booking, media_type=JSON)
 
 
-async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, Any]:
+async def _request_of(form: MakeBooking | EditBooking, now: datetime) -> dict[str, Any]:
     """The request in the form that odc.create_booking takes. Raises BadRequest."""
     ask: dict[str, Any] = {
         name: value

@@ -72,7 +72,7 @@ class GithubKeys:
             url.rstrip("/"), timeout_s=timeout_s, max_bytes=MAX_BYTES, use_proxy=True
         )
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._asked: dict[str, asyncio.Task[list[str]]] = {}
+        self._tasks: dict[str, asyncio.Task[list[str]]] = {}
 
     async def of(self, user: str) -> list[str]:
         check_name(user)
@@ -80,11 +80,11 @@ class GithubKeys:
         kept = self._kept.get(name)
         if kept is not None and self._clock.monotonic() - kept.at_s < KEPT_S:
             return list(kept.lines)
-        task = self._asked.get(name)
+        task = self._tasks.get(name)
         if task is None:
             # Not in a TaskGroup: all who ask for this user share it, and its error.
             task = asyncio.create_task(self._ask(user), name="github-keys")
-            self._asked[name] = task
+            self._tasks[name] = task
             task.add_done_callback(lambda done: self._forget(name, done))
         try:
             # One who goes away leaves it to the others.
@@ -104,12 +104,12 @@ class GithubKeys:
         return list(lines)
 
     async def close(self) -> None:
-        for task in list(self._asked.values()):
+        for task in list(self._tasks.values()):
             task.cancel()
         await self._http.close()
 
     def _forget(self, name: str, done: asyncio.Task[list[str]]) -> None:
-        self._asked.pop(name, None)
+        self._tasks.pop(name, None)
         if not done.cancelled():
             done.exception()  # seen, also when all who asked have gone
 

@@ -42,10 +42,10 @@ class Sts:
         return self._read(answer.body)
 
     def _read(self, body: bytes) -> Caller:
-        told = _identity(body)
-        if told is None:
+        identity = _identity(body)
+        if identity is None:
             raise self._server.down("answered with something else than an identity")
-        arn, account = told
+        arn, account = identity
         found = parse_caller(arn)
         if found is None:
             raise LoginRefused(

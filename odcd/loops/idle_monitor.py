@@ -47,30 +47,29 @@ class Idles(Rounds):
             except OdcError:
                 return
             now = self._clock.now()
-            told = await self._store.record_look(self._term, wish, look, self._every, now)
-            if told is None:
+            idle_notice = await self._store.record_look(self._term, wish, look, self._every, now)
+            if idle_notice is None:
                 return
             try:
-                notice = notice_of(wish, told)
+                notice = notice_of(wish, idle_notice)
                 await self.reach(wish.job_id, self._servers.tell(wish.job_id, wish.attempt, notice))
             except OdcError:
                 # The notice is sent again after the next check. No dev server ends without a
                 # delivered notice.
                 return
-            await self._store.record_idle_notice(self._term, wish, told, self._clock.now())
+            await self._store.record_idle_notice(self._term, wish, idle_notice, self._clock.now())
 
 
-def notice_of(wish: LookWish, told: IdleNotice) -> Notice:
+def notice_of(wish: LookWish, idle_notice: IdleNotice) -> Notice:
     name = f"IDLE_{wish.job_id}.txt"
-    if told.idle_s is None:
+    if idle_notice.idle_s is None:
         return Notice(remove=[name])
-    idle = timedelta(seconds=told.idle_s)
+    idle = timedelta(seconds=idle_notice.idle_s)
     text = (
         f"Reservation {wish.job_id} has been idle for {idle}: no one is connected, and its "
         "GPUs and CPUs are idle.\n"
     )
-    if told.release_at is not None:
-        text += (
-            f"If it stays idle, it ends at {told.release_at:%Y-%m-%d %H:%M} UTC or soon after.\n"
-        )
+    if idle_notice.release_at is not None:
+        at = f"{idle_notice.release_at:%Y-%m-%d %H:%M} UTC"
+        text += f"If it stays idle, it ends at {at} or soon after.\n"
     return Notice(name=name, text=text, wall=text)

@@ -120,9 +120,11 @@ def errors_page() -> str:
         "| code | title | HTTP | when |",
         "|---|---|---|---|",
     ]
-    told = {m[2]: m[3] or "" for m in map(TREE_LINE.search, str(errors.__doc__).splitlines()) if m}
+    meanings = {
+        m[2]: m[3] or "" for m in map(TREE_LINE.search, str(errors.__doc__).splitlines()) if m
+    }
     for code, error in sorted(errors.BY_CODE.items()):
-        when = told[code] or _words(error.__name__)
+        when = meanings[code] or _words(error.__name__)
         lines.append(f"| {code} | {error.__name__} | {error.status} | {_cell(when)} |")
     lines += [
         "",

@@ -118,7 +118,7 @@ def _metadata(dispatch: Dispatch, member: Member, namespace: str) -> Json:
 def _spec(
     dispatch: Dispatch, member: Member, share: Share, namespace: str, settings: PodSettings
 ) -> Json:
-    """What the pods of jobs and of dev servers have in common; no containers."""
+    """The part that pods of jobs and of dev servers share; it has no containers yet."""
     return {
         "hostname": naming.pod_name(*dispatch.key, member.rank),
         "subdomain": naming.service(namespace),
@@ -146,7 +146,7 @@ def _add_dev_server(
     spec: Json, dispatch: Dispatch, member: Member, share: Share, variables: Mapping[str, str],
     namespace: str, settings: PodSettings,
 ) -> None:  # fmt: skip
-    """Add what only a dev server's pod has."""
+    """Add the parts that only a dev server's pod has."""
     domain = naming.host_domain(namespace, settings.cluster_domain)
     environment = boxes.box_environment(dispatch, member, variables, domain, settings.storage)
     image = str(dispatch.options.get("image") or settings.dev_image or "")
