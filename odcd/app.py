@@ -35,7 +35,8 @@ from odcd.home.postgres_watch import WatchedPostgres
 from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import Logins
-from odcd.loops.election import Lead, Leader, Pass
+from odcd.loops.election import Leader
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.leader_term import Leading, Services
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
@@ -116,17 +117,35 @@ class Daemon:
         fairness = Fairness(settings.fairness, clock)
         check_disk = _check_disk(settings, clock, metrics)
         as_root = settings.socket_mode == 0o666
-        oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
         self._logins = _logins(settings, self._store.logins, clock, serves_uid)
         self._credentials = Credentials()
         place = settings.audit_log
         self._audit = AuditLog(place, clock) if place is not None else None
-        api = Api(
+        api = self._make_api(fairness, check_disk, serves_uid)
+        self._page = Page(api, create_app(api))
+        watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
+        self._http = HttpServer(
+            Door(self._page, _hosts(settings), settings.front.proxies, watch),
+            path=settings.socket,
+            mode=settings.socket_mode,
+            listen=settings.listen,
+            listen_first=settings.listen_first,
+            taken=taken,
+            front=settings.front,
+            watch=watch,
+        )
+
+    def _make_api(
+        self, fairness: Fairness, check_disk: Callable[[], None], serves_uid: int | None
+    ) -> Api:
+        settings = self._settings
+        oldest = settings.oldest_client
+        return Api(
             store=self._store,
             batcher=SubmitBatcher(
                 self._store.jobs,
-                clock,
+                self._clock,
                 pending=fairness.pending,
                 stored_bytes=fairness.stored_bytes,
                 check_disk=check_disk,
@@ -134,10 +153,10 @@ class Daemon:
             check_disk=check_disk,
             fairness=fairness,
             events=self._events,
-            clock=clock,
+            clock=self._clock,
             wake=self._wake_planner,
             executor_of=lambda: self._executor or self._engine.reader(),
-            listening=lambda: database.listening(CHANNEL),
+            listening=lambda: self._database.listening(CHANNEL),
             led=lambda: self._executor is not None or self._leader.follows,
             metrics=self._metrics,
             scrape=self._sampler.scrape,
@@ -159,18 +178,6 @@ class Daemon:
             credentials=self._credentials,
             audit=self._audit,
             oldest_client=version_of(oldest) if oldest else None,
-        )
-        self._page = Page(api, create_app(api))
-        watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
-        self._http = HttpServer(
-            Door(self._page, _hosts(settings), settings.front.proxies, watch),
-            path=settings.socket,
-            mode=settings.socket_mode,
-            listen=settings.listen,
-            listen_first=settings.listen_first,
-            taken=taken,
-            front=settings.front,
-            watch=watch,
         )
 
     async def run(
