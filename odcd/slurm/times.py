@@ -209,8 +209,8 @@ def zone_of(name: str | None) -> tzinfo:
     if name and _ZONE.fullmatch(name := name.removeprefix(":")):
         try:
             return ZoneInfo(name)
-        except (ValueError, OSError, ZoneInfoNotFoundError):
-            pass
+        except (ValueError, TypeError, OSError, ZoneInfoNotFoundError):
+            pass  # TypeError: with tzdata installed, for a part that is a module
     return _machine_zone()
 
 
