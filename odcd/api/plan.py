@@ -108,7 +108,8 @@ class PlanRoutes:
         query, now = call.query(GanttQuery), self._api.clock.now()
         told = await self._api.store.plans.get_gantt(
             words(query.gpu_type, "gpu_type"), words(query.node, "node"), query.cursor, query.limit,
-            (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)), now,
+            (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)),
+            call.who, now,
         )  # fmt: skip
         return Response(told, media_type=JSON)
 

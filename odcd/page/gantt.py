@@ -90,7 +90,7 @@ class PlanChart:
             await self._api.store.plans.get_gantt(
                 [asked.gpu_type] if asked.gpu_type else None,
                 [asked.node] if asked.node else None,
-                asked.after, PAGE, (window.begin, window.end), now,
+                asked.after, PAGE, (window.begin, window.end), None, now,
             )
         )  # fmt: skip
         rows = {

@@ -52,7 +52,7 @@ begin
             hint = format('Extend it by at most %s.', _duration(v_limit.max_time_limit_s - v_asked.duration_s));
     end if;
     ends_at := expires_at + _reservation_grace();
-    select n.name as node, k.name, b.starts_at into v_booked
+    select n.name as node, _booking_label(k, p_actor) as name, b.starts_at into v_booked
       from _plan_bookings(p_now) as b
       join allocation as a on a.node_id = b.node_id and a.job_id = p_job_id
       join node as n on n.id = a.node_id
