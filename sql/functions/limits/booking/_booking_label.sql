@@ -1,5 +1,5 @@
--- odc._booking_label: what a user is told of a booking whose nodes are in the user's way: its name, if the user may see
--- the booking, or if it is for maintenance, which concerns everybody; else #ID.
+-- odc._booking_label: the name under which a user sees a booking in lists of nodes, plans and causes: its own name if the
+-- user may see the booking, or if it is for maintenance, which concerns everybody; else #ID.
 -- Arguments  p_actor  as for _sees_booking
 create or replace function odc._booking_label(p_booking odc.booking, p_actor jsonb)
 returns text
