@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
+# Long tests mostly wait for clocks and for other programs.
+LONG_WORKERS ?= $(shell echo $$((2 * $$(nproc))))
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
   --no-emit-index-url
-# Tests start odcd and odcctl thousands of times; without compiled files each start compiles anew.
+# Tests start odcd and odcctl thousands of times; without compiled files each start would compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-long test-soak lint bench pictures docs lock release clean
@@ -30,7 +32,7 @@ test: $(STAMP)
 # What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
 # Five tests of programs of others may fail once (tests/support/harness/workers.py); how is printed.
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long \
+	$(BIN)/python -m pytest -q -n $(LONG_WORKERS) --dist loadgroup -m long \
 	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 

@@ -49,7 +49,8 @@ def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None
         code, reason = connection.close_code, connection.close_reason
     if code == KEY_ENDED:
         raise Failure(
-            f"the terminal was closed: {clean(reason or '')}", f"Then: odcctl attach {job}"
+            f"the terminal was closed: {clean(reason or '')}",
+            f"Log in again, then: odcctl attach {job}",
         )
     if "exit_code" not in last and "signal" not in last:
         raise Unreachable("the terminal was lost; the job runs on", f"Try: odcctl attach {job}")

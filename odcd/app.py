@@ -118,6 +118,7 @@ class Daemon:
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
+        self._logins = _logins(settings, self._store.logins, clock, serves_uid)
         self._credentials = Credentials()
         place = settings.audit_log
         self._audit = AuditLog(place, clock) if place is not None else None
@@ -149,7 +150,7 @@ class Daemon:
             box_terminals=not self._engine.ssh,
             keys=self._keys,
             operators=settings.operators,
-            logins=_logins(settings, self._store.logins, clock, serves_uid),
+            logins=self._logins,
             disk_gib=settings.disks.disk_gib if settings.disks.aws_region else None,
             shared_storage=settings.disks.efs_id is not None,
             build_target=settings.builds.target if self._engine.ssh else no_target,
@@ -188,6 +189,8 @@ class Daemon:
         finally:
             if self._keys is not None:
                 await self._keys.close()
+            if self._logins is not None:
+                await self._logins.close()
             await self._engine.close()
 
     async def _serve(self, postgres: WatchedPostgres | None, stopping: asyncio.Event) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 
 import uvloop
 
-from odcd import app
+from odcd import app, outbound
 from odcd.api.http.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.database import schema, schema_guard
@@ -67,6 +67,12 @@ def run(settings: Settings, announce: Announce) -> None:
             _import_client()
         if settings.disks.aws_region is not None:
             _import_aws()
+        if (
+            settings.executor == "kubernetes"
+            or settings.login.rules()
+            or settings.gpu_use.prometheus_url
+        ):
+            outbound.load()
         if settings.executor == "local":
             _write_rules(settings)
         if os.geteuid() == 0:

@@ -121,7 +121,8 @@ class Settings:
     """ODC_RESERVATION_WAIT_S. A dev server that has waited this long is cancelled. Default 48 h."""
     github_url: str = GITHUB_URL
     """ODC_GITHUB_URL. The server whose <user>.keys lists the SSH keys that can enter a user's dev
-    servers on Kubernetes. Default https://github.com."""
+    servers on Kubernetes. The proxy of HTTPS_PROXY is used, if set. Default
+    https://github.com."""
     operators: frozenset[str] = frozenset()
     """--operator, ODC_OPERATORS. Users who may act for others, in addition to root and the daemon's
     own user. Default none."""

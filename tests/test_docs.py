@@ -60,6 +60,8 @@ def test_every_page_is_reached_from_the_readme() -> None:
             continue
         reached.add(page)
         for link in _links(page):
+            if link.startswith("#"):
+                continue
             target = (page.parent / link.partition("#")[0]).resolve()
             ahead.append(target / "README.md" if target.is_dir() else target)
     pages = {path for path in documents() if ROOT / "docs" in path.parents}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import secrets
 import shutil
 import stat
 import tarfile
@@ -52,7 +53,8 @@ def measure(folder: str) -> Amount:
 
 
 def pack(folder: str, out: IO[bytes]) -> None:
-    """Raises Failure for a file that cannot be read; OSError when out cannot be written."""
+    """Raises Failure for a file that cannot be read; OSError when out cannot be written, or when a
+    file shrinks while it is read."""
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for path, name in _entries(folder):
             try:
@@ -171,7 +173,7 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
     parent = _real_folder(root, parts[:-1])
     if _is_older(member, path):
         return False
-    fresh = os.path.join(parent, f".odc-{os.getpid()}.link")
+    fresh = os.path.join(parent, f".odc-{secrets.token_hex(8)}.link")
     os.symlink(goal, fresh)
     os.replace(fresh, path)
     return True

@@ -68,7 +68,7 @@ def task_of(arguments: Arguments) -> Task:
     except ValueError as error:
         wrong(f"--timeout takes {error}")
     if shutil.which("ssh") is None:
-        raise Failure("there is no ssh on this machine", "OpenSSH's client is what it takes.")
+        raise Failure("this machine has no ssh", "Install the OpenSSH client.")
     folder = arguments.value("send")
     return Task(
         words=words,
@@ -166,7 +166,7 @@ class _Run:
             raise not_started(one, reply.now_s)
         if one.get("connect") != "ssh":
             raise Failure(
-                f"reservation {self._number} has a terminal, and ssh does not reach it",
+                f"reservation {self._number} has only a terminal: ssh cannot reach it",
                 "On this cluster a command runs as a job: odcctl run --gpus 1 COMMAND",
             )
         ssh.write(self._client, one)

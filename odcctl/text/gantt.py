@@ -24,11 +24,12 @@ class Signs(NamedTuple):
     planned: str
     booked: str
     free: str
+    down: str
     between: str
 
 
-BLOCKS = Signs("█", "▓", "░", "╌", "·", "▏")
-ASCII = Signs("#", "=", "/", "-", ".", "|")
+BLOCKS = Signs("█", "▓", "░", "╌", "·", "x", "▏")
+ASCII = Signs("#", "=", "/", "-", ".", "x", "|")
 
 
 class Scale:
@@ -44,7 +45,7 @@ def draw(told: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[st
     """Lines of a Gantt. width: of the terminal, None: a usual one."""
     signs = BLOCKS if blocks else ASCII
     nodes: Sequence[Mapping[str, Any]] = told["nodes"]
-    label = min(max((len(node["name"]) for node in nodes), default=4), MOST_LABEL)
+    label = min(max((len(clean(node["name"])) for node in nodes), default=4), MOST_LABEL)
     columns = max(LEAST_WIDTH, width or USUAL_WIDTH) - label - 2
     scale = Scale(_local(told["from"]), _local(told["to"]), columns, _local(told["at"]))
     lines = [" " * (label + 2) + _axis(scale)]
@@ -54,8 +55,8 @@ def draw(told: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[st
         for number, line in enumerate(_lines(node, scale, signs)):
             lines.append(f"{name if number == 0 else '':<{label}}  {line}".rstrip())
     lines.append(
-        f"{signs.running} runs, likely until  {signs.rest} its limit  {signs.planned} planned  "
-        f"{signs.booked} booked"
+        f"{signs.running} runs, expected until  {signs.rest} its limit  {signs.planned} planned  "
+        f"{signs.booked} booked  {signs.down} node not up"
     )
     return lines
 
@@ -64,14 +65,20 @@ def _local(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone()
 
 
+def _local_after(day: datetime, hours: int) -> datetime:
+    """The moment when local clocks show so many hours after midnight of the day."""
+    return (day.replace(tzinfo=None) + timedelta(hours=hours)).astimezone()
+
+
 def _axis(scale: Scale) -> str:
-    """Hours on round times, as many as there is place for."""
+    """Round local times, as many as fit."""
     whole_h = (scale.end - scale.begin).total_seconds() / 3600
     step = next((s for s in STEPS_H if whole_h / s * TICK_GAP <= scale.width), STEPS_H[-1])
     line = [" "] * scale.width
     day = scale.begin.replace(hour=0, minute=0, second=0, microsecond=0)
     number = 0
-    while (moment := day + timedelta(hours=step * number)) < scale.end:
+    # A day with a change of the clock has 23 or 25 hours.
+    while (moment := _local_after(day, step * number)) < scale.end:
         number += 1
         at = scale.column(moment)
         text = f"{moment:%b %d}" if step >= 24 or moment.hour == 0 else f"{moment:%H:%M}"
@@ -95,7 +102,7 @@ def _lines(node: Mapping[str, Any], scale: Scale, signs: Signs) -> list[str]:
         found[place][0][begin:end] = text
         found[place] = (found[place][0], end)
     if not found:
-        found.append(([signs.free if node["state"] == "UP" else "x"] * scale.width, 0))
+        found.append(([signs.free if node["state"] == "UP" else signs.down] * scale.width, 0))
     for bar in node["bars"]:
         if bar["kind"] == "booking":
             _book(found[0][0], bar, scale, signs)
@@ -110,11 +117,11 @@ def _bar(bar: Mapping[str, Any], scale: Scale, signs: Signs) -> tuple[int, int, 
     if bar["kind"] == "planned":
         text = [signs.planned] * wide
     else:
-        # Of what nothing is known, what is behind it is sure.
+        # A job whose end cannot be estimated is drawn as certain up to now.
         likely = _local(bar["likely_end_at"]) if bar["likely_end_at"] else scale.now
         sure = max(1, scale.column(likely) - begin)
         text = [signs.running if at < sure else signs.rest for at in range(wide)]
-    # Its number where there is place, with a gap on both sides.
+    # The job's id if it fits, with a gap on both sides.
     name = f" {job_id({'id': bar['job_id'], **bar})} "
     if len(name) + 2 <= wide:
         text[1 : 1 + len(name)] = name
@@ -124,10 +131,10 @@ def _bar(bar: Mapping[str, Any], scale: Scale, signs: Signs) -> tuple[int, int, 
 
 
 def _book(line: list[str], bar: Mapping[str, Any], scale: Scale, signs: Signs) -> None:
-    """Where nothing else is: what is there runs into it, which its line shows."""
+    """Draw a booking on the cells that show no job: a job there runs into the booking."""
     begin, end = scale.column(_local(bar["starts_at"])), scale.column(_local(bar["ends_at"]))
     for at in range(begin, end):
-        if line[at] in (signs.free, "x"):
+        if line[at] in (signs.free, signs.down):
             line[at] = signs.booked
     name = f" {clean(bar['name'])} "
     if end - begin >= len(name) + 2 and all(c == signs.booked for c in line[begin:end]):

@@ -81,7 +81,8 @@ def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
     """One entry of a job's why, as a line."""
     text, until = cause["text"], cause.get("until")
     if until and not MOMENT.search(text):
-        text += f"; until {clock(until, now_s)}"
+        what = "enough are free at" if text.startswith("needs ") else "until"
+        text += f"; {what} {clock(until, now_s)}"
     return local_times(text, now_s)
 
 

@@ -13,11 +13,10 @@ from starlette.responses import Response
 from odcd.api.answers.accounts import Account, AccountList, Qos, QosList
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
-from odcd.api.limits import Limits, said
+from odcd.api.limits import Limits, given_fields
 from odcd.errors import BadRequest, NotImplementedYet
+from odcd.jobs.submission import MAX_KEY_CHARS
 from odcd.records.fields import PRINTABLE, Name
-
-MAX_KEY_CHARS = 200
 
 Shares = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Text = Annotated[str, msgspec.Meta(max_length=1000, pattern=PRINTABLE)]
@@ -148,7 +147,12 @@ class AccountRoutes:
         form = await call.body(self._make)
         now = self._api.clock.now()
         answer = await self._api.store.accounts.create(
-            call.who, form.name, said(form, "name"), key_of(call), digest_of("account", form), now
+            call.who,
+            form.name,
+            given_fields(form, "name"),
+            key_of(call),
+            digest_of("account", form),
+            now,
         )
         return Response(answer, 201, media_type=JSON)
 
@@ -156,7 +160,7 @@ class AccountRoutes:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         name = call.part("account")
-        answer = await self._api.store.accounts.update(call.who, name, said(form), now)
+        answer = await self._api.store.accounts.update(call.who, name, given_fields(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
@@ -230,7 +234,12 @@ class QosRoutes:
         self._check_idle(form)
         now = self._api.clock.now()
         answer = await self._api.store.qos.create(
-            call.who, form.name, said(form, "name"), key_of(call), digest_of("qos", form), now
+            call.who,
+            form.name,
+            given_fields(form, "name"),
+            key_of(call),
+            digest_of("qos", form),
+            now,
         )
         return Response(answer, 201, media_type=JSON)
 
@@ -238,12 +247,14 @@ class QosRoutes:
         form = await call.body(self._edit)
         self._check_idle(form)
         now = self._api.clock.now()
-        answer = await self._api.store.qos.update(call.who, call.part("qos"), said(form), now)
+        answer = await self._api.store.qos.update(
+            call.who, call.part("qos"), given_fields(form), now
+        )
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     def _check_idle(self, form: EditQos) -> None:
-        terms = said(form)
+        terms = given_fields(form)
         if self._api.box_terminals and (terms.get("idle_warn_s") or terms.get("idle_release_s")):
             raise NotImplementedYet(
                 "dev servers are shells on the daemon's machine here, so odc cannot check whether "

@@ -153,13 +153,13 @@ class AttachEndpoint:
                 try:
                     size = self._resize.decode(message["text"]).resize
                 except msgspec.DecodeError as error:
-                    raise BadRequest(f"a text frame is not a resize: {error}") from None
+                    raise BadRequest(f"a text frame must be a resize message: {error}") from None
                 if all(size):
                     await terminal.resize(*size)
 
     async def _end_of(self, job_id: int) -> dict[str, Any]:
-        told = await self._api.events.ended(Selector(job_id=job_id), END_WAIT_S)
-        job: dict[str, Any] = json.loads(told)[0] if told else {}
+        rows = await self._api.events.ended(Selector(job_id=job_id), END_WAIT_S)
+        job: dict[str, Any] = json.loads(rows)[0] if rows else {}
         return {"exit_code": job.get("exit_code"), "signal": job.get("signal")}
 
 

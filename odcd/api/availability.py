@@ -85,11 +85,11 @@ class AvailabilityRoutes:
         ]  # fmt: skip
         asks = prepare(who, specs, key=None, dry_run=True).request["jobs"] if specs else []
         named = [{**ask, "uid": who.uid, "user": who.user} for ask in asks]
-        told = json.loads(
+        previews = json.loads(
             await self._api.store.plans.preview(msgspec.json.encode(named).decode(), now)
         )
         waits: dict[str, list[Wait]] = {}
-        for (kind, size), one in zip(sized, told, strict=True):
+        for (kind, size), one in zip(sized, previews, strict=True):
             start = one.get("start_at")
             wait_s = None
             if start is not None:
@@ -111,5 +111,5 @@ class AvailabilityRoutes:
 
     async def cluster(self, call: Call) -> Response:
         now = self._api.clock.now()
-        told = json.loads(await self._api.store.cluster.count(now))
-        return Response(json.dumps({"at": iso(now), **told}), media_type=JSON)
+        counts = json.loads(await self._api.store.cluster.count(now))
+        return Response(json.dumps({"at": iso(now), **counts}), media_type=JSON)

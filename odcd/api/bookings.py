@@ -13,14 +13,13 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
+from odcd.api.accounts import key_of
 from odcd.api.answers.bookings import Booking, BookingList
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
 from odcd.records.fields import Comment, Count, Name
 from odcd.slurm.times import parse_moment, parse_span, zone_of
-
-MAX_KEY_CHARS = 200
 
 Moment = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Repeats = Literal["none", "daily", "weekly", "weekdays"]
@@ -144,23 +143,18 @@ class BookingRoutes:
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
-        if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
-            raise BadRequest(
-                f"the idempotency key has {len(call.key)} characters",
-                f"A key has 1 to {MAX_KEY_CHARS} characters.",
-            )
         now = self._api.clock.now()
-        ask = await _asked(form, now)
+        ask = await _request_of(form, now)
         # The digest has moments as written: now+2h means another time when the request is repeated.
         digest = hashlib.sha256(b"booking:" + msgspec.json.encode(form)).hexdigest()
-        booking = await self._api.store.bookings.create(call.who, ask, call.key, digest, now)
+        booking = await self._api.store.bookings.create(call.who, ask, key_of(call), digest, now)
         self._api.wake()
         return Response(booking, 201, media_type=JSON)
 
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
-        ask = await _asked(form, now)
+        ask = await _request_of(form, now)
         booking = await self._api.store.bookings.update(call.who, call.part("booking"), ask, now)
         self._api.wake()
         return Response(booking, media_type=JSON)
@@ -172,7 +166,7 @@ class BookingRoutes:
         return Response(booking, media_type=JSON)
 
 
-async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, Any]:
+async def _request_of(form: MakeBooking | EditBooking, now: datetime) -> dict[str, Any]:
     """The request in the form that odc.create_booking takes. Raises BadRequest."""
     ask: dict[str, Any] = {
         name: value

@@ -87,12 +87,12 @@ class BuildRoutes:
         sent = await call.raw(MAX_SENT_BYTES)
         context = await self._reader.read(sent, query.dockerfile)
         digest = own_digest(call.who.uid, context.digest)
-        told = await self._api.store.builds.put(
+        build = await self._api.store.builds.put(
             call.who, digest, target, query.dockerfile, context.packed, self._api.clock.now(),
             anew=query.anew,
         )  # fmt: skip
         self._api.wake()
-        return Response(told, media_type=JSON)
+        return Response(build, media_type=JSON)
 
     async def show(self, call: Call) -> Response:
         digest, target = self._digest(call), self._api.build_target()
@@ -100,8 +100,8 @@ class BuildRoutes:
 
     async def log(self, call: Call) -> Response:
         digest, target = self._digest(call), self._api.build_target()
-        told = await self._api.store.builds.get_log(call.who, digest, target)
-        return Response(told, media_type="text/plain; charset=utf-8")
+        text = await self._api.store.builds.get_log(call.who, digest, target)
+        return Response(text, media_type="text/plain; charset=utf-8")
 
     def _digest(self, call: Call) -> str:
         digest = call.part("digest")

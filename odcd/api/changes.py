@@ -119,16 +119,16 @@ class ChangeRoutes:
             call.who, filters, self._api.clock.now(), signal=number
         )
         if executor is not None and number is not None:
-            told: list[dict[str, Any]] = json.loads(outcomes)
-            for outcome in told:
+            rows: list[dict[str, Any]] = json.loads(outcomes)
+            for outcome in rows:
                 if outcome["outcome"] == "signal":
                     attempt = outcome.pop("attempt")
                     await executor.signal(
                         outcome["job_id"], attempt, signal=number, batch_only=False
                     )
                     outcome["outcome"] = "signalled"
-            outcomes = json.dumps(told)
-        return self._told(outcomes)
+            outcomes = json.dumps(rows)
+        return self._respond(outcomes)
 
     async def hold_one(self, call: Call) -> Response:
         await call.body(self._nothing, empty=b"{}")
@@ -139,7 +139,9 @@ class ChangeRoutes:
         return await self._hold(call, await _many(form, call.turns()))
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
-        return self._told(await self._api.store.jobs.hold(call.who, filters, self._api.clock.now()))
+        return self._respond(
+            await self._api.store.jobs.hold(call.who, filters, self._api.clock.now())
+        )
 
     async def release_one(self, call: Call) -> Response:
         await call.body(self._nothing, empty=b"{}")
@@ -150,7 +152,7 @@ class ChangeRoutes:
         return await self._release(call, await _many(form, call.turns()))
 
     async def _release(self, call: Call, filters: Filters) -> Response:
-        return self._told(
+        return self._respond(
             await self._api.store.jobs.release(call.who, filters, self._api.clock.now())
         )
 
@@ -164,7 +166,7 @@ class ChangeRoutes:
 
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
         now = self._api.clock.now()
-        return self._told(await self._api.store.jobs.requeue(call.who, filters, now, hold=hold))
+        return self._respond(await self._api.store.jobs.requeue(call.who, filters, now, hold=hold))
 
     async def checkpoint_one(self, call: Call) -> Response:
         """Preemption prefers the job that loses least, counted from its last checkpoint."""
@@ -180,9 +182,9 @@ class ChangeRoutes:
         outcomes = await self._api.store.jobs.update(
             call.who, _one(call), now, changes, stored_bytes=self._api.fairness.stored_bytes
         )
-        return self._told(outcomes)
+        return self._respond(outcomes)
 
-    def _told(self, outcomes: str) -> Response:
+    def _respond(self, outcomes: str) -> Response:
         self._api.wake()
         return Response(f'{{"jobs":{outcomes}}}', media_type=JSON)
 

@@ -76,14 +76,14 @@ class ClusterRoutes:
         )
 
     async def cluster(self, call: Call) -> Response:
-        told = json.loads(await self._api.store.cluster.diagnose(self._api.clock.now()))
+        report = json.loads(await self._api.store.cluster.diagnose(self._api.clock.now()))
         executor = self._api.executor_of()
         commands = executor is not None and self._api.commands()
-        told["executor"] = {
+        report["executor"] = {
             "name": executor.name if executor else None,
             "unreached_s": round(executor.unreached_s) if executor and commands else None,
         }
-        return Response(json.dumps(told), media_type=JSON)
+        return Response(json.dumps(report), media_type=JSON)
 
     async def fragmentation(self, call: Call) -> Response:
         types = await self._api.store.gpu_types.list_fragmentation()

@@ -148,51 +148,53 @@ class DiskRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        told = await self._api.store.disks.list(
+        disks = await self._api.store.disks.list(
             call.who, call.query(DisksQuery).user, self._api.clock.now()
         )
         default = msgspec.json.encode(self._api.disk_gib).decode()
-        return Response(f'{{"default_gib":{default},"disks":{told}}}', media_type=JSON)
+        return Response(f'{{"default_gib":{default},"disks":{disks}}}', media_type=JSON)
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         default = need_disks(self._api)
-        told = await self._api.store.disks.create(
+        disk = await self._api.store.disks.create(
             call.who, form.name, form.size_gib or default, self._api.clock.now(),
             key=key_of(call), digest=digest_of("disk", form),
         )  # fmt: skip
-        return Response(told, 201, media_type=JSON)
+        return Response(disk, 201, media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return _told(await self._api.store.disks.get(*_named(call), self._api.clock.now()))
+        return _response(await self._api.store.disks.get(*_named(call), self._api.clock.now()))
 
     async def delete(self, call: Call) -> Response:
-        return _told(await self._api.store.disks.delete(*_named(call), self._api.clock.now()))
+        return _response(await self._api.store.disks.delete(*_named(call), self._api.clock.now()))
 
     async def rename(self, call: Call) -> Response:
         form = await call.body(self._rename)
         now = self._api.clock.now()
-        return _told(await self._api.store.disks.rename(*_named(call), form.new_name, now))
+        return _response(await self._api.store.disks.rename(*_named(call), form.new_name, now))
 
     async def content(self, call: Call) -> Response:
-        return _told(await self._api.store.disks.get_contents(*_named(call), self._api.clock.now()))
+        return _response(
+            await self._api.store.disks.get_contents(*_named(call), self._api.clock.now())
+        )
 
     async def clone(self, call: Call) -> Response:
         form = await call.body(self._clone)
         need_disks(self._api)
-        told = await self._api.store.disks.clone(
+        disk = await self._api.store.disks.clone(
             *_named(call), form.new_user, form.new_name, self._api.clock.now()
         )
-        return Response(told, 201, media_type=JSON)
+        return Response(disk, 201, media_type=JSON)
 
     async def unlock(self, call: Call) -> Response:
-        told = await self._api.store.disks.unlock(*_named(call), self._api.clock.now())
+        disk = await self._api.store.disks.unlock(*_named(call), self._api.clock.now())
         self._api.wake()
-        return _told(told)
+        return _response(disk)
 
     async def strays(self, call: Call) -> Response:
-        told = await self._api.store.disks.list_orphans(call.who)
-        return Response(f'{{"strays":{told}}}', media_type=JSON)
+        orphans = await self._api.store.disks.list_orphans(call.who)
+        return Response(f'{{"strays":{orphans}}}', media_type=JSON)
 
 
 def need_disks(api: Api) -> int:
@@ -225,5 +227,5 @@ def _named(call: Call) -> tuple[Identity, str | None, str]:
     return call.who, call.query(DiskQuery).user, call.part("disk")
 
 
-def _told(told: str) -> Response:
-    return Response(told, media_type=JSON)
+def _response(body: str) -> Response:
+    return Response(body, media_type=JSON)

@@ -84,7 +84,7 @@ class IdleRoutes:
     async def list(self, call: Call) -> Response:
         query = call.query(WhoseQuery)
         filters = query.filters()
-        told = await self._api.store.gpu_use.list_idle(filters, self._api.clock.now())
-        if query.user is not None and not json.loads(told)["jobs"]:
+        body = await self._api.store.gpu_use.list_idle(filters, self._api.clock.now())
+        if query.user is not None and not json.loads(body)["jobs"]:
             await refuse_unknown_users(self._api, call, query.users())
-        return Response(told, media_type=JSON)
+        return Response(body, media_type=JSON)

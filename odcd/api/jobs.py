@@ -134,11 +134,11 @@ class JobRoutes:
             or not set(states or ()).isdisjoint(END_STATES),
             after=query.cursor,
             limit=query.limit,
-            fields=words(query.fields, "fields"),
+            fields=split_values(query.fields, "fields"),
             as_of=as_of(query.as_of),
         )
         if jobs == "[]" and query.user is not None and query.as_of is None:
-            await refuse_unknown_users(self._api, call, words(query.user, "user") or ())
+            await refuse_unknown_users(self._api, call, split_values(query.user, "user") or ())
         following = "null" if cursor is None else f'"{cursor}"'
         return Response(f'{{"jobs":{jobs},"next":{following}}}', media_type=JSON)
 
@@ -165,26 +165,26 @@ class JobRoutes:
         moment = as_of(call.query(WhyQuery).as_of)
         now = self._api.clock.now()
         if moment is not None:
-            told = await self._api.store.jobs.explain_past(call.selector(), moment, now)
+            explanation = await self._api.store.jobs.explain_past(call.selector(), moment, now)
         else:
-            told = await self.explained(await self._api.one_job(call.selector()), call.who)
-        return Response(told, media_type=JSON)
+            explanation = await self.explained(await self._api.one_job(call.selector()), call.who)
+        return Response(explanation, media_type=JSON)
 
     async def explained(self, job_id: int, who: Identity | None = None) -> str:
         """An Explanation, as JSON. who: None: for a view that all users share."""
         now = self._api.clock.now()
         return self._with_starts(await self._api.store.jobs.explain(job_id, who, now))
 
-    def _with_starts(self, told: str) -> str:
+    def _with_starts(self, explanation: str) -> str:
         """Add what the members wait for when the job has its nodes but not all members run yet.
         Only the executor knows that."""
         executor = self._api.executor_of()
-        if executor is None or '"state":"PENDING"' in told:
-            return told
-        answer = json.loads(told)
+        if executor is None or '"state":"PENDING"' in explanation:
+            return explanation
+        answer = json.loads(explanation)
         waits = executor.waits(answer["job_id"])
         if not waits:
-            return told
+            return explanation
         answer["why"] = [*answer["why"], *({"cause": "start", "text": text} for text in waits)]
         return json.dumps(answer)
 
@@ -200,24 +200,24 @@ def filters_of(query: Any) -> dict[str, object]:
     """The filters that lists and changes share, as Store takes them; without the states."""
     filters: dict[str, object] = {}
     for name in ("user", "name", "partition", "account", "qos"):
-        values = words(getattr(query, name), name)
+        values = split_values(getattr(query, name), name)
         if values is not None:
             filters[name] = values
     return filters
 
 
-def words(text: str | None, name: str) -> list[str] | None:
+def split_values(text: str | None, name: str) -> list[str] | None:
     """Split the text at commas. Raises BadRequest when a value is empty."""
     if text is None:
         return None
     found = [word.strip() for word in text.split(",")]
     if not all(found):
-        raise BadRequest(f'"{name}" has an empty value', "Separate several values with commas.")
+        raise BadRequest(f'"{name}" has an empty value', "Remove the extra comma.")
     return found
 
 
 def parse_states(text: str | None) -> list[str] | None:
-    states = words(text.upper(), "state") if text is not None else None
+    states = split_values(text.upper(), "state") if text is not None else None
     for state in states or ():
         if state not in STATES:
             raise BadRequest(

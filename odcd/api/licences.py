@@ -57,11 +57,13 @@ class LicenceRoutes:
     async def set(self, call: Call) -> Response:
         form = await call.body(self._set)
         now = self._api.clock.now()
-        told = await self._api.store.licences.set(call.who, call.part("licence"), form.total, now)
+        licence = await self._api.store.licences.set(
+            call.who, call.part("licence"), form.total, now
+        )
         self._api.wake()
-        return Response(told, media_type=JSON)
+        return Response(licence, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        told = await self._api.store.licences.delete(call.who, call.part("licence"), now)
-        return Response(told, media_type=JSON)
+        licence = await self._api.store.licences.delete(call.who, call.part("licence"), now)
+        return Response(licence, media_type=JSON)

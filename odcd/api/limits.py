@@ -22,7 +22,7 @@ MAY_BE_ZERO = frozenset(["exempt", "grace", "idle_warn", "idle_release"])
 MAY_BE_ENDLESS = frozenset(["exempt"])
 
 
-def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
+def given_fields(form: msgspec.Struct, *without: str) -> dict[str, Any]:
     """The fields that were given. If a field has a sibling ending in _s, its value is in sbatch's
     time format and is converted to seconds for the sibling. Raises BadRequest."""
     fields = form.__struct_fields__

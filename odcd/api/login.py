@@ -92,7 +92,7 @@ class LoginRoutes:
                 "An operator gives out keys (odcd token), or sets ODC_AWS_ROLES.",
                 reason="off",
             )
-        form = await call.body(self._login, most=MAX_BYTES)
+        form = await call.body(self._login, max_bytes=MAX_BYTES)
         done = await logins.log_in(
             Proof(
                 url=form.url, headers=form.headers, method=form.method,
@@ -128,13 +128,13 @@ class LoginRoutes:
 
     async def me(self, call: Call) -> Response:
         who = call.who
-        told: Mapping[str, object] = json.loads(
+        key: Mapping[str, object] = json.loads(
             await self._api.store.keys.get(
                 who.uid, key_of(call.request.scope), self._api.clock.now()
             )
         )
         me = {
-            "user": who.user, "uid": who.uid, "gid": who.gid, "operator": who.operator, **told,
+            "user": who.user, "uid": who.uid, "gid": who.gid, "operator": who.operator, **key,
             "github_user": await self._api.store.users.get_github_user(who.uid),
         }  # fmt: skip
         return Response(msgspec.json.encode(me), media_type=JSON)
@@ -145,7 +145,7 @@ def _own_key(call: Call) -> str:
     if digest is None:
         raise WrongState(
             "the request has no API key: on the socket, the kernel identifies the caller",
-            "Use this over TCP; a key can only change itself.",
+            "Call this over TCP with the API key that is to change.",
         )
     return digest
 

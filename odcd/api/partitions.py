@@ -162,7 +162,7 @@ class PartitionRoutes:
 
     async def _change(self, call: Call, name: str, form: EditPartition, *, make: bool) -> Response:
         now = self._api.clock.now()
-        changes = _said(form, "name")
+        changes = _given_fields(form, "name")
         partitions = self._api.store.partitions
         change = partitions.create if make else partitions.update
         answer = await change(call.who, name, changes, now)
@@ -236,7 +236,7 @@ class PolicyRoutes:
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         now = self._api.clock.now()
-        terms = _said(form, "name", "like")
+        terms = _given_fields(form, "name", "like")
         answer = await self._api.store.policies.create(call.who, form.name, form.like, terms, now)
         return Response(answer, 201, media_type=JSON)
 
@@ -244,7 +244,7 @@ class PolicyRoutes:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         name = call.part("policy")
-        answer = await self._api.store.policies.update(call.who, name, _said(form), now)
+        answer = await self._api.store.policies.update(call.who, name, _given_fields(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
@@ -259,10 +259,10 @@ def _named(listed: str, name: str) -> dict[str, Any] | None:
     return next((one for one in found if one["name"] == name), None)
 
 
-def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
+def _given_fields(form: msgspec.Struct, *without: str) -> dict[str, object]:
     """The fields that were given, as the database takes them. Raises BadRequest."""
     given = {name: getattr(form, name) for name in form.__struct_fields__ if name not in without}
-    said: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for name, value in given.items():
         if value is UNSET:
             continue
@@ -270,9 +270,9 @@ def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
             if given[f"{name}_s"] is not UNSET:
                 raise BadRequest(f"{name} and {name}_s are both given", "Use only one of them.")
             seconds = parse_span(str(value), name, endless=True)
-            said[f"{name}_s"] = None if seconds == UNLIMITED_S else seconds
+            fields[f"{name}_s"] = None if seconds == UNLIMITED_S else seconds
         elif name == "limits":
-            said[name] = amounts(value)
+            fields[name] = amounts(value)
         else:
-            said[name] = value
-    return said
+            fields[name] = value
+    return fields

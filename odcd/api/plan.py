@@ -12,7 +12,7 @@ from odcd.api.answers.plan import Gantt, Plan, PlanDiff, Replayed
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.http.times import check_moment
-from odcd.api.jobs import words
+from odcd.api.jobs import split_values
 from odcd.api.past import as_of
 from odcd.errors import BadRequest, UnknownPass
 
@@ -106,12 +106,13 @@ class PlanRoutes:
 
     async def gantt(self, call: Call) -> Response:
         query, now = call.query(GanttQuery), self._api.clock.now()
-        told = await self._api.store.plans.get_gantt(
-            words(query.gpu_type, "gpu_type"), words(query.node, "node"), query.cursor, query.limit,
+        gantt = await self._api.store.plans.get_gantt(
+            split_values(query.gpu_type, "gpu_type"), split_values(query.node, "node"),
+            query.cursor, query.limit,
             (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)),
             call.who, now,
         )  # fmt: skip
-        return Response(told, media_type=JSON)
+        return Response(gantt, media_type=JSON)
 
     async def diff(self, call: Call) -> Response:
         query = call.query(DiffQuery)

@@ -39,12 +39,12 @@ class Previews:
         )
         caller = {"uid": who.uid, "user": who.user, "operator": who.operator}
         asks = [{**job, **caller} for job in prepared.request["jobs"]]
-        told = json.loads(
+        rows = json.loads(
             await self._api.store.plans.preview(msgspec.json.encode(asks).decode(), now)
         )
-        for spec, one in zip(specs, told, strict=True):
-            one["text"] = _foretold(spec, one, now)
-        return msgspec.convert(told, list[Preview])
+        for spec, one in zip(specs, rows, strict=True):
+            one["text"] = _describe(spec, one, now)
+        return msgspec.convert(rows, list[Preview])
 
 
 def iso(moment: datetime) -> str:
@@ -62,30 +62,30 @@ def _kept_back(spec: JobSpec, now: datetime) -> str | None:
     return None
 
 
-def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
-    if told["refused"] is not None:
-        return f"refused: {told['refused']['message']}"
+def _describe(spec: JobSpec, row: dict[str, Any], now: datetime) -> str:
+    if row["refused"] is not None:
+        return f"refused: {row['refused']['message']}"
     kept_back = _kept_back(spec, now)
     if kept_back is not None:
-        told |= {"start_at": None, "promised": False, "node_names": [], "delays": [], "victims": []}
+        row |= {"start_at": None, "promised": False, "node_names": [], "delays": [], "victims": []}
         return kept_back
-    if told["limit"] is not None:
-        limit = told["limit"]
+    if row["limit"] is not None:
+        limit = row["limit"]
         for_what = "licences in use" if limit == "Licenses" else f"its limit {limit}"
         return f"the job would be accepted, and wait for {for_what}"
-    if told["start_at"] is None:
-        reason = told["reason"]
+    if row["start_at"] is None:
+        reason = row["reason"]
         return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
-    starts = datetime.fromisoformat(told["start_at"])
-    bound = "at the latest" if told["promised"] else "unless other jobs go ahead of it"
-    when = "now" if starts <= now else f"at {told['start_at']} {bound}"
-    late = sum(delay["to"] is not None for delay in told["delays"])
+    starts = datetime.fromisoformat(row["start_at"])
+    bound = "at the latest" if row["promised"] else "unless other jobs go ahead of it"
+    when = "now" if starts <= now else f"at {row['start_at']} {bound}"
+    late = sum(delay["to"] is not None for delay in row["delays"])
     others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""
-    lost = [str(delay["job_id"]) for delay in told["delays"] if delay["to"] is None]
+    lost = [str(delay["job_id"]) for delay in row["delays"] if delay["to"] is None]
     if len(lost) == 1:
         others += f", and job {lost[0]} loses its planned start"
     elif lost:
         others += f", and jobs {', '.join(lost)} lose their planned starts"
-    if ended := len(told["victims"]):
+    if ended := len(row["victims"]):
         others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
-    return f"the job would start {when} on {', '.join(told['node_names'])}{others}"
+    return f"the job would start {when} on {', '.join(row['node_names'])}{others}"

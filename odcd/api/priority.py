@@ -13,7 +13,7 @@ from starlette.responses import Response
 from odcd.api.answers.accounts import Accounting, PriorityList, ShareList
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
-from odcd.api.limits import said
+from odcd.api.limits import given_fields
 from odcd.api.names import refuse_unknown_users
 from odcd.errors import BadRequest
 from odcd.records.job import Selector
@@ -126,7 +126,7 @@ class PriorityRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
-        answer = await self._api.store.accounting.update(call.who, said(form), now)
+        answer = await self._api.store.accounting.update(call.who, given_fields(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
@@ -141,5 +141,5 @@ def _ids(text: str | None) -> list[int] | None:
         return None
     for name in names:
         if not (name.isascii() and name.isdecimal() and len(name) <= 18):
-            raise BadRequest(f'"{name}" is not a job', "Ids are numbers, separated by commas.")
+            raise BadRequest(f'"{name}" is not a job id', "Ids are numbers, separated by commas.")
     return [int(name) for name in names]

@@ -19,7 +19,7 @@ from odcd.api.builds import ImageBuild
 from odcd.api.disks import need_disks, why_disk_waits
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
-from odcd.api.jobs import words
+from odcd.api.jobs import split_values
 from odcd.api.names import refuse_unknown_users
 from odcd.api.positions import Positions
 from odcd.api.previews import Previews
@@ -101,27 +101,27 @@ class ReservationRoutes:
         )
 
     async def reserve(self, call: Call) -> Response:
-        asked = await call.body(self._reserve)
+        form = await call.body(self._reserve)
         dry_run = call.query(ReserveQuery).dry_run
-        if asked.jupyter and self._api.keys is None:
+        if form.jupyter and self._api.keys is None:
             raise _no_jupyter()
         now = self._api.clock.now()
-        spec = await self._spec(call.who, asked, now)
-        if self._api.keys is not None and not asked.preserve_entrypoint:
-            spec = await self._with_keys(call.who, spec, asked.github_user, self._api.keys)
-        elif asked.github_user is not None:
+        spec = await self._spec(call.who, form, now)
+        if self._api.keys is not None and not form.preserve_entrypoint:
+            spec = await self._with_keys(call.who, spec, form.github_user, self._api.keys)
+        elif form.github_user is not None:
             raise BadRequest(
                 "this reservation does not use SSH, so it cannot use GitHub keys",
                 "Leave --github-user out.",
             )
-        if asked.build is not None:
-            spec = await self._with_build(call.who, spec, asked.build)
+        if form.build is not None:
+            spec = await self._with_build(call.who, spec, form.build)
         prepared = prepare(
             call.who, [spec], key=None if dry_run else call.key, dry_run=dry_run,
             check=self._api.check_job,
             # The digest covers only the request: when it is repeated, the keys and the share of
             # a node may have changed.
-            digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(asked)).hexdigest(),
+            digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(form)).hexdigest(),
         )  # fmt: skip
         if not dry_run:
             self._api.fairness.submit(call.who, 1)
@@ -138,14 +138,14 @@ class ReservationRoutes:
         self._api.wake()
         return await self._shown(call, answer.job_id, 201)
 
-    async def _spec(self, who: Identity, asked: Reserve, now: datetime) -> ReservationSpec:
+    async def _spec(self, who: Identity, form: Reserve, now: datetime) -> ReservationSpec:
         there = read_types(await self._api.store.gpu_types.list_availability(who, now))
         # The user database may be slow (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(
-            asked, there, home, shell, self._api.address, terminal=self._api.box_terminals
+            form, there, home, shell, self._api.address, terminal=self._api.box_terminals
         )  # fmt: skip
-        if asked.ssh and self._api.box_terminals:
+        if form.ssh and self._api.box_terminals:
             raise NotImplementedYet(
                 "dev servers are shells on the daemon's machine here, so ssh cannot reach them",
                 "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",
@@ -159,8 +159,8 @@ class ReservationRoutes:
 
     async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
         """If the job must wait for its disk first, its start is unknown: remove it from preview."""
-        told = await self._api.store.disks.get(who, None, name, now)
-        disk = msgspec.json.decode(told, type=Disk)
+        body = await self._api.store.disks.get(who, None, name, now)
+        disk = msgspec.json.decode(body, type=Disk)
         why = why_disk_waits(disk)
         if why is not None:
             preview.text = f"the job would be accepted, and wait for its disk: {why}"
@@ -180,15 +180,15 @@ class ReservationRoutes:
                 "Set it once: odcctl config set github_user NAME",
             )
         lines = await keys.of(name)
-        asked = {**spec.asked, "github_user": name, "ssh_keys": lines}
-        return msgspec.structs.replace(spec, asked=asked)
+        wishes = {**spec.asked, "github_user": name, "ssh_keys": lines}
+        return msgspec.structs.replace(spec, asked=wishes)
 
     async def _with_build(
         self, who: Identity, spec: ReservationSpec, digest: str
     ) -> ReservationSpec:
         """Make it wait in the queue until its image is built. Raises UnknownBuild, WrongState."""
-        told = await self._api.store.builds.get(who, digest, self._api.build_target())
-        build = msgspec.json.decode(told, type=ImageBuild)
+        body = await self._api.store.builds.get(who, digest, self._api.build_target())
+        build = msgspec.json.decode(body, type=ImageBuild)
         if build.state == "failed":
             raise WrongState(
                 f"the image could not be built: {build.error}",
@@ -199,24 +199,26 @@ class ReservationRoutes:
     async def _shown(self, call: Call, job_id: int, status: int = 200) -> Response:
         now = self._api.clock.now()
         positions = await self._places.read(now)
-        told = await self._api.store.reservations.get(call.who, job_id, positions, now)
-        return Response(told, status, media_type=JSON)
+        reservation = await self._api.store.reservations.get(call.who, job_id, positions, now)
+        return Response(reservation, status, media_type=JSON)
 
     async def list(self, call: Call) -> Response:
         query = call.query(ReservationsQuery)
-        statuses = words(query.status.lower(), "status") if query.status is not None else None
+        statuses = (
+            split_values(query.status.lower(), "status") if query.status is not None else None
+        )
         for status in statuses or ():
             if status not in STATUSES:
                 raise BadRequest(f'"{status}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
         now = self._api.clock.now()
-        users = words(query.user, "user")
-        told = await self._api.store.reservations.list(
+        users = split_values(query.user, "user")
+        reservations = await self._api.store.reservations.list(
             call.who, users, statuses, await self._places.read(now), now,
             ended=query.all, limit=query.limit,
         )  # fmt: skip
-        if told == "[]" and users and "all" not in users:
+        if reservations == "[]" and users and "all" not in users:
             await refuse_unknown_users(self._api, call, users)
-        return Response(f'{{"reservations":{told}}}', media_type=JSON)
+        return Response(f'{{"reservations":{reservations}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
         return await self._shown(call, self._id(call))
@@ -241,11 +243,11 @@ class ReservationRoutes:
             if form.add_user is not UNSET or form.jupyter is not UNSET:
                 return await self._shown(call, job_id)
             raise BadRequest("a change without anything that changes", "Give a name or a comment.")
-        told = await self._api.store.jobs.update(
+        outcomes = await self._api.store.jobs.update(
             call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes,
             stored_bytes=self._api.fairness.stored_bytes,
         )  # fmt: skip
-        for one in json.loads(told):
+        for one in json.loads(outcomes):
             if one["code"] is not None:
                 raise refusal(one["code"], one["message"], one["hint"])
         return await self._shown(call, job_id)
@@ -266,12 +268,12 @@ class ReservationRoutes:
 
     async def extend(self, call: Call) -> Response:
         form = await call.body(self._extend)
-        told = await self._api.store.reservations.extend(
+        reservation = await self._api.store.reservations.extend(
             call.who, self._id(call), seconds_of(form.hours, least_s=1), self._api.clock.now(),
             dry_run=form.dry_run,
         )  # fmt: skip
         self._api.wake()
-        return Response(told, media_type=JSON)
+        return Response(reservation, media_type=JSON)
 
     def _id(self, call: Call) -> int:
         selector = parse_selector(call.part("id"))

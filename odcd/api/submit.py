@@ -127,7 +127,7 @@ class SubmitRoutes:
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
-        batch = await call.body(self._batch, values=MOST_PARTS)
+        batch = await call.body(self._batch, max_values=MOST_PARTS)
         specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
         ids = await self._submit(call, specs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
@@ -142,13 +142,13 @@ class SubmitRoutes:
             preview = await self._preview(call, parsed.spec)
             if parsed.preview_preemption:
                 preview = msgspec.structs.replace(preview, text=_preempting(preview))
-            told = TestOnly(
+            prediction = TestOnly(
                 test_only=preview,
                 preview_preemption=parsed.preview_preemption,
                 json=parsed.json,
                 warnings=list(parsed.warnings),
             )
-            return Response(msgspec.json.encode(told), 200, media_type=JSON)
+            return Response(msgspec.json.encode(prediction), 200, media_type=JSON)
         ids = await self._submit(call, [parsed.spec])
         answer = SubmittedArgv(
             id=ids[0],
@@ -187,18 +187,18 @@ class SubmitRoutes:
 
     async def what_if(self, call: Call) -> Response:
         """Predict where and when each job would start. Submits nothing."""
-        asked = await call.body(self._alternatives, values=MOST_PARTS)
-        if bool(asked.jobs) == bool(asked.argv):
+        form = await call.body(self._alternatives, max_values=MOST_PARTS)
+        if bool(form.jobs) == bool(form.argv):
             raise BadRequest("give either jobs or argv", "One of them needs an alternative.")
         now = self._api.clock.now()
         turns = call.turns()
-        specs = await decode_parts(asked.jobs, self._job, "jobs", turns)
-        for words in await decode_parts(asked.argv, self._words, "argv", turns):
+        specs = await decode_parts(form.jobs, self._job, "jobs", turns)
+        for words in await decode_parts(form.argv, self._words, "argv", turns):
             specs.append(_imagined(words, now))
             if turns.are_due():
                 await turns.take()
-        told = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now, turns))
-        return Response(msgspec.json.encode(told), 200, media_type=JSON)
+        forecast = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now, turns))
+        return Response(msgspec.json.encode(forecast), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """Predict what would happen to the job. Raises its refusal."""
@@ -223,11 +223,11 @@ def _imagined(argv: list[str], now: datetime) -> JobSpec:
     return parse_submit(SubmitArgv(argv=[*argv, "--wrap=true"], work_dir="/"), now).spec
 
 
-def _preempting(told: Preview) -> str:
+def _preempting(preview: Preview) -> str:
     """The preview's text, and a line per job that would be preempted."""
-    if not told.victims:
-        return f"{told.text}, without preempting any job" if told.start_at else told.text
-    return "\n".join([f"{told.text}:", *(f"  {victim.text}" for victim in told.victims)])
+    if not preview.victims:
+        return f"{preview.text}, without preempting any job" if preview.start_at else preview.text
+    return "\n".join([f"{preview.text}:", *(f"  {victim.text}" for victim in preview.victims)])
 
 
 def _refusal(answer: Submitted, index: int | None) -> Exception:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from odcd.api.answers.common import Answer
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
-from odcd.api.jobs import words
+from odcd.api.jobs import split_values
 from odcd.api.names import refuse_unknown_users
 from odcd.api.previews import iso
 from odcd.api.whose import WhoseQuery
@@ -80,7 +80,7 @@ class UsageRoutes:
 
     async def list(self, call: Call) -> Response:
         query = call.query(UsageQuery)
-        by = words(query.by, "by") or []
+        by = split_values(query.by, "by") or []
         for word in by:
             if word not in GROUPS:
                 raise BadRequest(f'usage is not grouped by "{word}"', f"By: {', '.join(GROUPS)}.")
@@ -93,13 +93,13 @@ class UsageRoutes:
                 f"since is {iso(since)}, which is not before until, {iso(until)}",
                 "Give an earlier one.",
             )
-        told = await self._api.store.accounting.list_usage(
+        rows = await self._api.store.accounting.list_usage(
             by, query.filters(), since, until, self._api.clock.now()
         )
-        if told == "[]":
+        if rows == "[]":
             await refuse_unknown_users(self._api, call, query.users())
         head = msgspec.json.encode({"since": iso(since), "until": iso(until), "by": by}).decode()
-        return Response(f'{head[:-1]},"usage":{told}}}', media_type=JSON)
+        return Response(f'{head[:-1]},"usage":{rows}}}', media_type=JSON)
 
 
 def _moment(at: datetime | None, what: str) -> datetime | None:

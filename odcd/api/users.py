@@ -15,7 +15,7 @@ from odcd.api.accounts import Names, Shares, digest_of, first, key_of
 from odcd.api.answers.accounts import Account, Member, User, UserList
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
-from odcd.api.limits import Limits, said
+from odcd.api.limits import Limits, given_fields
 from odcd.errors import BadRequest
 from odcd.records.fields import Name
 
@@ -142,7 +142,7 @@ class UserRoutes:
         form = await call.body(self._add)
         answer = await self._api.store.accounts.add_member(
             call.who, call.part("account"), form.user, await _uid(form.user, form.uid),
-            _asked(form), key_of(call),
+            _member_fields(form), key_of(call),
             digest_of(f"member:{call.part('account')}", form), self._api.clock.now(),
         )  # fmt: skip
         self._api.wake()
@@ -152,7 +152,7 @@ class UserRoutes:
         form = await call.body(self._edit)
         user = call.part("user")
         answer = await self._api.store.accounts.update_member(
-            call.who, call.part("account"), user, await _uid(user, None), said(form),
+            call.who, call.part("account"), user, await _uid(user, None), given_fields(form),
             self._api.clock.now(),
         )  # fmt: skip
         self._api.wake()
@@ -183,9 +183,9 @@ class UserRoutes:
         return Response(answer, media_type=JSON)
 
 
-def _asked(form: AddMember) -> dict[str, object]:
+def _member_fields(form: AddMember) -> dict[str, object]:
     """Include the uid only if it was given: the database decides who may give one."""
-    return said(form, "user", *(("uid",) if form.uid is None else ()))
+    return given_fields(form, "user", *(("uid",) if form.uid is None else ()))
 
 
 async def _uid(name: str, given: int | None) -> int | None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from odcd.api.jobs import words
+from odcd.api.jobs import split_values
 
 
 class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,10 +20,10 @@ class WhoseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def filters(self) -> dict[str, object]:
         """The filters in the form that SQL takes. Raises BadRequest."""
-        told = {"user": self.user, "account": self.account, "gpu_type": self.gpu_type}
-        named = {key: words(text, key) for key, text in told.items() if text is not None}
+        given = {"user": self.user, "account": self.account, "gpu_type": self.gpu_type}
+        named = {key: split_values(text, key) for key, text in given.items() if text is not None}
         return {**named, "kind": self.kind}
 
     def users(self) -> Sequence[str]:
         """The users that the query names."""
-        return words(self.user, "user") or ()
+        return split_values(self.user, "user") or ()

@@ -30,7 +30,7 @@ class AccessPoints(Link):
         ]
         if there:
             return min(there, key=lambda one: (one.state, one.id))
-        told = {**tags, **aws_records.own_tags(self._server_id, operation)}
+        all_tags = {**tags, **aws_records.own_tags(self._server_id, operation)}
         async with asking("make an access point"):
             try:
                 answer = await self._efs_once.create_access_point(
@@ -41,7 +41,7 @@ class AccessPoints(Link):
                         "Path": path,
                         "CreationInfo": {"OwnerUid": uid, "OwnerGid": gid, "Permissions": MODE},
                     },
-                    Tags=aws_records.tag_list(told),
+                    Tags=aws_records.tag_list(all_tags),
                 )
             except ClientError as error:
                 if code_of(error) != "AccessPointAlreadyExists":
@@ -57,8 +57,8 @@ class AccessPoints(Link):
                 FileSystemId=self._settings.efs_id, PaginationConfig={"PageSize": PAGE}
             )
             found = [
-                aws_records.access_point_of(told)
+                aws_records.access_point_of(entry)
                 async for page in pages
-                for told in page["AccessPoints"]
+                for entry in page["AccessPoints"]
             ]
         return [one for one in found if aws_records.is_of(one.tags, self._server_id)]

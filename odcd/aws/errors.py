@@ -61,7 +61,7 @@ async def asking(what: str, *fine: str) -> AsyncGenerator[None]:
         raise CloudBusy(f"AWS could not {what}: no answer", sent=True) from error
     except ClientError as error:
         if code_of(error) not in fine:
-            raise _told(what, error) from error
+            raise _translate(what, error) from error
     except ParamValidationError:
         raise  # a bug in odc
     except UNSENT as error:
@@ -72,7 +72,7 @@ async def asking(what: str, *fine: str) -> AsyncGenerator[None]:
         raise CloudBusy(f"AWS could not {what}: {error}", sent=True) from error
 
 
-def _told(what: str, error: ClientError) -> CloudBusy | CloudRefused:
+def _translate(what: str, error: ClientError) -> CloudBusy | CloudRefused:
     code = code_of(error)
     message = " ".join(str(error.response.get("Error", {}).get("Message", "")).split())[:500]
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -48,7 +48,7 @@ class Limits:
     new_s: float = 300.0
 
 
-class Told:
+class CallListener:
     """Listens to the events of the AWS library for each call; `context` belongs to one call."""
 
     def __init__(self, calls: Calls) -> None:
@@ -116,10 +116,10 @@ class Link:
             config=config,
         )
         opened = await self._opened.enter_async_context(client)
-        told = Told(self._calls)
+        listener = CallListener(self._calls)
         for event, hear in (
-            ("before-call", told.begun), ("after-call", told.answered),
-            ("after-call-error", told.broken),
+            ("before-call", listener.begun), ("after-call", listener.answered),
+            ("after-call-error", listener.broken),
         ):  # fmt: skip
             opened.meta.events.register(f"{event}.{service}", hear)
         return opened

@@ -76,8 +76,8 @@ def tag_filter(key: str, value: str) -> FilterTypeDef:
     return {"Name": f"tag:{key}", "Values": [plain]}
 
 
-def tags_of(told: Iterable[TagTypeDef | Ec2TagTypeDef]) -> dict[str, str]:
-    return {tag.get("Key", ""): tag.get("Value", "") for tag in told}
+def tags_of(entries: Iterable[TagTypeDef | Ec2TagTypeDef]) -> dict[str, str]:
+    return {tag.get("Key", ""): tag.get("Value", "") for tag in entries}
 
 
 def own_tags(server_id: str, operation: str) -> dict[str, str]:
@@ -97,45 +97,45 @@ def is_authored(snapshot: Snapshot, server_id: str) -> bool:
     return is_of(snapshot.tags, server_id) and snapshot.tags.get(SNAPSHOT_OF) == snapshot.volume_id
 
 
-def volume_of(told: VolumeTypeDef | VolumeResponseTypeDef) -> Volume | None:
+def volume_of(entry: VolumeTypeDef | VolumeResponseTypeDef) -> Volume | None:
     """Return None if the volume is deleted and only still listed."""
-    state = told.get("State")
+    state = entry.get("State")
     if state == "deleted":
         return None
     return Volume(
-        id=told.get("VolumeId", ""),
+        id=entry.get("VolumeId", ""),
         state=_VOLUME.get(str(state), "error"),
-        zone=told.get("AvailabilityZone", ""),
-        size_gib=told.get("Size", 0),
-        tags=tags_of(told.get("Tags", [])),
+        zone=entry.get("AvailabilityZone", ""),
+        size_gib=entry.get("Size", 0),
+        tags=tags_of(entry.get("Tags", [])),
     )
 
 
-def snapshot_of(told: SnapshotTypeDef | SnapshotResponseTypeDef) -> Snapshot | None:
+def snapshot_of(entry: SnapshotTypeDef | SnapshotResponseTypeDef) -> Snapshot | None:
     """Return None if the snapshot is deleted and in the recycle bin."""
-    state = told.get("State")
+    state = entry.get("State")
     if state == "recoverable":
         return None
-    percent = told.get("Progress", "").removesuffix("%")
+    percent = entry.get("Progress", "").removesuffix("%")
     return Snapshot(
-        id=told.get("SnapshotId", ""),
+        id=entry.get("SnapshotId", ""),
         state=_SNAPSHOT.get(str(state), "error"),
         progress=100 if state == "completed" else int(percent) if percent.isdecimal() else 0,
-        volume_id=told.get("VolumeId", ""),
-        started_at=told["StartTime"],  # pyright: ignore[reportTypedDictNotRequiredAccess]
-        tags=tags_of(told.get("Tags", [])),
+        volume_id=entry.get("VolumeId", ""),
+        started_at=entry["StartTime"],  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        tags=tags_of(entry.get("Tags", [])),
     )
 
 
 def access_point_of(
-    told: AccessPointDescriptionTypeDef | AccessPointDescriptionResponseTypeDef,
+    entry: AccessPointDescriptionTypeDef | AccessPointDescriptionResponseTypeDef,
 ) -> AccessPoint:
-    user = told.get("PosixUser")
+    user = entry.get("PosixUser")
     return AccessPoint(
-        id=told.get("AccessPointId", ""),
-        state=_ACCESS_POINT.get(str(told.get("LifeCycleState")), "error"),
-        path=told.get("RootDirectory", {}).get("Path", "/"),
+        id=entry.get("AccessPointId", ""),
+        state=_ACCESS_POINT.get(str(entry.get("LifeCycleState")), "error"),
+        path=entry.get("RootDirectory", {}).get("Path", "/"),
         uid=user["Uid"] if user else -1,
         gid=user["Gid"] if user else -1,
-        tags=tags_of(told.get("Tags", [])),
+        tags=tags_of(entry.get("Tags", [])),
     )

@@ -55,7 +55,7 @@ class Snapshots(Link):
         now = self._clock.monotonic()
         if now - self._unanswered.get(volume_id, -1e9) < self._limits.settle_s:
             raise CloudBusy(f"AWS may already be making a snapshot of {volume_id}", sent=True)
-        told = {
+        all_tags = {
             **tags,
             **aws_records.own_tags(self._server_id, operation),
             aws_records.SNAPSHOT_OF: volume_id,
@@ -67,7 +67,7 @@ class Snapshots(Link):
                 answer = await self._ec2_once.create_snapshot(
                     VolumeId=volume_id,
                     TagSpecifications=[
-                        {"ResourceType": "snapshot", "Tags": aws_records.tag_list(told)}
+                        {"ResourceType": "snapshot", "Tags": aws_records.tag_list(all_tags)}
                     ],
                 )
         except CloudBusy as error:
@@ -130,5 +130,5 @@ class Snapshots(Link):
             return [snapshot async for page in pages for snapshot in _read(page["Snapshots"])]
 
 
-def _read(told: Iterable[SnapshotTypeDef]) -> list[Snapshot]:
-    return [snapshot for snapshot in map(aws_records.snapshot_of, told) if snapshot is not None]
+def _read(entries: Iterable[SnapshotTypeDef]) -> list[Snapshot]:
+    return [snapshot for snapshot in map(aws_records.snapshot_of, entries) if snapshot is not None]

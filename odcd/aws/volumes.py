@@ -37,7 +37,7 @@ class Volumes(Link):
         found = await self._volume_by(operation)
         if found is not None:
             return found
-        told = {**tags, **aws_records.own_tags(self._server_id, operation)}
+        all_tags = {**tags, **aws_records.own_tags(self._server_id, operation)}
         wanted: CreateVolumeRequestTypeDef = {
             "ClientToken": aws_records.token(self._server_id, operation),
             "AvailabilityZone": zone,
@@ -46,7 +46,9 @@ class Volumes(Link):
             "Iops": self._settings.disk_iops,
             "Throughput": self._settings.disk_mbps,
             "Encrypted": True,
-            "TagSpecifications": [{"ResourceType": "volume", "Tags": aws_records.tag_list(told)}],
+            "TagSpecifications": [
+                {"ResourceType": "volume", "Tags": aws_records.tag_list(all_tags)}
+            ],
         }
         if self._settings.disk_kms_key is not None:
             wanted["KmsKeyId"] = self._settings.disk_kms_key
@@ -104,5 +106,5 @@ class Volumes(Link):
             return [volume async for page in pages for volume in _read(page["Volumes"])]
 
 
-def _read(told: Iterable[VolumeTypeDef]) -> list[Volume]:
-    return [volume for volume in map(aws_records.volume_of, told) if volume is not None]
+def _read(entries: Iterable[VolumeTypeDef]) -> list[Volume]:
+    return [volume for volume in map(aws_records.volume_of, entries) if volume is not None]

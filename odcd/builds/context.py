@@ -148,7 +148,7 @@ def _path(name: str) -> str:
     except UnicodeEncodeError:
         raise BadRequest("a path of the context is not UTF-8", "Rename the file.") from None
     if name.startswith("/") or ".." in parts or "\0" in name:
-        raise BadRequest(f'"{name[:100]!r}" is not a path below the folder', AGAIN)
+        raise BadRequest(f"{name[:100]!r} is not a path below the folder", AGAIN)
     if len(data) > MAX_PATH_BYTES or any(len(part.encode()) > MAX_PART_BYTES for part in parts):
         raise BadRequest(f'"{name[:100]}…" is too long for a path', "Rename the file.")
     return "/".join(parts) or "."
@@ -182,7 +182,10 @@ def _check_dockerfile(entry: _Entry | None, name: str) -> None:
             "Put long parts into files that it copies.",
         )
     if not entry.content.strip():
-        raise BadRequest(f"{name} is empty", "It must begin with FROM IMAGE.")
+        raise BadRequest(
+            f"{name} is empty",
+            "Its first instruction is FROM IMAGE; only ARG and comments may come before.",
+        )
 
 
 def _pack(entries: dict[str, _Entry]) -> bytes:

@@ -24,12 +24,12 @@ def step_of(log: str) -> str | None:
     for line in reversed(log.splitlines()):
         if found := _STEP.match(line):
             stage = f" of {found['stage']}" if found["stage"] else ""
-            told = f"step {found['at']}/{found['of']}{stage}: {found['what']}"
+            step = f"step {found['at']}/{found['of']}{stage}: {found['what']}"
         elif _LATE.match(line):
-            told = "pushing it to its registry"
+            step = "pushing it to its registry"
         else:
             continue
-        return told if len(told) <= MAX_STEP_CHARS else f"{told[: MAX_STEP_CHARS - 1]}…"
+        return step if len(step) <= MAX_STEP_CHARS else f"{step[: MAX_STEP_CHARS - 1]}…"
     return None
 
 

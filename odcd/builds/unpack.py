@@ -60,8 +60,8 @@ def fork(dockerfile: str) -> Child:
         try:
             _begin(context, answer)
             _limit()
-            with os.fdopen(0, "rb") as sent, os.fdopen(1, "wb") as told:
-                told.write(_read(sent.read(), dockerfile))
+            with os.fdopen(0, "rb") as sent, os.fdopen(1, "wb") as output:
+                output.write(_read(sent.read(), dockerfile))
             code = 0
         finally:
             # Exit without running any cleanup of the daemon.
@@ -84,14 +84,14 @@ def _begin(context: int, answer: int) -> None:
 
 def _limit() -> None:
     """Limit this process to the resources that one context needs."""
-    for kind, most in (
+    for kind, limit in (
         (resource.RLIMIT_CPU, CPU_S),
         (resource.RLIMIT_AS, _size() + MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 16),
     ):
-        resource.setrlimit(kind, (most, most))
+        resource.setrlimit(kind, (limit, limit))
 
 
 def _size() -> int:

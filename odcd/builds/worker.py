@@ -59,7 +59,7 @@ class BuildWorker:
         self._on_change = on_change
         self._wake = asyncio.Event()
         self._surveyed_at: float | None = None
-        self._told: dict[tuple[int, int], tuple[str | None, str | None]] = {}
+        self._recorded: dict[tuple[int, int], tuple[str | None, str | None]] = {}
 
     def wake(self) -> None:
         """Called on a change: a user may wait for an image, or no longer wait."""
@@ -92,14 +92,14 @@ class BuildWorker:
         for build in builds:
             await self._settle(build, seen.get(build.id))
         live = {(build.id, build.attempt) for build in builds}
-        self._told = {key: told for key, told in self._told.items() if key in live}
+        self._recorded = {key: progress for key, progress in self._recorded.items() if key in live}
         return len(builds)
 
     def _due(self) -> bool:
         """Check even without builds, because a previous leader's Job may appear late."""
         at = self._surveyed_at
         # The Job of a build that was just dropped is removed at the next check.
-        return at is None or bool(self._told) or self._clock.monotonic() - at >= self._every_s
+        return at is None or bool(self._recorded) or self._clock.monotonic() - at >= self._every_s
 
     async def _settle(self, build: Build, look: BuildLook | None) -> None:
         if look is None and build.made:
@@ -109,8 +109,8 @@ class BuildWorker:
         elif not build.made:
             await self._begin(build)
         elif look is not None:
-            told = self._told.get((build.id, build.attempt))
-            if told != (look.step, look.log):
+            recorded = self._recorded.get((build.id, build.attempt))
+            if recorded != (look.step, look.log):
                 await self._note(build, look.step, look.log)
 
     async def _begin(self, build: Build) -> None:
@@ -132,7 +132,7 @@ class BuildWorker:
         await self._store.record_progress(
             self._term, build, self._clock.now(), made=True, step=step, log=log
         )
-        self._told[build.id, build.attempt] = (step, log)
+        self._recorded[build.id, build.attempt] = (step, log)
 
     async def _end(self, build: Build, look: BuildLook) -> None:
         log.info(

@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
     if (count := _running(home, postgres)) and not args.force:
         raise OdcError(
             f"{_jobs(count)} running",
-            "Wait for them, cancel them with `odcctl cancel`, or stop them, too: odcd down --force",
+            "Wait until no job runs, use `odcctl cancel`, or stop everything: odcd down --force",
         )
     end_daemon(home / "odcd.lock")
     # With jobs running the daemon ends alone; some may have started since we looked.
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
         if not args.force:
             raise OdcError(
                 f"{_jobs(count)} running now, so only the daemon was stopped",
-                "They continue. Adopt them with `odcd up`, or stop them as well: odcd down --force",
+                "They continue. Adopt them with `odcd up`, or stop them: odcd down --force",
             )
         _give_up(home, postgres)
     gone = end_runner(home / "runner", GRACE.total_seconds() if args.force else None)

@@ -154,7 +154,10 @@ def _check(args: Namespace) -> None:
         check_picture(Path(args.picture))
     if args.save is not None:
         if args.generate is None:
-            raise BadRequest("--save is for workloads made with --generate", "Leave it out.")
+            raise BadRequest(
+                "--save is for workloads made with --generate",
+                "Leave out --save, or use --generate.",
+            )
         trace_form(Path(args.save))
 
 

@@ -3,6 +3,8 @@ it.
 
 The file is a zip with one member per table, in PostgreSQL's COPY text format, and manifest.json. It
 does not contain job output, which is in the users' folders.
+
+pg_dump and pg_restore cannot do this: see docs/decisions/0041.
 """
 
 from __future__ import annotations

@@ -67,12 +67,12 @@ class Session:
             if isinstance(error, TimeoutError):
                 # PostgreSQL's own timeout is shorter, so the server does not answer.
                 self.terminate()
-            told = translate_on(self._connection, error)
-            if isinstance(told, DatabaseDown):
+            translated = translate_on(self._connection, error)
+            if isinstance(translated, DatabaseDown):
                 self._watch.database_down()
             else:
                 self._watch.queried(_operation(args[0]), perf_counter() - begun)
-            raise told from error
+            raise translated from error
         self._watch.queried(_operation(args[0]), perf_counter() - begun)
         return answer
 

@@ -139,8 +139,8 @@ class DiskWorker:
         except CloudRefused as error:
             return [{"refused": f"{error.message} ({error.code})"}] * len(parcel)
         except ApiRefused as error:
-            told = "busy" if error.passing else "refused"
-            return [{told: f"the cluster refused it: {error.message}"}] * len(parcel)
+            outcome = "busy" if error.passing else "refused"
+            return [{outcome: f"the cluster refused it: {error.message}"}] * len(parcel)
         except Exception as error:
             # Disks wait for a fix; everything else continues.
             log.exception("disk.failed", extra={"verb": parcel[0].verb})
@@ -150,9 +150,9 @@ class DiskWorker:
         ids = [work.cloud_id for work in parcel if work.cloud_id is not None]
         if parcel[0].kind == "volume":
             volumes = await self._cloud.volumes(ids)
-            return [_told(work.cloud_id, volumes) for work in parcel]
+            return [_answer_from(work.cloud_id, volumes) for work in parcel]
         snapshots = await self._cloud.snapshots(ids)
-        return [_told(work.cloud_id, snapshots) for work in parcel]
+        return [_answer_from(work.cloud_id, snapshots) for work in parcel]
 
     async def _act(self, work: DiskWork) -> Answer:
         match work.kind, work.verb:
@@ -232,7 +232,9 @@ class DiskWorker:
         return unknown
 
 
-def _told(cloud_id: str | None, found: Mapping[str, Volume] | Mapping[str, Snapshot]) -> Answer:
+def _answer_from(
+    cloud_id: str | None, found: Mapping[str, Volume] | Mapping[str, Snapshot]
+) -> Answer:
     one = found.get(cloud_id) if cloud_id is not None else None
     return {"cloud_id": cloud_id, "state": "missing"} if one is None else _of(one)
 

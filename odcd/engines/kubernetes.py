@@ -139,8 +139,8 @@ class KubernetesEngine:
                 "`odcd doctor --executor kubernetes` shows what the cluster lacks.",
             ) from error
         uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
-        told = f"cluster {self._cluster.host}, namespace {name}"
-        await self._store.leader.claim_host(term, f"kubernetes:{uid}", told)
+        description = f"cluster {self._cluster.host}, namespace {name}"
+        await self._store.leader.claim_host(term, f"kubernetes:{uid}", description)
 
     def reader(self) -> Executor | None:
         return self._reader

@@ -72,7 +72,7 @@ def job_variables(
         )
     if d.restarts:
         variables["SLURM_RESTART_COUNT"] = str(d.restarts)
-    return variables | _tasks(d) | _array(d) | _asked(d) | _login(d, base)
+    return variables | _tasks(d) | _array(d) | _requested(d) | _login(d, base)
 
 
 def member_variables(
@@ -121,8 +121,8 @@ def _tasks(d: Dispatch) -> dict[str, str]:
         spread = [1] * nodes
     else:
         variables["SLURM_NTASKS"] = variables["SLURM_NPROCS"] = str(total)
-        most = per_node or -(-total // nodes)
-        spread = [min(most, total - most * at) for at in range(nodes)] if per_node else [
+        limit = per_node or -(-total // nodes)
+        spread = [min(limit, total - limit * at) for at in range(nodes)] if per_node else [
             total // nodes + (at < total % nodes) for at in range(nodes)
         ]  # fmt: skip
     variables["SLURM_TASKS_PER_NODE"] = _counted(max(0, tasks) for tasks in spread)
@@ -154,7 +154,7 @@ def _array(d: Dispatch) -> dict[str, str]:
     }
 
 
-def _asked(d: Dispatch) -> dict[str, str]:
+def _requested(d: Dispatch) -> dict[str, str]:
     """GPUs and memory as given in the options."""
     variables: dict[str, str] = {}
     spec = d.options.get("gpus_spec")

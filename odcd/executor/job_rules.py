@@ -120,10 +120,16 @@ def _amount(part: str, text: str) -> int | None:
     return amount
 
 
-def _number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+def _number(
+    environment: Mapping[str, str], name: str, default: int, minimum: int, maximum: int
+) -> int:
     text = environment.get(name)
     if not text:
         return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
-        raise BadRequest(f'{name}="{text[:100]}" is not a whole number', f"Give {least} to {most}.")
+    if not (
+        text.isascii() and text.isdecimal() and len(text) < 12 and minimum <= int(text) <= maximum
+    ):
+        raise BadRequest(
+            f'{name}="{text[:100]}" is not a whole number', f"Give {minimum} to {maximum}."
+        )
     return int(text)

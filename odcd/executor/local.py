@@ -189,7 +189,7 @@ class LocalExecutor:
                 pause_s = RETRY_S[0]
                 while True:
                     messages = await link.read_all()
-                    facts = [fact_of(told) for m in messages for told in m.get("facts", ())]
+                    facts = [fact_of(fields) for m in messages for fields in m.get("facts", ())]
                     if facts:
                         self._note(facts)
                         yield facts

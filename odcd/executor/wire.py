@@ -81,16 +81,16 @@ def _file(output: OutputFile) -> dict[str, Any]:
     return {"path": output.path, "truncate": output.truncate, "append": output.append}
 
 
-def fact_of(told: Mapping[str, Any]) -> Fact:
+def fact_of(fields: Mapping[str, Any]) -> Fact:
     """Ignores fields added by a newer runner."""
     return Fact(
-        job_id=told["job"],
-        attempt=told["attempt"],
-        rank=told["rank"],
-        kind=told["kind"],
-        at=datetime.fromtimestamp(told["at"], UTC),
-        exit_code=told.get("exit_code"),
-        signal=told.get("signal"),
-        cause=told.get("cause"),
-        detail=told.get("detail"),
+        job_id=fields["job"],
+        attempt=fields["attempt"],
+        rank=fields["rank"],
+        kind=fields["kind"],
+        at=datetime.fromtimestamp(fields["at"], UTC),
+        exit_code=fields.get("exit_code"),
+        signal=fields.get("signal"),
+        cause=fields.get("cause"),
+        detail=fields.get("detail"),
     )

@@ -126,15 +126,15 @@ class Fairness:
             yield
 
     @contextmanager
-    def _slot(self, what: str, most: int, who: Identity) -> Generator[None]:
-        if not most or who.operator:
+    def _slot(self, what: str, limit: int, who: Identity) -> Generator[None]:
+        if not limit or who.operator:
             yield
             return
         count = self._open[what]
-        if count[who.uid] >= most:
+        if count[who.uid] >= limit:
             named = "streams" if what == "streams" else "terminals and tunnels"
             raise _refused(
-                what, f"user {who.user} has {most} {named} open", SLOT_AFTER_S,
+                what, f"user {who.user} has {limit} {named} open", SLOT_AFTER_S,
                 "Close some of them. ",
             )  # fmt: skip
         count[who.uid] += 1

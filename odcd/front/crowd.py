@@ -30,12 +30,12 @@ class Limits:
 
 def limits_of(settings: FrontSettings) -> Limits:
     """The limits from the settings, reduced to the file descriptors that this process may have."""
-    most = min(settings.connections, for_connections())
+    connections = min(settings.connections, for_connections())
     # No single client may use all connections, even if the settings allow it.
-    share = max(1, most // 2)
+    share = max(1, connections // 2)
     return Limits(
-        all=most,
-        tcp=max(1, most * 3 // 4),
+        all=connections,
+        tcp=max(1, connections * 3 // 4),
         per_user=min(settings.per_user, share),
         per_address=min(settings.per_address, share),
     )

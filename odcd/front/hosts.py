@@ -59,14 +59,14 @@ class Hosts:
         return any("*." + ".".join(parts[at:]) in self.names for at in range(1, len(parts)))
 
 
-def parse_hosts(words: Iterable[str]) -> frozenset[str]:
-    """Raises BadRequest for a word that is not a name."""
+def parse_hosts(entries: Iterable[str]) -> frozenset[str]:
+    """Raises BadRequest for an entry that is not a name."""
     found: set[str] = set()
-    for word in words:
-        name = word.lower().rstrip(".")
+    for entry in entries:
+        name = entry.lower().rstrip(".")
         if not _NAME.fullmatch(name):
             raise BadRequest(
-                f'ODC_HOSTS: "{word[:100]}" is not a host name',
+                f'ODC_HOSTS: "{entry[:100]}" is not a host name',
                 "For example odc.example.org or *.example.org, without a port.",
             )
         found.add(name)

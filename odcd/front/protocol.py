@@ -98,9 +98,9 @@ class PeerProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         at = 0
         while at < len(data):
-            most = BODY_SLICE if self._phase == BODY else HEAD_SLICE
+            limit = BODY_SLICE if self._phase == BODY else HEAD_SLICE
             # The phase may change within the data, and with it the size of a slice.
-            piece = data[at : at + most]
+            piece = data[at : at + limit]
             at += len(piece)
             self._feed(piece)
             if self.transport.is_closing() or self.transport.get_protocol() is not self:
@@ -134,14 +134,14 @@ class PeerProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > self._rules.target_bytes:
-            most = self._rules.target_bytes
-            self._stop("head_size", 414, f"the request line has more than {most} bytes")
+            limit = self._rules.target_bytes
+            self._stop("head_size", 414, f"the request line has more than {limit} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count += 1
         if self._count > self._rules.headers:
-            most = self._rules.headers
-            self._stop("head_size", 431, f"the request has more than {most} headers")
+            limit = self._rules.headers
+            self._stop("head_size", 431, f"the request has more than {limit} headers")
         # Trailers would reach a request that is already answered.
         if self._phase == HEAD:
             super().on_header(name, value)
@@ -201,8 +201,8 @@ class PeerProtocol(HttpToolsProtocol):
 
     # -- the end ----------------------------------------------------------------------------------
 
-    def _too_large(self, what: str, most: int) -> tuple[Rejected, int, str]:
-        return "head_size", 431, f"{what} more than {most} bytes"
+    def _too_large(self, what: str, limit: int) -> tuple[Rejected, int, str]:
+        return "head_size", 431, f"{what} more than {limit} bytes"
 
     def _stop(self, reason: Rejected, status: int, detail: str) -> None:
         """Reject from within a callback of the parser, which must not be fed any further."""

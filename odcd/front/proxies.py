@@ -68,15 +68,15 @@ def network_of(address: str) -> str:
     return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), False))
 
 
-def parse_networks(words: Iterable[str], name: str) -> tuple[Network, ...]:
+def parse_networks(entries: Iterable[str], name: str) -> tuple[Network, ...]:
     """Raises BadRequest with the name of the variable."""
     found: list[Network] = []
-    for word in words:
+    for entry in entries:
         try:
-            found.append(ipaddress.ip_network(word))
+            found.append(ipaddress.ip_network(entry))
         except ValueError as error:
             raise BadRequest(
-                f'{name}: "{word[:100]}" is neither an address nor a network: {error}',
+                f'{name}: "{entry[:100]}" is neither an address nor a network: {error}',
                 "For example 10.0.0.7 or 10.0.0.0/24, separated by commas.",
             ) from error
     return tuple(found)

@@ -70,12 +70,12 @@ class EndedUse:
             owed = await self._store.list_owed(
                 self._term, now - SCRAPES * self._scrape, AT_ONCE, now
             )
-            known, asked = self._divide(owed, now)
+            known, to_query = self._divide(owed, now)
             # Before the query, because Prometheus may be down.
             stored += await self._write(known, now)
-            if asked:
+            if to_query:
                 assert self._prometheus is not None
-                stored += await self._write(await self._ask(self._prometheus, asked, now), now)
+                stored += await self._write(await self._ask(self._prometheus, to_query, now), now)
             if len(owed) < AT_ONCE:
                 return stored
 
@@ -85,7 +85,7 @@ class EndedUse:
     def _divide(self, owed: Sequence[Owed], now: datetime) -> tuple[list[Figures], list[Owed]]:
         """Split the attempts into those whose result is known and those to query Prometheus for."""
         known: list[Figures] = []
-        asked: list[Owed] = []
+        to_query: list[Owed] = []
         for one in owed:
             if one.source == "nvml":
                 known.append(_as_summed(one))
@@ -98,8 +98,8 @@ class EndedUse:
                 # Another leader may be configured with a Prometheus.
                 known.append(_again(one, now + MUCH_LATER))
             else:
-                asked.append(one)
-        return known, asked
+                to_query.append(one)
+        return known, to_query
 
     async def _ask(
         self, prometheus: Prometheus, owed: Sequence[Owed], now: datetime

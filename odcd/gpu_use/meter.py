@@ -17,7 +17,7 @@ from odcd.gpu_use.ended import EndedUse
 from odcd.gpu_use.jobs_dir import JobsDir
 from odcd.gpu_use.live import LiveUse
 from odcd.gpu_use.nvml import Device, Nvml, PyNvml
-from odcd.gpu_use.prometheus import Prometheus, parse_place
+from odcd.gpu_use.prometheus import Prometheus
 from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import EVERY_S, Sampler, cgroup_of
 from odcd.gpu_use.settings import GpuUseSettings
@@ -65,13 +65,21 @@ class GpuUse:
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown, in a group."""
         own = self._settings
-        labels = Labels(self._namespaces, own.prometheus_match)
         prometheus = None
         if own.prometheus_url:
             prometheus = Prometheus(
-                place=parse_place(own.prometheus_url), token=own.prometheus_token,
-                ca=own.prometheus_ca, calls=self._calls,
+                own.prometheus_url, token=own.prometheus_token, ca=own.prometheus_ca,
+                calls=self._calls,
             )  # fmt: skip
+        try:
+            await self._measure(prometheus)
+        finally:
+            if prometheus is not None:
+                await prometheus.close()
+
+    async def _measure(self, prometheus: Prometheus | None) -> None:
+        own = self._settings
+        labels = Labels(self._namespaces, own.prometheus_match)
         async with asyncio.TaskGroup() as group:
             # Even without a source: attempts from before must be settled.
             ended = EndedUse(

@@ -86,13 +86,13 @@ class PyNvml:
         except pynvml.NVMLError as error:
             self._begun = False
             raise NvmlDown(f"GPU {index}: {error}") from error
-        percent = _told(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-        milliwatts = _told(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
+        percent = _read_int(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+        milliwatts = _read_int(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
         return Reading(
             ratio=None if percent is None else min(100, percent) / 100,
             mem_used_mib=_memory(handle),
             power_w=None if milliwatts is None else milliwatts / 1000,
-            energy_mj=_told(lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
+            energy_mj=_read_int(lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             processes=_processes(handle),
         )
 
@@ -102,7 +102,7 @@ class PyNvml:
             self._begun = True
 
 
-def _told(ask: Any) -> int | None:
+def _read_int(ask: Any) -> int | None:
     try:
         return int(ask())
     except pynvml.NVMLError:
@@ -131,5 +131,5 @@ def _processes(handle: Any) -> tuple[Process, ...]:
     )
 
 
-def _text(told: str | bytes) -> str:
-    return told if isinstance(told, str) else told.decode("utf-8", "replace")
+def _text(raw: str | bytes) -> str:
+    return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")

@@ -129,9 +129,9 @@ def ask_ended(
                 ),
             ),
         ):
-            told = f"max by (UUID, GPU_I_ID) ({text})"
-            told = _label(told, "odc_figure", figure)
-            parts.append(_label(told, "odc_attempt", f"{one.job_id}-{one.attempt}"))
+            expression = f"max by (UUID, GPU_I_ID) ({text})"
+            expression = _label(expression, "odc_figure", figure)
+            parts.append(_label(expression, "odc_attempt", f"{one.job_id}-{one.attempt}"))
     return " or ".join(parts)
 
 
@@ -139,16 +139,16 @@ def read_ended(
     samples: Iterable[Sample], owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
 ) -> list[Figures]:
     """Read the result of ask_ended: one record for each attempt that was observed."""
-    told: dict[str, _Gpus] = {}
+    by_attempt: dict[str, _Gpus] = {}
     for sample in samples:
         labels = sample.labels
         uuid, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
         gpu = f"{uuid}/{instance}" if instance else uuid
-        figures = told.setdefault(labels.get("odc_attempt", ""), {}).setdefault(gpu, {})
+        figures = by_attempt.setdefault(labels.get("odc_attempt", ""), {}).setdefault(gpu, {})
         figures[labels.get("odc_figure", "")] = sample.value
     found: list[Figures] = []
     for one in owed:
-        gpus = told.get(f"{one.job_id}-{one.attempt}", {})
+        gpus = by_attempt.get(f"{one.job_id}-{one.attempt}", {})
         gpus = _own(gpus, one.gpus)
         if gpus:
             found.append(_add_up(one, gpus, _points(one, scrape, coarse)))
@@ -231,28 +231,28 @@ def ask_live(labels: Labels, window: Window) -> str:
         percent = _any(forms, f"{function}({UTIL}{{%s}}{window.range})")
         engine = _any(forms, f"{function}({ENGINE}{{%s}}{window.range})")
         # Same as ratio_of: the engine counts only where the percentage is missing.
-        told = f"(max by ({whose}) ({percent}) <= 100) / 100 or max by ({whose}) ({engine})"
-        parts.append(_label(told, "odc_figure", figure))
-    told = _any(forms, f"last_over_time({MEMORY}{{%s}}{window.range})")
-    parts.append(_label(f"max by ({whose}, gpu, modelName) ({told})", "odc_figure", "memory"))
+        expression = f"(max by ({whose}) ({percent}) <= 100) / 100 or max by ({whose}) ({engine})"
+        parts.append(_label(expression, "odc_figure", figure))
+    expression = _any(forms, f"last_over_time({MEMORY}{{%s}}{window.range})")
+    parts.append(_label(f"max by ({whose}, gpu, modelName) ({expression})", "odc_figure", "memory"))
     return " or ".join(parts)
 
 
 def read_live(samples: Iterable[Sample], labels: Labels) -> list[Seen]:
-    told: dict[GpuKey, dict[str, float]] = {}
+    by_gpu: dict[GpuKey, dict[str, float]] = {}
     places: dict[GpuKey, tuple[int | None, str | None]] = {}
     for sample in samples:
         key = labels.key(sample.labels)
         if key is None:
             continue
-        figures = told.setdefault(key, {})
+        figures = by_gpu.setdefault(key, {})
         figure = sample.labels.get("odc_figure", "")
         figures[figure] = max(sample.value, figures.get(figure, sample.value))
         index = sample.labels.get("gpu", "")
         if re.fullmatch("[0-9]{1,4}", index):
             places[key] = int(index), sample.labels.get("modelName") or None
     found: list[Seen] = []
-    for key, figures in told.items():
+    for key, figures in by_gpu.items():
         mean, peak = figures.get("mean", -1.0), figures.get("peak", -1.0)
         if not (0 <= mean <= 1 and 0 <= peak <= 1):
             continue
@@ -283,8 +283,8 @@ def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
     """Half a scrape interval; more for long attempts, less for short ones."""
     held_s = held.total_seconds()
     step_s = min(scrape.total_seconds() / 2, held_s / LEAST_POINTS)
-    most = COARSE_POINTS if coarse else MOST_POINTS
-    return max(1, round(1000 * max(step_s, held_s / most)))
+    max_points = COARSE_POINTS if coarse else MOST_POINTS
+    return max(1, round(1000 * max(step_s, held_s / max_points)))
 
 
 def _points(one: Owed, scrape: timedelta, coarse: bool) -> int:

@@ -75,11 +75,11 @@ class Sampler:
         if wanted:
             now_s, now = self._clock.monotonic(), self._clock.now()
             async with asyncio.TaskGroup() as group:
-                asked = {
+                tasks = {
                     index: group.create_task(self._look(index), name=f"gpu-{index}")
                     for index in sorted(wanted)
                 }
-            looks = {index: task.result() for index, task in asked.items()}
+            looks = {index: task.result() for index, task in tasks.items()}
             self._add(held, {i: look for i, look in looks.items() if look}, now_s, now)
         return self._sums.keys() - live
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from odcd.errors import BadRequest
-from odcd.gpu_use.prometheus import parse_place
+from odcd.outbound import parse_address
 from odcd.variables import read_seconds, read_words
 
 SCRAPE = timedelta(seconds=30)
@@ -61,7 +61,7 @@ def read_gpu_use(environment: Mapping[str, str], *, one_machine: bool) -> GpuUse
         )
     url = environment.get("ODC_PROMETHEUS_URL")
     if url is not None:
-        parse_place(url)
+        parse_address(url, "ODC_PROMETHEUS_URL", https_only=False)
         if one_machine and jobs_dir is None:
             raise BadRequest(
                 "ODC_PROMETHEUS_URL: on one machine, Prometheus cannot identify jobs without "

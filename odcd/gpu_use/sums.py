@@ -123,5 +123,5 @@ class Sums:
 def own_memory(reading: Reading, own: Sequence[Process]) -> int | None:
     """Memory used by the job's processes if NVML reports it for all of them; otherwise all memory
     used on the GPU, which only the job uses."""
-    told = [process.mem_mib for process in own if process.mem_mib is not None]
-    return sum(told) if told and len(told) == len(own) else reading.mem_used_mib
+    sizes = [process.mem_mib for process in own if process.mem_mib is not None]
+    return sum(sizes) if sizes and len(sizes) == len(own) else reading.mem_used_mib

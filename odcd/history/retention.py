@@ -109,10 +109,10 @@ class Retention:
         async with open_target(self._settings.export_target, self._settings.endpoint) as target:
             yield target
 
-    async def _all(self, session: Session, query: str, most: int, at: datetime) -> int:
+    async def _all(self, session: Session, query: str, limit: int, at: datetime) -> int:
         """Run the query batch by batch until one finds no rows."""
         total = 0
-        while gone := await session.fetchval(query, self._term, most, at):
+        while gone := await session.fetchval(query, self._term, limit, at):
             total += gone
             await self._clock.sleep(PAUSE_S)
         return total

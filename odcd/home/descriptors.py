@@ -45,10 +45,10 @@ def as_before(command: Sequence[str | Path]) -> list[str]:
     A shell lowers its own limit and then executes the command, which keeps the process id. Code
     between fork and exec could do this too, but may deadlock in a process with threads.
     """
-    words = [str(word) for word in command]
+    arguments = [str(word) for word in command]
     if not _before:
-        return words
-    return ["/bin/sh", "-c", 'ulimit -S -n "$0" && exec "$@"', str(_before[0]), *words]
+        return arguments
+    return ["/bin/sh", "-c", 'ulimit -S -n "$0" && exec "$@"', str(_before[0]), *arguments]
 
 
 def ran_out(error: BaseException) -> bool:

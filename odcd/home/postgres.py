@@ -243,7 +243,7 @@ class EmbeddedPostgres:
             (sockets / f".s.PGSQL.{files.PORT}.lock").unlink(missing_ok=True)
 
     def _wait_ready(self) -> str:
-        began = told = time.monotonic()
+        began = logged_at = time.monotonic()
         while True:
             now = time.monotonic()
             running = self.postmaster()
@@ -258,8 +258,8 @@ class EmbeddedPostgres:
                     f"PostgreSQL is not ready after {READY_TIMEOUT_S:.0f} s",
                     f"See {self._data / 'log'}; its recovery continues; try again later.",
                 )
-            if now - told > TELL_EVERY_S:
-                told = now
+            if now - logged_at > TELL_EVERY_S:
+                logged_at = now
                 log.info(
                     "postgres.recovering",
                     extra={"waited_s": round(now - began), "data": str(self._data)},

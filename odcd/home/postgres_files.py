@@ -34,27 +34,27 @@ LOCALE = {
 }
 
 
-def choose_major(home: Path, asked: int | None) -> int:
+def choose_major(home: Path, requested: int | None) -> int:
     """The PostgreSQL version of this home: the existing one, else the requested one, else the
     newest.
 
     Raises OdcError when the home has another version than requested: its queue would seem empty.
     """
-    if asked is not None and asked not in INSTALLS:
+    if requested is not None and requested not in INSTALLS:
         raise OdcError(
-            f"PostgreSQL {asked} is not in the PostgreSQL wheel",
+            f"PostgreSQL {requested} is not in the PostgreSQL wheel",
             f"Choose one of: {', '.join(map(str, INSTALLS))}.",
         )
     there = [major for major in INSTALLS if (home / "data" / str(major)).exists()]
-    if asked is None:
+    if requested is None:
         return max(there, default=DEFAULT_MAJOR)
-    if there and asked not in there:
+    if there and requested not in there:
         raise OdcError(
-            f"{home} has a PostgreSQL {max(there)} database, not {asked}",
-            f"Leave --pg out. To move: odcd backup FILE, then odcd restore FILE --pg {asked} "
+            f"{home} has a PostgreSQL {max(there)} database, not {requested}",
+            f"Leave --pg out. To move: odcd backup FILE, then odcd restore FILE --pg {requested} "
             "--home NEW.",
         )
-    return asked
+    return requested
 
 
 def wheel_install(major: int) -> Path:
@@ -260,5 +260,5 @@ def failure(what: str, output: str) -> OdcError:
         return DatabaseDown(
             f"{what}: the disk is full", "Free some space; PostgreSQL needs 200 MB to start."
         )
-    said = [line.strip() for line in output.splitlines() if line.strip()]
-    return DatabaseDown(f"{what}: {' / '.join(said[-3:]) or 'it printed nothing'}")
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return DatabaseDown(f"{what}: {' / '.join(lines[-3:]) or 'it printed nothing'}")

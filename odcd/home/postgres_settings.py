@@ -12,6 +12,37 @@ from odcd.home.postgres_files import CONFIG, PORT, disk_trouble
 
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 """Settings of a database that need not survive a crash."""
+SETTINGS: dict[str, object] = {
+    "listen_addresses": "",
+    "port": PORT,
+    "max_connections": 100,
+    "work_mem": "32MB",
+    "maintenance_work_mem": "128MB",
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "10min",
+    # A single server without a replica needs less WAL.
+    "wal_level": "minimal",
+    "max_wal_senders": 0,
+    "jit": "off",
+    "max_parallel_workers_per_gather": 0,
+    "autovacuum_naptime": "10s",
+    "autovacuum_vacuum_cost_delay": 0,
+    "max_locks_per_transaction": 256,
+    # A forgotten transaction would prevent vacuum on frequently updated tables.
+    "idle_in_transaction_session_timeout": "10min",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "logging_collector": "on",
+    "log_filename": "postgresql-%a.log",
+    "log_truncate_on_rotation": "on",
+    "log_rotation_age": "1d",
+    "log_rotation_size": 0,
+    # A rejected request is an ERROR in the database; the daemon reports it, so it is not
+    # logged.
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "cluster_name": "odc",
+}
 
 
 def configure(
@@ -23,41 +54,13 @@ def configure(
     override ours.
     """
     settings: dict[str, object] = {
-        "listen_addresses": "",
-        "port": PORT,
+        **SETTINGS,
         "unix_socket_directories": str(sockets),
         # The folder's permissions keep other users out; its group may be the daemon's.
         "unix_socket_permissions": "0700" if owner == daemon else "0777",
-        "max_connections": 100,
         "shared_buffers": f"{_shared_buffers_mib()}MB",
-        "work_mem": "32MB",
-        "maintenance_work_mem": "128MB",
-        "max_wal_size": "2GB",
-        "checkpoint_timeout": "10min",
-        # A single server without a replica needs less WAL.
-        "wal_level": "minimal",
-        "max_wal_senders": 0,
-        "jit": "off",
-        "max_parallel_workers_per_gather": 0,
-        "autovacuum_naptime": "10s",
-        "autovacuum_vacuum_cost_delay": 0,
-        "max_locks_per_transaction": 256,
-        # A forgotten transaction would prevent vacuum on frequently updated tables.
-        "idle_in_transaction_session_timeout": "10min",
-        "timezone": "UTC",
-        "log_timezone": "UTC",
-        "logging_collector": "on",
-        "log_filename": "postgresql-%a.log",
-        "log_truncate_on_rotation": "on",
-        "log_rotation_age": "1d",
-        "log_rotation_size": 0,
-        # A rejected request is an ERROR in the database; the daemon reports it, so it is not
-        # logged.
-        "log_min_messages": "log",
-        "log_min_error_statement": "panic",
-        "cluster_name": "odc",
+        **more,
     }
-    settings |= more
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     with owner.acting():
         _replace(

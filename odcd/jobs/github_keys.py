@@ -12,13 +12,11 @@ import binascii
 import logging
 import re
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from odcd.clock import Clock
 from odcd.errors import BadRequest, KeysUnavailable, UnknownUser
-
-if TYPE_CHECKING:
-    import aiohttp
+from odcd.outbound import OutboundFailed, OutboundHttp
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +39,6 @@ MAX_KEY_CHARS = 16_384
 KEPT_S = 30.0
 STALE_S = 3600.0
 KEPT_USERS = 2_000
-AT_ONCE = 8
 
 
 class Keys(Protocol):
@@ -69,13 +66,13 @@ class GithubKeys:
     def __init__(
         self, url: str, clock: Clock, *, timeout_s: float = ANSWER_TIMEOUT_S
     ) -> None:  # fmt: skip
-        self._url = url.rstrip("/")
         self._clock = clock
-        self._timeout_s = timeout_s
+        # Keys come from the server that the operator named, never from where it redirects.
+        self._http = OutboundHttp(
+            url.rstrip("/"), timeout_s=timeout_s, max_bytes=MAX_BYTES, use_proxy=True
+        )
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._asked: dict[str, asyncio.Task[list[str]]] = {}
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self._session: aiohttp.ClientSession | None = None
+        self._tasks: dict[str, asyncio.Task[list[str]]] = {}
 
     async def of(self, user: str) -> list[str]:
         check_name(user)
@@ -83,11 +80,11 @@ class GithubKeys:
         kept = self._kept.get(name)
         if kept is not None and self._clock.monotonic() - kept.at_s < KEPT_S:
             return list(kept.lines)
-        task = self._asked.get(name)
+        task = self._tasks.get(name)
         if task is None:
             # Not in a TaskGroup: all who ask for this user share it, and its error.
             task = asyncio.create_task(self._ask(user), name="github-keys")
-            self._asked[name] = task
+            self._tasks[name] = task
             task.add_done_callback(lambda done: self._forget(name, done))
         try:
             # One who goes away leaves it to the others.
@@ -107,49 +104,28 @@ class GithubKeys:
         return list(lines)
 
     async def close(self) -> None:
-        for task in list(self._asked.values()):
+        for task in list(self._tasks.values()):
             task.cancel()
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._http.close()
 
     def _forget(self, name: str, done: asyncio.Task[list[str]]) -> None:
-        self._asked.pop(name, None)
+        self._tasks.pop(name, None)
         if not done.cancelled():
             done.exception()  # seen, also when all who asked have gone
 
     async def _ask(self, user: str) -> list[str]:
-        import aiohttp
-
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                trust_env=True,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),
-            )
-        url = f"{self._url}/{user}.keys"
         try:
-            # Keys come from the server that the operator named, never from where it points.
-            async with (
-                asyncio.timeout(self._timeout_s),
-                self._turns,
-                self._session.get(url, allow_redirects=False) as response,
-            ):
-                status = response.status
-                body = await _read(response) if status == 200 else b""
-        except TimeoutError:
-            raise _unavailable(user, f"it did not answer within {self._timeout_s:g} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            told = " ".join(str(error).split())[:200] or type(error).__name__
-            raise _unavailable(user, told) from error
-        if status == 404:
+            answer = await self._http.get(f"/{user}.keys")
+        except OutboundFailed as error:
+            raise _unavailable(user, f"it {error}") from error
+        if answer.status == 404:
             raise UnknownUser(
                 f'GitHub has no user "{user}"',
                 "Check the name. Set your own with: odcctl config set github_user NAME",
             )
-        if status != 200:
-            raise _unavailable(user, f"it answered with HTTP status {status}")
-        return _lines(user, body)
+        if answer.status != 200:
+            raise _unavailable(user, f"it answered with HTTP status {answer.status}")
+        return _lines(user, answer.body)
 
 
 def check_name(user: str) -> None:
@@ -159,15 +135,6 @@ def check_name(user: str) -> None:
             f'"{user[:60]}" is not a valid GitHub user name',
             "A name has 1 to 39 letters, digits and single hyphens.",
         )
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for piece in response.content.iter_chunked(65_536):
-        body += piece
-        if len(body) > MAX_BYTES:
-            raise ValueError(f"it sent more than {MAX_BYTES // 1024} KiB")
-    return bytes(body)
 
 
 def _lines(user: str, body: bytes) -> list[str]:

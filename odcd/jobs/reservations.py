@@ -83,21 +83,23 @@ def seconds_of(hours: float, *, least_s: int = MIN_S) -> int:
     return seconds
 
 
-def find_type(asked: Reserve, there: Sequence[TypeThere]) -> TypeThere:
+def find_type(request: Reserve, there: Sequence[TypeThere]) -> TypeThere:
     """Raises UnknownGpuType, or BadRequest when several could be meant."""
     named = {one.gpu_type.lower(): one for one in there}
     names = ", ".join(sorted(named)) or "none"
-    if asked.gpu_type is not None:
-        found = named.get(asked.gpu_type.lower())
+    if request.gpu_type is not None:
+        found = named.get(request.gpu_type.lower())
         if found is None:
             raise UnknownGpuType(
-                f'GPU type "{asked.gpu_type}" does not exist', f"GPU types: {names}."
+                f'GPU type "{request.gpu_type}" does not exist', f"GPU types: {names}."
             )
         return found
     fitting = [
-        one for one in there if asked.gpus is None or (asked.gpus > 0) == (one.gpus_per_node > 0)
+        one
+        for one in there
+        if request.gpus is None or (request.gpus > 0) == (one.gpus_per_node > 0)
     ]
-    if asked.gpus is None:
+    if request.gpus is None:
         fitting = [one for one in fitting if one.gpus_per_node > 0] or fitting
     if len(fitting) == 1:
         return fitting[0]
@@ -112,43 +114,43 @@ def find_type(asked: Reserve, there: Sequence[TypeThere]) -> TypeThere:
 
 
 def spec_of(
-    asked: Reserve, there: Sequence[TypeThere], home: str, shell: str, address: str = "",
+    request: Reserve, there: Sequence[TypeThere], home: str, shell: str, address: str = "",
     *, terminal: bool = True,
 ) -> ReservationSpec:  # fmt: skip
     """The job. home, shell: the user's; address: where odcctl finds the daemon inside; terminal:
     one is in by its job's. Raises BadRequest, NeverFits, UnknownGpuType, NotImplementedYet."""
-    _check(asked)
-    kind = find_type(asked, there)
-    nodes, gpus_per_node = _shape(asked, kind)
+    _check(request)
+    kind = find_type(request, there)
+    nodes, gpus_per_node = _shape(request, kind)
     whole = gpus_per_node == kind.gpus_per_node
     share = max(1, kind.gpus_per_node)
-    duration_s = seconds_of(asked.hours)
-    told = msgspec.to_builtins(asked)
+    duration_s = seconds_of(request.hours)
+    fields = msgspec.to_builtins(request)
     kept = {
-        name: told[name]
+        name: fields[name]
         for name in (
             "disk", "no_persist", "recreate_env", "jupyter", "image", "build",
             "preserve_entrypoint", "labels", "github_user", "distributed",
         )
-        if told[name]
+        if fields[name]
     }  # fmt: skip
-    if asked.disk == "none":
+    if request.disk == "none":
         del kept["disk"]
     return ReservationSpec(
         script=BOX,
         work_dir=home,
-        name=asked.name or _name(nodes * gpus_per_node, kind.gpu_type),
+        name=request.name or _name(nodes * gpus_per_node, kind.gpu_type),
         environment={
             "SHELL": shell,
             "HOME": home,
             "TERM": "xterm-256color",
             **({"ODC_SERVER": address} if address else {}),
         },
-        partitions=[asked.partition] if asked.partition else [],
-        account=asked.account,
-        booking=asked.booking,
-        qos=asked.qos,
-        comment=asked.comment,
+        partitions=[request.partition] if request.partition else [],
+        account=request.account,
+        booking=request.booking,
+        qos=request.qos,
+        comment=request.comment,
         time_limit_s=duration_s,
         node_count=nodes,
         gpus_per_node=gpus_per_node,
@@ -160,72 +162,72 @@ def spec_of(
         mem_per_node_mib=0 if whole else kind.mem_per_node_mib * gpus_per_node // share,
         spool_output=True,
         pty=terminal,
-        constraint=_constraint(asked.labels),
-        image=asked.image,
+        constraint=_constraint(request.labels),
+        image=request.image,
         asked=kept,
     )
 
 
-def _check(asked: Reserve) -> None:
-    if asked.name is not None and (not asked.name.strip() or asked.name.strip().isdigit()):
+def _check(request: Reserve) -> None:
+    if request.name is not None and (not request.name.strip() or request.name.strip().isdigit()):
         raise BadRequest(
-            f'"{asked.name}" is not a valid name: it is blank, or the id of another reservation',
+            f'"{request.name}" is not a valid name: it is blank, or looks like an id',
             "Use at least one letter.",
         )
-    disk = asked.disk if asked.disk not in (None, "none") else None
+    disk = request.disk if request.disk not in (None, "none") else None
     if disk is not None:
         if len(disk) > MAX_DISK_CHARS or not _DISK.fullmatch(disk):
             raise BadRequest(
                 f'"{disk[:60]}" is not a valid disk name',
                 f"A name has 1 to {MAX_DISK_CHARS} letters, digits, - and _.",
             )
-        if asked.no_persist:
+        if request.no_persist:
             raise BadRequest(
                 f'disk "{disk}" and --no-persist cannot be used together',
                 "Use only one of --disk and --no-persist.",
             )
-    if asked.recreate_env and disk is None:
+    if request.recreate_env and disk is None:
         raise BadRequest(
             "--recreate-env needs a disk, and this reservation has none", "Remove --recreate-env."
         )
-    if asked.build is not None and asked.image is not None:
+    if request.build is not None and request.image is not None:
         raise BadRequest(
             "an existing image and one to be built cannot be used together",
             "Use only one of --dockerimage and --dockerfile.",
         )
-    if asked.preserve_entrypoint and asked.image is None and asked.build is None:
+    if request.preserve_entrypoint and request.image is None and request.build is None:
         raise BadRequest("--preserve-entrypoint needs an image", "Name one: --dockerimage REF.")
-    if asked.ssh and asked.preserve_entrypoint:
+    if request.ssh and request.preserve_entrypoint:
         raise BadRequest(
             "SSH access needs odc's own start program, which --preserve-entrypoint does not run",
             "Leave --preserve-entrypoint out.",
         )
-    if asked.jupyter and asked.preserve_entrypoint:
+    if request.jupyter and request.preserve_entrypoint:
         raise BadRequest(
             "odc cannot start Jupyter Lab in an image that keeps its entrypoint",
             "Use only one of --jupyter and --preserve-entrypoint.",
         )
-    if asked.github_user is not None:
-        check_name(asked.github_user)
+    if request.github_user is not None:
+        check_name(request.github_user)
 
 
 def _constraint(labels: Mapping[str, str]) -> str | None:
     """Nodes by what they have: nsight=true is the feature nsight, disk=nvme the feature disk-nvme.
     Raises BadRequest."""
-    words = [key if value == "true" else f"{key}-{value}" for key, value in labels.items()]
-    for word in words:
-        if not _FEATURE.fullmatch(word):
+    features = [key if value == "true" else f"{key}-{value}" for key, value in labels.items()]
+    for feature in features:
+        if not _FEATURE.fullmatch(feature):
             raise BadRequest(
-                f'"{word[:60]}" is not a valid node feature',
+                f'"{feature[:60]}" is not a valid node feature',
                 "For example --node-label nsight=true; `odcctl nodes --json` shows the features.",
             )
-    return "&".join(words) or None
+    return "&".join(features) or None
 
 
-def _shape(asked: Reserve, kind: TypeThere) -> tuple[int, int]:
+def _shape(request: Reserve, kind: TypeThere) -> tuple[int, int]:
     """Nodes, and GPUs on each."""
     per_node = kind.gpus_per_node
-    gpus = asked.gpus if asked.gpus is not None else min(1, per_node)
+    gpus = request.gpus if request.gpus is not None else min(1, per_node)
     if per_node == 0:
         if gpus != 0:
             raise NeverFits(
@@ -241,16 +243,16 @@ def _shape(asked: Reserve, kind: TypeThere) -> tuple[int, int]:
     if gpus <= per_node:
         return 1, gpus
     nodes = gpus // per_node
-    most = min(MAX_NODES, kind.nodes)
-    if gpus % per_node or nodes > most:
-        several = ", ".join(str(n * per_node) for n in range(2, most + 1))
+    max_nodes = min(MAX_NODES, kind.nodes)
+    if gpus % per_node or nodes > max_nodes:
+        several = ", ".join(str(n * per_node) for n in range(2, max_nodes + 1))
         raise BadRequest(
             f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node}), and not "
-            f"whole nodes up to {most}",
+            f"whole nodes up to {max_nodes}",
             f"Request 1 to {per_node}"
             + (f", or with --distributed for {several}." if several else "."),
         )
-    if not asked.distributed:
+    if not request.distributed:
         raise BadRequest(
             f"{gpus} GPUs of type {kind.gpu_type} are {nodes} nodes",
             "Add --distributed to reserve several nodes; your programs must support that.",

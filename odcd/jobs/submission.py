@@ -250,24 +250,25 @@ def _array(text: str, budget: RangeBudget) -> dict[str, Any]:
 def _options(spec: JobSpec) -> dict[str, Any]:
     """The options that the job's environment will contain; only those that were given."""
     kind = f"{spec.gpu_type.lower()}:" if spec.gpu_type else ""
-    asked = (
+    gpu_counts = (
         ("gpus", spec.gpus),
         ("gpus_per_node", spec.gpus_per_node),
         ("gpus_per_task", spec.gpus_per_task),
     )
-    said = {
+    options = {
         "ntasks": spec.ntasks,
         "ntasks_per_node": spec.ntasks_per_node,
         "cpus_per_task": spec.cpus_per_task,
         "mem_per_cpu_mib": spec.mem_per_cpu_mib,
         "mem_per_gpu_mib": spec.mem_per_gpu_mib,
-        "gpus_spec": {name: f"{kind}{count}" for name, count in asked if count is not None} or None,
+        "gpus_spec": {name: f"{kind}{count}" for name, count in gpu_counts if count is not None}
+        or None,
         "submit_line": spec.submit_line,
         "image": spec.image,
         "spool_output": spec.spool_output or None,
         "pty": spec.pty or None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _fingerprint(
@@ -282,8 +283,8 @@ def _fingerprint(
     for spec, job, part in zip(specs, jobs, parts, strict=True):
         if isinstance(spec, ReservationSpec) and "ssh_keys" in spec.asked:
             # Not what was asked for: what GitHub said at that moment.
-            asked = {name: told for name, told in spec.asked.items() if name != "ssh_keys"}
-            part = encode_job(job | {"reservation": asked})
+            wishes = {name: value for name, value in spec.asked.items() if name != "ssh_keys"}
+            part = encode_job(job | {"reservation": wishes})
         if spec.submit_line and (spec.begin_at or spec.deadline_at):
             part = encode_job(job | {"begin_at": None, "deadline_at": None})
         digest.update(b"%d:" % len(part))

@@ -216,14 +216,14 @@ class SubmitBatcher:
         for prepared in batch:
             texts |= prepared.texts
         turns = Turns()
-        told = [await _told(prepared.request, self._limits, turns) for prepared in batch]
-        requests = _encoder.encode(told).decode()
+        compact = [await _compact(prepared.request, self._limits, turns) for prepared in batch]
+        requests = _encoder.encode(compact).decode()
         return await self._store.submit(
             requests, list(texts), list(texts.values()), self._clock.now()
         )
 
 
-async def _told(request: dict[str, Any], limits: dict[str, int], turns: Turns) -> dict[str, Any]:
+async def _compact(request: dict[str, Any], limits: dict[str, int], turns: Turns) -> dict[str, Any]:
     """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
     jobs: list[dict[str, Any]] = []
     for job in request["jobs"]:

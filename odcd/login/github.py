@@ -9,7 +9,7 @@ import msgspec
 
 from odcd.clock import Clock
 from odcd.errors import BadRequest, IdentityDown, LoginRefused
-from odcd.login.https import Https
+from odcd.login.identity_server import IdentityServer
 
 USER = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}", re.ASCII)
 GROUP = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,99})(?:/([A-Za-z0-9][A-Za-z0-9_.-]{0,99}))?")
@@ -25,8 +25,8 @@ class _Membership(msgspec.Struct):
 class GitHub:
     """group: ORGANISATION, or ORGANISATION/TEAM. Only a clear yes from GitHub admits a user."""
 
-    def __init__(self, https: Https, group: str, token_file: Path, clock: Clock) -> None:
-        self._https = https
+    def __init__(self, server: IdentityServer, group: str, token_file: Path, clock: Clock) -> None:
+        self._server = server
         self._group = group
         self._token_file = token_file
         self._clock = clock
@@ -70,7 +70,7 @@ class GitHub:
         path = f"/orgs/{org}/members/{user}"
         if team:
             path = f"/orgs/{org}/teams/{team}/memberships/{user}"
-        answer = await self._https.get(
+        answer = await self._server.get(
             path,
             {"Authorization": f"Bearer {self._token()}", "Accept": "application/vnd.github+json"},
         )
@@ -82,8 +82,8 @@ class GitHub:
             try:
                 return msgspec.json.decode(answer.body, type=_Membership).state == "active"
             except msgspec.DecodeError:
-                raise self._https.down("answered with something else than a membership") from None
-        raise self._https.down(f"answered with status {answer.status}: is the token good?")
+                raise self._server.down("answered with something else than a membership") from None
+        raise self._server.down(f"answered with status {answer.status}: is the token good?")
 
     def _token(self) -> str:
         try:

@@ -232,12 +232,12 @@ def name_of(rule: Rule, caller: Caller, domain: str | None) -> str:
     LoginRefused."""
     if not rule.chosen:
         return rule.template
-    told = caller.session
-    if told is None:
-        told = caller.name.rpartition("/")[2]
+    session = caller.session
+    if session is None:
+        session = caller.name.rpartition("/")[2]
     else:
-        told = _without_domain(told, domain if rule.domain is None else rule.domain or None)
-    name = rule.template.replace("{session}", told).replace("{name}", told)
+        session = _without_domain(session, domain if rule.domain is None else rule.domain or None)
+    name = rule.template.replace("{session}", session).replace("{name}", session)
     if not USER.fullmatch(name):
         raise LoginRefused(
             f'"{name}" is not a valid user name here',
@@ -255,8 +255,8 @@ def name_of(rule: Rule, caller: Caller, domain: str | None) -> str:
 def _without_domain(session: str, domain: str | None) -> str:
     if domain is None:
         return session
-    name, at, told = session.rpartition("@")
-    if not at or told.lower() != domain.lower():
+    name, at, suffix = session.rpartition("@")
+    if not at or suffix.lower() != domain.lower():
         raise LoginRefused(
             f'the session "{session}" is not one of {domain}',
             "Log in with a profile whose sessions belong to it.",
@@ -265,5 +265,5 @@ def _without_domain(session: str, domain: str | None) -> str:
 
 
 def _like(pattern: str, text: str) -> bool:
-    words = "[^/]*".join(re.escape(part) for part in pattern.split("*"))
-    return bool(re.fullmatch(words, text))
+    regex = "[^/]*".join(re.escape(part) for part in pattern.split("*"))
+    return bool(re.fullmatch(regex, text))

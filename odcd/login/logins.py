@@ -14,12 +14,13 @@ from typing import Protocol
 from odcd.clock import Clock
 from odcd.errors import LoginRefused, OdcError, TooManyLogins
 from odcd.login.github import GitHub
-from odcd.login.https import TIMEOUT_S, Https, parse_place
 from odcd.login.identities import SYSTEM, Caller, Rule, find_rule, name_of
+from odcd.login.identity_server import TIMEOUT_S, IdentityServer
 from odcd.login.limiter import Limiter
 from odcd.login.presigned import Presigned, check_presigned
 from odcd.login.settings import LoginSettings
 from odcd.login.sts import Sts
+from odcd.outbound import parse_address
 from odcd.records.api_keys import LIFE, LONGEST, NewKey, new_key
 
 log = logging.getLogger(__name__)
@@ -85,16 +86,20 @@ class Logins:
         self._rules = settings.rules()
         self._limiter = Limiter(clock)
         context = context or ssl.create_default_context()
-        place = parse_place(settings.sts_endpoint, "ODC_STS_ENDPOINT")
-        self._sts = Sts(
-            Https(place, "AWS STS", context=context, timeout_s=timeout_s),
-            self._server_id,
-        )
+        address = parse_address(settings.sts_endpoint, "ODC_STS_ENDPOINT")
+        aws = IdentityServer(address, "AWS STS", context=context, timeout_s=timeout_s)
+        self._servers = [aws]
+        self._sts = Sts(aws, self._server_id)
         self._github: GitHub | None = None
         if settings.github_org is not None and settings.github_token_file is not None:
-            place = parse_place(settings.github_api, "ODC_GITHUB_API")
-            https = Https(place, "GitHub", context=context, timeout_s=timeout_s)
-            self._github = GitHub(https, settings.github_org, settings.github_token_file, clock)
+            address = parse_address(settings.github_api, "ODC_GITHUB_API")
+            github = IdentityServer(address, "GitHub", context=context, timeout_s=timeout_s)
+            self._servers.append(github)
+            self._github = GitHub(github, settings.github_org, settings.github_token_file, clock)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            await server.close()
 
     async def log_in(self, proof: Proof) -> LoggedIn:
         """Raises LoginRefused, TooManyLogins, IdentityDown."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from odcd.errors import BadRequest
 from odcd.login.github import check_group
-from odcd.login.https import parse_place
 from odcd.login.identities import Rule, parse_role, read_identities
+from odcd.outbound import parse_address
 from odcd.variables import read_words
 
 STS = "https://sts.us-east-2.amazonaws.com"
@@ -76,9 +76,9 @@ def read_login(environment: Mapping[str, str]) -> LoginSettings:
 
 
 def _check(settings: LoginSettings) -> None:
-    if parse_place(settings.sts_endpoint, "ODC_STS_ENDPOINT").path:
+    if parse_address(settings.sts_endpoint, "ODC_STS_ENDPOINT").path:
         raise BadRequest("ODC_STS_ENDPOINT has a path", "Write only https://HOST.")
-    parse_place(settings.github_api, "ODC_GITHUB_API")
+    parse_address(settings.github_api, "ODC_GITHUB_API")
     if settings.rules() and settings.server_id is None:
         raise BadRequest(
             "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets users log in, but the server has no name",

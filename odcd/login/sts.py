@@ -6,8 +6,8 @@ import re
 from xml.etree import ElementTree
 
 from odcd.errors import LoginRefused
-from odcd.login.https import Https
 from odcd.login.identities import Caller, parse_caller
+from odcd.login.identity_server import IdentityServer
 from odcd.login.presigned import SERVER_HEADER, Presigned
 
 NAMESPACE = "{https://sts.amazonaws.com/doc/2011-06-15/}"
@@ -15,18 +15,18 @@ _ERROR = re.compile(rb"<Code>([A-Za-z]{1,60})</Code>")
 
 
 class Sts:
-    def __init__(self, https: Https, server_id: str) -> None:
-        self._https = https
+    def __init__(self, server: IdentityServer, server_id: str) -> None:
+        self._server = server
         self._server_id = server_id
 
     @property
     def authority(self) -> str:
-        return self._https.place.authority
+        return self._server.address.authority
 
     async def ask(self, request: Presigned) -> Caller:
         """Send the request. Raises LoginRefused when AWS rejects it, or the identity cannot be a
         user; IdentityDown when AWS gives no answer."""
-        answer = await self._https.get(
+        answer = await self._server.get(
             request.target, {SERVER_HEADER: self._server_id, "Accept": "text/xml"}
         )
         if answer.status in (400, 401, 403):
@@ -38,14 +38,14 @@ class Sts:
                 reason="sts",
             )
         if answer.status != 200:
-            raise self._https.down(f"answered with status {answer.status}")
+            raise self._server.down(f"answered with status {answer.status}")
         return self._read(answer.body)
 
     def _read(self, body: bytes) -> Caller:
-        told = _identity(body)
-        if told is None:
-            raise self._https.down("answered with something else than an identity")
-        arn, account = told
+        identity = _identity(body)
+        if identity is None:
+            raise self._server.down("answered with something else than an identity")
+        arn, account = identity
         found = parse_caller(arn)
         if found is None:
             raise LoginRefused(
@@ -55,7 +55,7 @@ class Sts:
                 reason="identity",
             )
         if found[0] != account:
-            raise self._https.down("answered with an identity that contradicts itself")
+            raise self._server.down("answered with an identity that contradicts itself")
         return found[1]
 
 

@@ -6,17 +6,15 @@ The database lists the notices that are due. A notice stays due until it is deli
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import UTC, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import DevServers
+from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-
-log = logging.getLogger(__name__)
 
 LEVELS = (30, 15, 5)
 WALLS = (15, 5)
@@ -26,34 +24,21 @@ GRACE = timedelta(seconds=120)
 """Same as odc._reservation_grace()."""
 
 
-class Warner:
+class Warner(Rounds):
+    """Woken when an end time may have been set or postponed."""
+
+    name = "expiry"
+
     def __init__(
-        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta
-    ) -> None:
-        """every: check at least this often."""
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
+        metrics: RoundMetrics | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
         self._servers = servers
-        self._clock = clock
-        self._every = every
-        self._wake = asyncio.Event()
 
-    def wake(self) -> None:
-        """Called on a change: an end time may have been set or postponed."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Raises LeadershipLost or DatabaseDown."""
-        while True:
-            self._wake.clear()
-            wait_s = await self.tell_once()
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-
-    async def tell_once(self) -> float:
+    async def run_once(self) -> float:
         """Deliver the notices that are due; return the seconds until the next check."""
         due = await self._store.list_expiry_notices(self._term, self._clock.now())
         delivered = await asyncio.gather(*map(self._deliver, due))
@@ -67,12 +52,13 @@ class Warner:
     async def _deliver(self, warning: Warned) -> bool:
         trouble = None
         try:
-            await self._servers.tell(warning.job_id, warning.attempt, notice_of(warning))
-        except RunnerDown as error:
-            log.warning("warner.late", extra={"job_id": warning.job_id, "why": error.message})
+            notice = notice_of(warning)
+            await self.reach(
+                warning.job_id, self._servers.tell(warning.job_id, warning.attempt, notice)
+            )
+        except RunnerDown:
             return False
         except OdcError as error:
-            log.warning("warner.lost", extra={"job_id": warning.job_id, "why": error.message})
             trouble = error.message
         await self._store.record_expiry_notice(self._term, warning, trouble, self._clock.now())
         return True

@@ -7,43 +7,34 @@ The database decides what is idle. A dev server that cannot be checked does not 
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError
 from odcd.executor.base import DevServers
+from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import IdleNotice, LookWish
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
 
-log = logging.getLogger(__name__)
-
 AT_ONCE = 16
-LEAST_S = 1.0
 
 
-class Idles:
+class Idles(Rounds):
+    name = "idle"
+
     def __init__(
-        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta
-    ) -> None:
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
+        metrics: RoundMetrics | None = None,
+    ) -> None:  # fmt: skip
         """every: how often each dev server is checked."""
+        super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
         self._servers = servers
-        self._clock = clock
-        self._every = every
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def run(self) -> None:
-        """Raises LeadershipLost or DatabaseDown."""
-        while True:
-            began_s = self._clock.monotonic()
-            await self.look_once()
-            took_s = self._clock.monotonic() - began_s
-            await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
-
-    async def look_once(self) -> None:
+    async def run_once(self) -> None:
         """Check every dev server that is due."""
         async with asyncio.TaskGroup() as group:
             for wish in await self._store.list_due_looks(self._term):
@@ -52,35 +43,33 @@ class Idles:
     async def _look_at(self, wish: LookWish) -> None:
         async with self._turns:
             try:
-                look = await self._servers.look(wish.job_id, wish.attempt)
-            except OdcError as error:
-                log.info("idles.unknown", extra={"job_id": wish.job_id, "why": error.message})
+                look = await self.reach(wish.job_id, self._servers.look(wish.job_id, wish.attempt))
+            except OdcError:
                 return
             now = self._clock.now()
-            told = await self._store.record_look(self._term, wish, look, self._every, now)
-            if told is None:
+            idle_notice = await self._store.record_look(self._term, wish, look, self._every, now)
+            if idle_notice is None:
                 return
             try:
-                await self._servers.tell(wish.job_id, wish.attempt, notice_of(wish, told))
-            except OdcError as error:
+                notice = notice_of(wish, idle_notice)
+                await self.reach(wish.job_id, self._servers.tell(wish.job_id, wish.attempt, notice))
+            except OdcError:
                 # The notice is sent again after the next check. No dev server ends without a
                 # delivered notice.
-                log.warning("idles.untold", extra={"job_id": wish.job_id, "why": error.message})
                 return
-            await self._store.record_idle_notice(self._term, wish, told, self._clock.now())
+            await self._store.record_idle_notice(self._term, wish, idle_notice, self._clock.now())
 
 
-def notice_of(wish: LookWish, told: IdleNotice) -> Notice:
+def notice_of(wish: LookWish, idle_notice: IdleNotice) -> Notice:
     name = f"IDLE_{wish.job_id}.txt"
-    if told.idle_s is None:
+    if idle_notice.idle_s is None:
         return Notice(remove=[name])
-    idle = timedelta(seconds=told.idle_s)
+    idle = timedelta(seconds=idle_notice.idle_s)
     text = (
         f"Reservation {wish.job_id} has been idle for {idle}: no one is connected, and its "
         "GPUs and CPUs are idle.\n"
     )
-    if told.release_at is not None:
-        text += (
-            f"If it stays idle, it ends at {told.release_at:%Y-%m-%d %H:%M} UTC or soon after.\n"
-        )
+    if idle_notice.release_at is not None:
+        at = f"{idle_notice.release_at:%Y-%m-%d %H:%M} UTC"
+        text += f"If it stays idle, it ends at {at} or soon after.\n"
     return Notice(name=name, text=text, wall=text)

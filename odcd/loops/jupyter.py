@@ -6,76 +6,70 @@ The database lists the dev servers to change. Each stays due until a change was 
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import DevServers
+from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import JupyterWish
 from odcd.stores.dev_servers import DevServerStore
-
-log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 RETRY_S = 3.0
 MAX_ERROR_CHARS = 500
 
 
-class Jupyters:
+class Jupyters(Rounds):
+    """Woken when Jupyter may have been requested, or a dev server is ready."""
+
+    name = "jupyter"
+
     def __init__(
-        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta
-    ) -> None:
-        """every: check at least this often."""
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
+        metrics: RoundMetrics | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
         self._servers = servers
-        self._clock = clock
-        self._every = every
-        self._wake = asyncio.Event()
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._busy: set[int] = set()
         """Job ids in progress: a slow start does not delay other jobs."""
 
-    def wake(self) -> None:
-        """Called on a change: Jupyter may have been requested, or a dev server is ready."""
-        self._wake.set()
-
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                self._wake.clear()
-                for wish in await self._store.list_due_jupyters(self._term):
-                    if wish.job_id not in self._busy:
-                        self._busy.add(wish.job_id)
-                        group.create_task(self._fulfil(wish), name=f"jupyter-{wish.job_id}")
-                try:
-                    async with asyncio.timeout(self._every.total_seconds()):
-                        await self._wake.wait()
-                except TimeoutError:
-                    continue
+        async with asyncio.TaskGroup() as self._tasks:
+            await super().run()
+
+    async def run_once(self) -> None:
+        """Begin to fulfil what is due. A round does not wait for the tasks that it begins."""
+        for wish in await self._store.list_due_jupyters(self._term):
+            if wish.job_id not in self._busy:
+                self._busy.add(wish.job_id)
+                self._tasks.create_task(self._fulfil(wish), name=f"jupyter-{wish.job_id}")
 
     async def _fulfil(self, wish: JupyterWish) -> None:
         try:
             async with self._turns:
                 await self.fulfil_once(wish)
-        except RunnerDown as error:
-            log.warning("jupyter.late", extra={"job_id": wish.job_id, "why": error.message})
+        except RunnerDown:
             await self._clock.sleep(RETRY_S)
         finally:
             self._busy.discard(wish.job_id)
             # The request may have changed in the meantime.
-            self._wake.set()
+            self.wake()
 
     async def fulfil_once(self, wish: JupyterWish) -> None:
         """Raises RunnerDown when it must be tried again."""
         error = None
         try:
-            await self._servers.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted)
+            await self.reach(
+                wish.job_id,
+                self._servers.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted),
+            )
         except RunnerDown:
             raise
         except OdcError as failed:
             error = failed.message[-MAX_ERROR_CHARS:]
-            log.info("jupyter.failed", extra={"job_id": wish.job_id, "why": error})
         await self._store.record_jupyter(self._term, wish, error, self._clock.now())

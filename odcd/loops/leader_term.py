@@ -82,31 +82,27 @@ class Leading:
         term, every = lead.term, settings.sweep
         self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
         self._reaper = Reaper(
-            lead,
-            store,
-            executor,
-            clock,
-            grace=settings.grace,
-            node_grace=engine.node_grace,
-            quarantine=engine.quarantine,
-            canaries=engine.canaries,
-            every=every,
-            stale_after=settings.reservation_wait,
+            lead, store, executor, clock,
+            grace=settings.grace, node_grace=engine.node_grace, quarantine=engine.quarantine,
+            canaries=engine.canaries, every=every, stale_after=settings.reservation_wait,
             on_change=self._planner.wake,
-        )
+        )  # fmt: skip
+        rounds = metrics.rounds
+        dev_servers = store.dev_servers, executor.dev_servers
         self._quarantine = Quarantine(
-            term, store.canaries, executor, clock, every=every, on_change=self._planner.wake
-        )
+            term, store.canaries, executor, clock, every=every, on_change=self._planner.wake,
+            metrics=rounds,
+        )  # fmt: skip
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, store.dev_servers, executor.dev_servers, clock, settings.look)
+        self._idles = Idles(term, *dev_servers, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
             "reaper": self._reaper,
-            "warner": Warner(term, store.dev_servers, executor.dev_servers, clock, every),
+            "warner": Warner(term, *dev_servers, clock, every, rounds),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
@@ -115,9 +111,7 @@ class Leading:
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(
-                term, store.dev_servers, executor.dev_servers, clock, every
-            )
+            self._woken["jupyter"] = Jupyters(term, *dev_servers, clock, every, rounds)
 
     @property
     def executor(self) -> Executor | None:

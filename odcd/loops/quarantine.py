@@ -10,6 +10,7 @@ from datetime import timedelta
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.base import Executor
+from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.stores.canaries import CanaryStore
 
 log = logging.getLogger(__name__)
@@ -18,26 +19,25 @@ LOOK = timedelta(seconds=1)
 """The time between two checks of canaries that are running."""
 
 
-class Quarantine:
+class Quarantine(Rounds):
+    name = "quarantine"
+
     def __init__(
         self, term: int, store: CanaryStore, executor: Executor, clock: Clock, *, every: timedelta,
-        on_change: Callable[[], None],
+        on_change: Callable[[], None], metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         """every: how often to check whether a canary is due. on_change: called when a node
         returns."""
+        super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
         self._executor = executor
-        self._clock = clock
-        self._every = every
         self._on_change = on_change
 
-    async def run(self) -> None:
-        """Raises LeadershipLost or DatabaseDown."""
-        while True:
-            tries = await self.try_once()
-            pause = min(LOOK, self._every) if tries else self._every
-            await self._clock.sleep(pause.total_seconds())
+    async def run_once(self) -> float:
+        running = await self.try_once()
+        pause = min(LOOK, self._every) if running else self._every
+        return pause.total_seconds()
 
     async def try_once(self) -> int:
         """Run and check canaries once; return how many have not ended."""

@@ -1,4 +1,9 @@
-"""Same output as the client library, but the constant part of each line is cached."""
+"""Same output as the client library, but the constant part of each line is cached.
+
+A scrape runs on the daemon's event loop. For 2,600 series of the process, the library needs 57 ms,
+of which 43 ms format labels that never change; with the cache it is 20 ms. See
+docs/decisions/0023.
+"""
 
 from __future__ import annotations
 

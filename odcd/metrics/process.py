@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from time import perf_counter
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,8 +21,8 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 
 from odcd import __version__
-from odcd.call_metrics import any_error
 from odcd.front.watch import REFUSED, REJECTED, Refused, Rejected
+from odcd.metrics.calls import Backend, CallMetrics, RoundMetrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.lines import Lines
 from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
@@ -32,7 +30,6 @@ from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
 PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For metrics with many labels: each bucket is one series per label combination."""
-CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
 LIMITS = (
     "requests",
     "streams",
@@ -44,7 +41,6 @@ LIMITS = (
     "bodies",
     "answers",
 )
-BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 
 
 class Metrics:
@@ -157,15 +153,8 @@ class Metrics:
             "Duration of calls of SQL functions, without the wait for a connection.",
             ["operation"], registry=registry, buckets=SHORT_BUCKETS,
         )  # fmt: skip
-        self._calls = Histogram(
-            "odcd_backend_request_seconds",
-            "Duration of requests to backends, such as Kubernetes, AWS and the runner.",
-            ["backend", "operation"], registry=registry, buckets=CALL_BUCKETS,
-        )  # fmt: skip
-        self._errors = Counter(
-            "odcd_backend_errors", "Failed requests to backends.", ["backend", "operation"],
-            registry=registry,
-        )  # fmt: skip
+        self._calls = CallMetrics(registry)
+        self.rounds = RoundMetrics(registry)
         self._unmeasured = Counter(
             "odcd_sample_errors", "Measurements of the cluster that failed.", ["measure"],
             registry=registry,
@@ -281,8 +270,7 @@ class Metrics:
         self._database.set(0)
 
     def backend(self, name: str) -> Backend:
-        assert name in BACKENDS
-        return Backend(name, self._calls, self._errors)
+        return self._calls.backend(name)
 
     # -- exposition --------------------------------------------------------------------------------
 
@@ -304,43 +292,3 @@ class Metrics:
 
 def negotiate(accept: str | None) -> tuple[Encoder, str]:
     return choose_encoder(accept or "")
-
-
-class Backend:
-    """Implements odcd.call_metrics.Calls for one of BACKENDS."""
-
-    def __init__(self, name: str, calls: Histogram, errors: Counter) -> None:
-        self._name = name
-        self._calls = calls
-        self._errors = errors
-        self._known: dict[str, tuple[Histogram, Counter]] = {}
-
-    def _of(self, operation: str) -> tuple[Histogram, Counter]:
-        found = self._known.get(operation)
-        if found is None:
-            found = self._known[operation] = (
-                self._calls.labels(self._name, operation),
-                self._errors.labels(self._name, operation),
-            )
-        return found
-
-    def took(self, operation: str, seconds: float) -> None:
-        self._of(operation)[0].observe(seconds)
-
-    def failed(self, operation: str) -> None:
-        self._of(operation)[1].inc()
-
-    @contextmanager
-    def asking(
-        self, operation: str, *, timed: bool = True, fails: Callable[[Exception], bool] = any_error
-    ) -> Generator[None]:
-        begun = perf_counter()
-        try:
-            yield
-        except Exception as error:
-            if fails(error):
-                self.failed(operation)
-            raise
-        finally:
-            if timed:
-                self.took(operation, perf_counter() - begun)

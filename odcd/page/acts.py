@@ -95,8 +95,8 @@ class Acts:
         except WrongState as error:
             return Response(f"({error.message})\n", 200, HEADERS, TEXT)
         except Unavailable as error:
-            told = " ".join([f"{error.message}.", *([error.hint] if error.hint else [])])
-            return Response(f"({told})\n", error.status, HEADERS, TEXT)
+            text = " ".join([f"{error.message}.", *([error.hint] if error.hint else [])])
+            return Response(f"({text})\n", error.status, HEADERS, TEXT)
         response.headers.update(HEADERS | {"content-type": TEXT})
         if isinstance(response, Streamed) and "follow" in request.query_params:
             response.through(tail)
@@ -108,8 +108,8 @@ class Acts:
         if form.get("sure") != "yes":
             raise BadRequest("the cancellation was not confirmed", "Use the page's button.")
         await self._own(request, who)
-        told = await self._changes.cancel_one(_call(request, who, {}))
-        _raise_refusal(json.loads(bytes(told.body)))
+        response = await self._changes.cancel_one(_call(request, who, {}))
+        _raise_refusal(json.loads(bytes(response.body)))
         return seen_other(f"/page/jobs/{request.path_params['id']}?done=cancelled")
 
     async def extend(self, request: Request, who: Identity) -> Response:
@@ -121,11 +121,11 @@ class Acts:
         except ValueError:
             raise BadRequest("that is not a number of hours", "For example 1.5.") from None
         job = await self._own(request, who)
-        sure, asked_id = form.get("sure") == "yes", request.path_params["id"]
+        sure, job_id = form.get("sure") == "yes", request.path_params["id"]
         if job["kind"] == "reservation":
-            asked = _call(request, who, {"hours": hours, "dry_run": not sure})
-            told = json.loads(bytes((await self._reservations.extend(asked)).body))
-            until, delays = told["expires_at"], told["delays"]
+            call = _call(request, who, {"hours": hours, "dry_run": not sure})
+            reservation = json.loads(bytes((await self._reservations.extend(call)).body))
+            until, delays = reservation["expires_at"], reservation["delays"]
         else:
             until, delays = None, []
             if job["time_limit_s"] is None:
@@ -137,9 +137,9 @@ class Acts:
                 answer = await self._changes.update(_call(request, who, more))
                 _raise_refusal(json.loads(bytes(answer.body)))
         if sure:
-            return seen_other(f"/page/jobs/{asked_id}?done=extended")
+            return seen_other(f"/page/jobs/{job_id}?done=extended")
         return html(
-            request, "extend.html", who=who, job=job, asked=asked_id, hours=f"{hours:g}",
+            request, "extend.html", who=who, job=job, job_id=job_id, hours=f"{hours:g}",
             until=until, delays=delays,
         )  # fmt: skip
 
@@ -174,9 +174,9 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-def _raise_refusal(told: dict[str, Any]) -> None:
+def _raise_refusal(answer: dict[str, Any]) -> None:
     """Raises the error if the change was refused."""
-    for outcome in told["jobs"]:
+    for outcome in answer["jobs"]:
         if outcome["code"]:
             raise BadRequest(
                 f"job {outcome['job_id']}: {outcome['message']}", outcome["hint"] or ""

@@ -67,9 +67,9 @@ def seen_other(path: str) -> Response:
 
 def problem(request: Request, error: OdcError, who: Identity | None = None) -> Response:
     if isinstance(error, NotAuthenticated):
-        told = error.message[:1].upper() + error.message[1:] + "."
+        message = error.message[:1].upper() + error.message[1:] + "."
         hint = error.hint if error.hint == PROXY_HINT else None
-        return html(request, "enter.html", error.status, told=told, hint=hint)
+        return html(request, "enter.html", error.status, message=message, hint=hint)
     return html(
         request, "problem.html", error.status, who=who, title=error.title, code=error.code,
         message=error.message, hint=error.hint,

@@ -28,18 +28,18 @@ from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, OdcError, TooManyRequests
 from odcd.page.acts import Acts
 from odcd.page.answering import HEADERS, failed, html, packed, problem, seen_other, takes_gzip
-from odcd.page.asked import (
-    Asked,
+from odcd.page.files import PATH, assets, templates
+from odcd.page.live import Live
+from odcd.page.nodes import SLOTS
+from odcd.page.queries import (
     PageOfAll,
     PageOfEnded,
     PageOfJob,
     PageOfNodes,
     PageOfPlan,
     PageOfQueue,
+    PageQuery,
 )
-from odcd.page.files import PATH, assets, templates
-from odcd.page.live import Live
-from odcd.page.nodes import SLOTS
 from odcd.page.sessions import Sessions
 from odcd.page.views import Views
 from odcd.records.job import Identity
@@ -52,14 +52,14 @@ as dead."""
 STREAM_S = 300.0
 """A stream ends after this time, and its browser reconnects to any available daemon."""
 EVENTS = "text/event-stream"
-PAGES: dict[str, tuple[str, type[Asked]]] = {
+PAGES: dict[str, tuple[str, type[PageQuery]]] = {
     "/": ("overview.html", PageOfAll),
     "/page/queue": ("queue.html", PageOfQueue),
     "/page/nodes": ("nodes.html", PageOfNodes),
     "/page/plan": ("plan.html", PageOfPlan),
     "/page/ended": ("ended.html", PageOfEnded),
 }
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=PageQuery)
 Serve = Callable[[Request, Identity], Awaitable[Response]]
 
 
@@ -158,25 +158,25 @@ class Page:
         template, form = PAGES[path]
 
         async def serve(request: Request, who: Identity) -> Response:
-            asked = _asked(request, form)
-            rendered = await self._live.current(asked)
+            query = _query_of(request, form)
+            rendered = await self._live.current(query)
             return html(
-                request, template, who=who, here=path, live=_live_path(path, asked), asked=asked,
+                request, template, who=who, here=path, live=_live_path(path, query), query=query,
                 rendered=rendered, states=END_STATES,
             )  # fmt: skip
 
         return serve
 
     async def _job(self, request: Request, who: Identity) -> Response:
-        asked = _asked(request, PageOfJob, id=request.path_params["id"])
-        job, several = await self._views.job.find(asked.id)
-        rendered = await self._live.current(asked)
-        ended = not await self._views.job.live(asked.id) if several else job["ended_at"] is not None
+        query = _query_of(request, PageOfJob, id=request.path_params["id"])
+        job, several = await self._views.job.find(query.id)
+        rendered = await self._live.current(query)
+        ended = not await self._views.job.live(query.id) if several else job["ended_at"] is not None
         return html(
-            request, "array.html" if several else "job.html", who=who, here="", asked=asked,
-            live=_live_path("/page/jobs", asked), rendered=rendered, job=job,
-            own=who.operator or who.uid == job["uid"], ended=ended, whole=asked.id.isdecimal(),
-            told=TOLD.get(request.query_params.get("done", "")),
+            request, "array.html" if several else "job.html", who=who, here="", query=query,
+            live=_live_path("/page/jobs", query), rendered=rendered, job=job,
+            own=who.operator or who.uid == job["uid"], ended=ended, whole=query.id.isdecimal(),
+            notice=NOTICES.get(request.query_params.get("done", "")),
         )  # fmt: skip
 
     async def _why(self, request: Request, _: Identity) -> Response:
@@ -193,24 +193,24 @@ class Page:
         return css
 
     async def _stream(self, request: Request, who: Identity) -> Response:
-        query = dict(request.query_params)
-        path = query.pop("of", "")
+        given = dict(request.query_params)
+        path = given.pop("of", "")
         form = PageOfJob if path == "/page/jobs" else PAGES.get(path, ("", None))[1]
         if form is None:
             raise BadRequest("this view does not exist", "Load the page again.")
-        seen = request.headers.get("last-event-id") or query.pop("seen", None)
-        query.pop("seen", None)
-        asked = _convert(query, form)
-        self._live.check_room(asked, who.uid)  # refuse before the stream starts
-        await self._live.current(asked)
+        seen = request.headers.get("last-event-id") or given.pop("seen", None)
+        given.pop("seen", None)
+        query = _convert(given, form)
+        self._live.check_room(query, who.uid)  # refuse before the stream starts
+        await self._live.current(query)
         return Streamed(
-            self._updates(asked, seen, who.uid), media_type=EVENTS,
+            self._updates(query, seen, who.uid), media_type=EVENTS,
             stopping=self._api.events.closing,
             headers={k: v for k, v in HEADERS.items() if k != "cache-control"},
         )  # fmt: skip
 
-    async def _updates(self, asked: Asked, seen: str | None, uid: int) -> AsyncGenerator[bytes]:
-        async with self._live.watch(asked, seen, uid) as viewer:
+    async def _updates(self, query: PageQuery, seen: str | None, uid: int) -> AsyncGenerator[bytes]:
+        async with self._live.watch(query, seen, uid) as viewer:
             yield RETRY
             until_s = self._api.clock.monotonic() + STREAM_S
             while self._api.clock.monotonic() < until_s:
@@ -228,7 +228,7 @@ class Page:
         return Response(body, 200, headers, asset.media_type)
 
 
-TOLD = {
+NOTICES = {
     "cancelled": "The job is cancelled, or was asked to end.",
     "extended": "The job is extended.",
 }
@@ -248,7 +248,7 @@ def load() -> None:
     assets()
 
 
-def _asked(request: Request, form: type[A], **more: str) -> A:
+def _query_of(request: Request, form: type[A], **more: str) -> A:
     given = {k: v for k, v in request.query_params.items() if k != "done"}
     return _convert(given | more, form)
 
@@ -261,12 +261,12 @@ def _convert(given: dict[str, str], form: type[A]) -> A:
     try:
         return msgspec.convert(filled, form, strict=False)
     except msgspec.ValidationError as error:
-        told = misfit(error, filled, form, partial(msgspec.convert, type=form, strict=False))
-        raise told or malformed(error, "address", "Start from the overview.") from None
+        explained = misfit(error, filled, form, partial(msgspec.convert, type=form, strict=False))
+        raise explained or malformed(error, "address", "Start from the overview.") from None
 
 
-def _live_path(path: str, asked: Asked) -> str:
-    given: dict[str, Any] = {k: v for k, v in msgspec.to_builtins(asked).items() if v is not None}
+def _live_path(path: str, query: PageQuery) -> str:
+    given: dict[str, Any] = {k: v for k, v in msgspec.to_builtins(query).items() if v is not None}
     return "/page/live?" + urlencode({"of": path, **given})
 
 

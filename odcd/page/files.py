@@ -15,7 +15,7 @@ from typing import Any, cast
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from odcd import __version__
-from odcd.page.words import FILTERS
+from odcd.page.filters import FILTERS
 
 # Jinja2 imports this when a template fails, when we may no longer be able to read root's Python.
 importlib.import_module("jinja2.debug")

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from odcd.api.http.context import Api
-from odcd.page.asked import HOURS, PageOfPlan, Zoom, following
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
+from odcd.page.queries import HOURS, PageOfPlan, Zoom, following
 
 PAGE = 40
 STEP_S: dict[Zoom, int] = {"6h": 60, "24h": 300, "7d": 1800}
@@ -32,7 +32,7 @@ class Bar:
     """x, wide: percent of the window; sure: percent of the bar until its likely end."""
 
     kind: str
-    told: dict[str, Any]
+    entry: dict[str, Any]
     x: float
     wide: float
     sure: float
@@ -83,23 +83,23 @@ class PlanChart:
         self._drawn = functools.lru_cache(maxsize=2_000)(self._draw)
         self._rows = macros("rows.html")
 
-    async def page(self, asked: PageOfPlan) -> Rendered:
+    async def page(self, query: PageOfPlan) -> Rendered:
         now = self._api.clock.now()
-        window = Window(now, asked.zoom)
-        told: dict[str, Any] = json.loads(
+        window = Window(now, query.zoom)
+        gantt: dict[str, Any] = json.loads(
             await self._api.store.plans.get_gantt(
-                [asked.gpu_type] if asked.gpu_type else None,
-                [asked.node] if asked.node else None,
-                asked.after, PAGE, (window.begin, window.end), None, now,
+                [query.gpu_type] if query.gpu_type else None,
+                [query.node] if query.node else None,
+                query.after, PAGE, (window.begin, window.end), None, now,
             )
         )  # fmt: skip
         rows = {
-            node["name"]: self._drawn(json.dumps(node), window.stepped, asked.zoom)
-            for node in told["nodes"]
+            node["name"]: self._drawn(json.dumps(node), window.stepped, query.zoom)
+            for node in gantt["nodes"]
         }
-        span = (asked.after + 1, asked.after + len(rows), told["node_count"])
+        span = (query.after + 1, query.after + len(rows), gantt["node_count"])
         path = "/page/plan"
-        ends = following(path, asked, after=told["next"]), following(path, asked, after=0)
+        ends = following(path, query, after=gantt["next"]), following(path, query, after=0)
         return Rendered(
             parts={
                 "gantt-axis": str(self._rows.gantt_axis(window)),
@@ -120,13 +120,13 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
     lane = high / lanes
     taken: list[list[tuple[datetime, datetime]]] = [[] for _ in range(lanes)]
     bars: list[Bar] = []
-    for told in node["bars"]:
-        begin = datetime.fromisoformat(told["starts_at"])
-        end = datetime.fromisoformat(told["ends_at"]) if told["ends_at"] else window.end
+    for entry in node["bars"]:
+        begin = datetime.fromisoformat(entry["starts_at"])
+        end = datetime.fromisoformat(entry["ends_at"]) if entry["ends_at"] else window.end
         # Without a prediction, only the past part of the bar is certain.
         likely = (
-            datetime.fromisoformat(told["likely_end_at"])
-            if told["likely_end_at"]
+            datetime.fromisoformat(entry["likely_end_at"])
+            if entry["likely_end_at"]
             else max(begin, window.stepped)
         )
         if end <= window.begin or begin >= window.end:
@@ -134,21 +134,21 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
         x, right = window.at(begin), window.at(end)
         wide = max(right - x, 0.3)
         sure = 100 if right <= x else min(100, (window.at(likely) - x) / (right - x) * 100)
-        if told["kind"] == "booking":
+        if entry["kind"] == "booking":
             places = [(0, lanes)]
         else:
-            chosen = [g for g in told["gpu_indexes"] if g < lanes] or _free(
-                taken, begin, end, min(told["gpus"], lanes)
+            chosen = [g for g in entry["gpu_indexes"] if g < lanes] or _free(
+                taken, begin, end, min(entry["gpus"], lanes)
             )
             for one in chosen:
                 taken[one].append((begin, end))
             places = list(_runs(chosen))
         if not places:  # a job without GPUs
-            bars.append(Bar(kind=told["kind"] + " thin", told=told, x=x, wide=wide,
+            bars.append(Bar(kind=entry["kind"] + " thin", entry=entry, x=x, wide=wide,
                             sure=round(sure, 1), y=round(high - 3, 2), high=3))  # fmt: skip
         for first, count in places:
             bars.append(Bar(
-                kind=told["kind"], told=told, x=x, wide=round(wide, 2), sure=round(sure, 1),
+                kind=entry["kind"], entry=entry, x=x, wide=round(wide, 2), sure=round(sure, 1),
                 y=round(first * lane, 2), high=round(count * lane, 2),
             ))  # fmt: skip
     return NodeRow(node=node, high=round(high, 2), bars=bars)

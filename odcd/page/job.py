@@ -9,15 +9,15 @@ from typing import Any
 from odcd.api.http.context import Api, unknown_job
 from odcd.api.jobs import JobRoutes
 from odcd.errors import UnknownJob
-from odcd.page.asked import PageOfJob, following
 from odcd.page.files import macros
+from odcd.page.filters import plain
 from odcd.page.fragments import Rendered
 from odcd.page.jobs import JobLists
-from odcd.page.words import plain
+from odcd.page.queries import PageOfJob, following
 from odcd.slurm.lists import parse_selector
 
 EVENTS = 300
-TOLD = {
+EVENT_TEXTS = {
     "submitted": "submitted", "started": "nodes allocated", "slipped": "planned start changed",
     "ended": "ended", "requeued": "requeued", "checkpointed": "checkpoint written",
     "preempting": "being preempted", "preempts": "preempts other jobs",
@@ -62,17 +62,17 @@ class JobPage:
         )
         return found != "[]"
 
-    async def page(self, asked: PageOfJob) -> Rendered:
-        job, several = await self.find(asked.id)
-        return await (self._array(asked, job) if several else self._one(job))
+    async def page(self, query: PageOfJob) -> Rendered:
+        job, several = await self.find(query.id)
+        return await (self._array(query, job) if several else self._one(job))
 
-    async def _array(self, asked: PageOfJob, job: Job) -> Rendered:
-        rows, after = await self._lists.all({"ids": [parse_selector(asked.id)]}, asked.after)
+    async def _array(self, query: PageOfJob, job: Job) -> Rendered:
+        rows, after = await self._lists.all({"ids": [parse_selector(query.id)]}, query.after)
         return Rendered(
             parts={
-                "head": str(self._parts.array_head(job, await self.live(asked.id))),
+                "head": str(self._parts.array_head(job, await self.live(query.id))),
                 "tasks-foot": self._lists.foot(
-                    rows, following(f"/page/jobs/{asked.id}", asked, after=after)
+                    rows, following(f"/page/jobs/{query.id}", query, after=after)
                 ),
             },
             rows={"tasks": rows},
@@ -100,8 +100,8 @@ class JobPage:
     async def why(self, text: str) -> str:
         """The causes that keep the job from starting, for a row of the queue."""
         job_id = await self._api.one_job(parse_selector(text))
-        told = json.loads(await self._routes.explained(job_id))
-        return str(self._parts.causes(told["why"]))
+        explanation = json.loads(await self._routes.explained(job_id))
+        return str(self._parts.causes(explanation["why"]))
 
     async def _timeline(self, job: Job) -> list[dict[str, Any]]:
         events = json.loads(await self._api.store.page.list_job_events(job["id"], EVENTS))
@@ -113,7 +113,7 @@ def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> li
     lines = [
         {
             "at": event["at"], "kind": event["kind"], "actor": event["actor"],
-            "text": TOLD.get(event["kind"], event["kind"].replace("_", " ")),
+            "text": EVENT_TEXTS.get(event["kind"], event["kind"].replace("_", " ")),
             "more": _more(event["kind"], event.get("detail") or {}),
         }
         for event in events
@@ -140,12 +140,12 @@ def _more(kind: str, detail: dict[str, Any]) -> str:
         case "started":
             return f"attempt {detail.get('attempt', 1)}"
         case "ended" | "requeued":
-            words = [str(detail.get("state") or ""), str(detail.get("reason") or "")]
+            parts = [str(detail.get("state") or ""), str(detail.get("reason") or "")]
             if detail.get("exit_code"):
-                words.append(f"exit code {detail['exit_code']}")
+                parts.append(f"exit code {detail['exit_code']}")
             if detail.get("signal"):
-                words.append(f"signal {detail['signal']}")
-            return ", ".join(word for word in words if word)
+                parts.append(f"signal {detail['signal']}")
+            return ", ".join(part for part in parts if part)
         case "slipped":
             ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none")
             return f"from {ends[0]} to {ends[1]}; cause: {detail.get('cause') or 'not known'}"

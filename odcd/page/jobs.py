@@ -10,10 +10,10 @@ from typing import Any
 from odcd.api.answers.jobs import END_STATES
 from odcd.api.http.context import Api
 from odcd.api.jobs import parse_states
-from odcd.page.asked import PageOfEnded, PageOfQueue, following
 from odcd.page.files import macros
+from odcd.page.filters import ahead, seconds_between
 from odcd.page.fragments import Rendered
-from odcd.page.words import ahead, seconds_between
+from odcd.page.queries import PageOfEnded, PageOfQueue, following
 from odcd.stores.page import QueuePage
 
 PAGE = 50
@@ -43,12 +43,12 @@ class JobLists:
         self._api = api
         self._rows = macros("rows.html")
 
-    async def queue(self, asked: PageOfQueue) -> Rendered:
-        filters = _filters(asked.user, asked.partition, asked.text)
-        if asked.state is not None:
-            filters["state"] = WAITING if asked.state == "waiting" else RUNNING
-        rows, told = await self._live(filters, PAGE, asked.place, asked.after)
-        following_page = following("/page/queue", asked, place=told.place, after=told.after)
+    async def queue(self, query: PageOfQueue) -> Rendered:
+        filters = _filters(query.user, query.partition, query.text)
+        if query.state is not None:
+            filters["state"] = WAITING if query.state == "waiting" else RUNNING
+        rows, page = await self._live(filters, PAGE, query.place, query.after)
+        following_page = following("/page/queue", query, place=page.place, after=page.after)
         return Rendered(parts={"queue-foot": self.foot(rows, following_page)}, rows={"queue": rows})
 
     async def first(self, states: Sequence[str]) -> dict[str, str]:
@@ -57,25 +57,25 @@ class JobLists:
         return rows
 
     async def _live(
-        self, filters: Mapping[str, object], most: int, place: int | None = None,
+        self, filters: Mapping[str, object], limit: int, place: int | None = None,
         after: int | None = None,
     ) -> tuple[dict[str, str], QueuePage]:  # fmt: skip
         now = self._api.clock.now()
-        told = await self._api.store.page.list_queue(
-            filters, now, place=place, after=after, limit=most, fields=FIELDS
+        page = await self._api.store.page.list_queue(
+            filters, now, place=place, after=after, limit=limit, fields=FIELDS
         )
-        jobs: list[Job] = json.loads(told.jobs)
+        jobs: list[Job] = json.loads(page.jobs)
         rows = {
             str(job["id"]): str(self._rows.live_job(job, place, *_drawn(job, now)))
-            for job, place in zip(jobs, told.places, strict=True)
+            for job, place in zip(jobs, page.places, strict=True)
         }
-        return rows, told
+        return rows, page
 
-    async def ended(self, asked: PageOfEnded) -> Rendered:
-        filters = _filters(asked.user, asked.partition, asked.text)
-        filters["state"] = parse_states(asked.state) or list(END_STATES)
-        rows, after = await self.all(filters, asked.after)
-        foot = self.foot(rows, following("/page/ended", asked, after=after))
+    async def ended(self, query: PageOfEnded) -> Rendered:
+        filters = _filters(query.user, query.partition, query.text)
+        filters["state"] = parse_states(query.state) or list(END_STATES)
+        rows, after = await self.all(filters, query.after)
+        foot = self.foot(rows, following("/page/ended", query, after=after))
         return Rendered(parts={"ended-foot": foot}, rows={"ended": rows})
 
     async def all(

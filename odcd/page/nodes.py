@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from odcd.api.http.context import Api
-from odcd.page.asked import PageOfNodes
 from odcd.page.files import macros
+from odcd.page.filters import hue
 from odcd.page.fragments import Rendered
-from odcd.page.words import hue
+from odcd.page.queries import PageOfNodes
 from odcd.stores.page import MappedNode
 
 DENSE = 120
@@ -52,10 +52,10 @@ class NodeMap:
         self._drawn = functools.lru_cache(maxsize=20_000)(_draw)
         self._rows = macros("rows.html")
 
-    async def page(self, asked: PageOfNodes) -> Rendered:
+    async def page(self, query: PageOfNodes) -> Rendered:
         nodes = await self.read()
-        if asked.gpu_type:
-            nodes = [node for node in nodes if node.gpu_type == asked.gpu_type]
+        if query.gpu_type:
+            nodes = [node for node in nodes if node.gpu_type == query.gpu_type]
         return self.render(nodes)
 
     async def read(self) -> list[MappedNode]:
@@ -68,21 +68,21 @@ class NodeMap:
         parts: dict[str, str] = {}
         rows: dict[str, dict[str, str]] = {}
         for gpu_type, members in by_type.items():
-            told = sum_of(gpu_type, members)
-            parts[f"sum-{gpu_type}"] = str(self._rows.type_sum(told))
+            total = sum_of(gpu_type, members)
+            parts[f"sum-{gpu_type}"] = str(self._rows.type_sum(total))
             dense = len(members) > DENSE
             rows[f"map-{gpu_type}"] = {n.name: self._drawn(n.body, dense) for n in members}
         return Rendered(parts=parts, rows=rows)
 
 
 def sum_of(gpu_type: str, nodes: Sequence[MappedNode]) -> TypeSum:
-    told = [_counted(node.body) for node in nodes]
+    counts = [_counted(node.body) for node in nodes]
     return TypeSum(
         gpu_type=gpu_type, nodes=len(nodes),
-        gpus=sum(one[0] for one in told), used=sum(one[1] for one in told),
-        free=sum(one[0] - one[1] for one in told if one[2] == "UP"),
-        down=sum(one[2] == "DOWN" for one in told),
-        draining=sum(one[2] == "DRAIN" for one in told),
+        gpus=sum(one[0] for one in counts), used=sum(one[1] for one in counts),
+        free=sum(one[0] - one[1] for one in counts if one[2] == "UP"),
+        down=sum(one[2] == "DOWN" for one in counts),
+        draining=sum(one[2] == "DRAIN" for one in counts),
     )  # fmt: skip
 
 

@@ -7,7 +7,13 @@ import json
 from typing import Any
 
 from odcd.api.http.context import Api
-from odcd.page.asked import (
+from odcd.page.files import macros
+from odcd.page.fragments import Rendered
+from odcd.page.gantt import PlanChart
+from odcd.page.job import JobPage
+from odcd.page.jobs import RUNNING, WAITING, JobLists
+from odcd.page.nodes import NodeMap, sum_of
+from odcd.page.queries import (
     PageOfAll,
     PageOfEnded,
     PageOfJob,
@@ -15,12 +21,6 @@ from odcd.page.asked import (
     PageOfPlan,
     PageOfQueue,
 )
-from odcd.page.files import macros
-from odcd.page.fragments import Rendered
-from odcd.page.gantt import PlanChart
-from odcd.page.job import JobPage
-from odcd.page.jobs import RUNNING, WAITING, JobLists
-from odcd.page.nodes import NodeMap, sum_of
 
 
 class Views:
@@ -50,22 +50,22 @@ class Views:
             case _:
                 raise AssertionError(f"no such view: {view}")
 
-    async def _all(self, asked: PageOfAll) -> Rendered:
+    async def _all(self, query: PageOfAll) -> Rendered:
         diag, nodes, waiting, running, plan = await asyncio.gather(
             self._api.store.cluster.diagnose(self._api.clock.now()),
             self._map.read(),
             self._jobs.first(WAITING),
             self._jobs.first(RUNNING),
-            self._plan.page(PageOfPlan(zoom=asked.zoom)),
+            self._plan.page(PageOfPlan(zoom=query.zoom)),
         )
-        told: dict[str, Any] = json.loads(diag)
+        cluster: dict[str, Any] = json.loads(diag)
         whole = sum_of("", nodes)
         drawn = self._map.render(nodes)
-        counts = told["jobs"]
+        counts = cluster["jobs"]
         live = sum(counts[state] for state in RUNNING)
         return Rendered(
             parts={
-                "sums": str(self._rows.sums(told, whole, live)),
+                "sums": str(self._rows.sums(cluster, whole, live)),
                 "waiting-foot": str(self._rows.more(len(waiting), counts["PENDING"], "waiting")),
                 "running-foot": str(self._rows.more(len(running), live, "running")),
                 **plan.parts,

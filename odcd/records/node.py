@@ -27,7 +27,7 @@ class CanaryEnd:
 
     number: int
     passed: bool
-    told: str
+    output: str
 
 
 NodeState = Literal["UP", "DRAIN", "DOWN"]

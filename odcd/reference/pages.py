@@ -22,6 +22,7 @@ from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
 from odcd.metrics import Metrics
+from odcd.metrics.calls import CallMetrics, RoundMetrics
 from odcd.metrics.families import CLUSTER, JOB_INFO
 from odcd.reference.events import EVENTS
 
@@ -122,9 +123,11 @@ def errors_page() -> str:
         "| code | title | HTTP | when |",
         "|---|---|---|---|",
     ]
-    told = {m[2]: m[3] or "" for m in map(TREE_LINE.search, str(errors.__doc__).splitlines()) if m}
+    meanings = {
+        m[2]: m[3] or "" for m in map(TREE_LINE.search, str(errors.__doc__).splitlines()) if m
+    }
     for code, error in sorted(errors.BY_CODE.items()):
-        when = told[code] or _words(error.__name__)
+        when = meanings[code] or _words(error.__name__)
         lines.append(f"| {code} | {error.__name__} | {error.status} | {_cell(when)} |")
     lines += [
         "",
@@ -164,15 +167,22 @@ def metrics_page() -> str:
         "| metric | type | labels | |",
         "|---|---|---|---|",
     ]
-    for collector in vars(Metrics()).values():
-        if isinstance(collector, MetricWrapperBase):
-            (metric,) = collector.describe()
-            name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-            labels = collector._labelnames  # pyright: ignore[reportPrivateUsage]
-            lines.append(_metric_row(name, metric.type, labels, metric.documentation))
+    for collector in _collectors(Metrics()):
+        (metric,) = collector.describe()
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        labels = collector._labelnames  # pyright: ignore[reportPrivateUsage]
+        lines.append(_metric_row(name, metric.type, labels, metric.documentation))
     labels = ("version", "revision", "python")
     lines.append(_metric_row("odcd_build_info", "gauge", labels, "1; what this daemon is."))
     return "\n".join([*lines, ""])
+
+
+def _collectors(holder: Metrics | CallMetrics | RoundMetrics) -> Iterator[MetricWrapperBase]:
+    for value in vars(holder).values():
+        if isinstance(value, MetricWrapperBase):
+            yield value
+        elif isinstance(value, CallMetrics | RoundMetrics):
+            yield from _collectors(value)
 
 
 def _metric_row(name: str, kind: str, labels: Iterable[str], text: str) -> str:

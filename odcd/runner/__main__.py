@@ -60,8 +60,8 @@ def main() -> int:
         # The launcher waits for this process, which exits when the runner accepts connections or
         # failed.
         os.close(started)
-        with open(ready, "rb") as told:
-            answer = told.read()
+        with open(ready, "rb") as pipe:
+            answer = pipe.read()
         sys.stderr.write(answer[1:].decode(errors="replace"))
         return answer[0] if answer else 1
     os.close(ready)
@@ -156,9 +156,9 @@ class Runner:
         next_look = 0.0
         while not (self._ending or self._server.quitting):
             try:
-                self._loop.turn(wait=not self._roster.can_start)
-                self._roster.start_some()
-                self._roster.facts.tell_news()
+                self._loop.turn(wait=not self._roster.starts.can_start)
+                self._roster.starts.start_some()
+                self._roster.facts.send_news()
                 children.reap()
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + 1.0
@@ -172,9 +172,9 @@ class Runner:
 
     def _look_after(self) -> None:
         self._rules.refresh()
-        members = self._roster.members()
+        members = self._roster.attempts.members()
         self._roster.facts.look_after(members)
-        if not self._roster.can_start:
+        if not self._roster.starts.can_start:
             self._roster.stock()
         if members or self._server.connections:
             self._busy_at = time.monotonic()
@@ -210,7 +210,7 @@ class Runner:
         self._swept_at = now
         old = time.time() - KEPT_OUTPUT_S
         with contextlib.suppress(OSError):
-            begun = [m for m in self._roster.members() if m.live and m.state != "queued"]
+            begun = [m for m in self._roster.attempts.members() if m.live and m.state != "queued"]
             scripts = {m.script for m in begun}
             # A member of an earlier version has no script recorded.
             if None not in scripts:

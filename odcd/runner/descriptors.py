@@ -8,10 +8,10 @@ import socket
 _INT = array.array("i").itemsize
 
 
-def receive(channel: socket.socket, size: int, most: int) -> tuple[bytes, list[int]]:
-    """Return data, and at most `most` descriptors that came with it; both are empty at the end."""
+def receive(channel: socket.socket, size: int, limit: int) -> tuple[bytes, list[int]]:
+    """Return data, and at most `limit` descriptors that came with it; both are empty at the end."""
     data, ancillary, _, _ = channel.recvmsg(
-        size, socket.CMSG_SPACE(most * _INT), socket.MSG_CMSG_CLOEXEC
+        size, socket.CMSG_SPACE(limit * _INT), socket.MSG_CMSG_CLOEXEC
     )
     fds = array.array("i")
     for level, kind, content in ancillary:

@@ -21,25 +21,25 @@ SYNCED_AT_ONCE = 50
 
 class Facts:
     def __init__(self, files: Files) -> None:
-        self.tell: Callable[[list[dict[str, Any]]], None] = _to_nobody
+        self.send: Callable[[list[dict[str, Any]]], None] = _drop
         """Sends facts to the daemon, if one is connected; set by the server."""
         self._files = files
         self._news: list[dict[str, Any]] = []
 
     def report(self, member: Member, fact: dict[str, Any]) -> None:
         member.facts[fact["kind"]] = fact
-        member.told_at = time.monotonic()
+        member.reported_at = time.monotonic()
         self._news.append(fact)
 
-    def tell_news(self) -> None:
+    def send_news(self) -> None:
         if self._news:
             news, self._news = self._news, []
-            self.tell(news)
+            self.send(news)
 
-    def tell_all(self, members: list[Member]) -> None:
+    def send_all(self, members: list[Member]) -> None:
         """Report all facts that were not acknowledged, to a daemon that has just connected."""
         self._news = [fact for member in members for fact in member.facts.values()]
-        self.tell_news()
+        self.send_news()
 
     def look_after(self, members: list[Member]) -> None:
         """Once a second: repeat facts that were not acknowledged, and sync exits that have waited
@@ -47,11 +47,11 @@ class Facts:
         now = time.monotonic()
         waiting = [member for member in members if member.facts]
         for member in waiting:
-            if now - member.told_at > REPEAT_S:
-                member.told_at = now
+            if now - member.reported_at > REPEAT_S:
+                member.reported_at = now
                 self._news += member.facts.values()
         unsynced = [
-            m for m in waiting if not m.live and not m.synced and now - m.told_at > SYNC_AFTER_S
+            m for m in waiting if not m.live and not m.synced and now - m.reported_at > SYNC_AFTER_S
         ]
         for member in unsynced[:SYNCED_AT_ONCE]:
             member.synced = True
@@ -63,5 +63,5 @@ class Facts:
                     os.close(fd)
 
 
-def _to_nobody(facts: list[dict[str, Any]]) -> None:
+def _drop(facts: list[dict[str, Any]]) -> None:
     """Without a daemon, facts are dropped. They are reported again until they are acknowledged."""

@@ -7,10 +7,12 @@ import os
 import pwd
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from odcd.runner import children
+from odcd.runner.loop import Loop
 from odcd.runner.uids import groups_of
 
 
@@ -29,6 +31,38 @@ class Helper:
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         self.channel.close()
         os.close(self._pidfd)
+
+
+class Watch:
+    """The loop's wait for a helper: it ends when the caller closes it, or when its time is over."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        helper: Helper,
+        limit_s: float,
+        on_ready: Callable[[socket.socket], None],
+        on_late: Callable[[], None],
+    ) -> None:
+        """on_ready: called with the helper's channel when it can be read. on_late: called after
+        limit_s unless the watch was closed; it must close it, as must on_ready at some point."""
+        self._loop = loop
+        self._helper = helper
+        self._on_late = on_late
+        self._closed = False
+        loop.watch(helper.channel, lambda _: on_ready(helper.channel))
+        loop.at(time.time() + limit_s, self._end_wait)
+
+    def _end_wait(self) -> None:
+        if not self._closed:
+            self._on_late()
+
+    def close(self) -> None:
+        """Stop waiting, and close the helper. A repeated close does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._loop.forget(self._helper.channel)
+            self._helper.close()
 
 
 def fork_as(

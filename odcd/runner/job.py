@@ -69,8 +69,8 @@ def become(
     except BaseException as error:
         failure = CannotBegin(f"cannot start: {error}", passing=True)
     with contextlib.suppress(OSError):
-        told = FAILED[failure.passing] + str(failure).encode(errors="replace")
-        os.write(status_fd, told[: MAX_OUTCOME_BYTES - len(EXECUTING)])
+        report = FAILED[failure.passing] + str(failure).encode(errors="replace")
+        os.write(status_fd, report[: MAX_OUTCOME_BYTES - len(EXECUTING)])
     os._exit(127)
 
 

@@ -105,11 +105,11 @@ class Keeping:
                 (self._folder / name).unlink()
 
 
-def _unlink_beyond(most: int, users: Iterable[_User]) -> None:
+def _unlink_beyond(limit: int, users: Iterable[_User]) -> None:
     """Delete files of the user with the most files first."""
     heap = [(-len(user.ended), user.uid, user) for user in users if user.ended]
     heapq.heapify(heap)
-    for _ in range(-sum(count for count, _, _ in heap) - most):
+    for _ in range(-sum(count for count, _, _ in heap) - limit):
         count, uid, user = heap[0]
         _, path, size = user.ended.pop()
         with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from odcd.runner import protocol
+from odcd.runner import protocol, socket_paths
 from odcd.runner.folders import make_folder
 
 WAIT_S = 20.0
@@ -26,12 +26,7 @@ def connect(run_dir: Path) -> socket.socket:
     """A blocking connection to the runner of run_dir. Raises OSError when none accepts."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
-        folder = os.open(run_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            sock.connect(f"/proc/self/fd/{folder}/{protocol.SOCKET_NAME}")
-        finally:
-            os.close(folder)
+        socket_paths.connect(sock, run_dir / protocol.SOCKET_NAME)
     except BaseException:
         sock.close()
         raise

@@ -9,7 +9,7 @@ from pathlib import Path
 
 MAX_BYTES = 10 * 1024 * 1024
 WINDOW_S = 3600.0
-MOST_ASKED = 100
+MAX_LIMITED = 100
 """How many lines of one event peers may cause within the window."""
 
 
@@ -22,7 +22,7 @@ class Log:
         self._size = 0
         self._second = -1
         self._stamp = ""
-        self._asked: dict[str, tuple[float, int]] = {}
+        self._limited: dict[str, tuple[float, int]] = {}
         self._open()
 
     def _open(self) -> None:
@@ -46,18 +46,18 @@ class Log:
         """Log the error being handled, with its traceback in the same line."""
         self._write("ERROR", event, {**fields, "traceback": traceback.format_exc()})
 
-    def asked(self, event: str, **fields: object) -> None:
+    def limited(self, event: str, **fields: object) -> None:
         """Log a line that a peer can cause as often as it likes. Above a limit, lines are only
         counted. Otherwise a peer could make the log rotate until the lines about its starts are
         gone."""
         now = time.monotonic()
-        since, count = self._asked.get(event, (now, 0))
+        since, count = self._limited.get(event, (now, 0))
         left_out = 0
         if now >= since + WINDOW_S:
-            left_out = max(0, count - MOST_ASKED)
+            left_out = max(0, count - MAX_LIMITED)
             since, count = now, 0
-        self._asked[event] = since, count + 1
-        if count < MOST_ASKED:
+        self._limited[event] = since, count + 1
+        if count < MAX_LIMITED:
             self._write("INFO", event, fields | ({"left_out": left_out} if left_out else {}))
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from odcd.runner import record
 from odcd.runner.record import Key
 
 State = Literal["queued", "starting", "running", "ended"]
@@ -55,7 +57,7 @@ class Member:
 
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Facts that were not acknowledged yet, by kind."""
-    told_at: float = 0.0
+    reported_at: float = 0.0
     synced: bool = False
     timers: int = 0
     """Increased to disarm all timers that were set before."""
@@ -68,49 +70,25 @@ class Member:
         job, attempt, rank = self.key
         return {"job": job, "attempt": attempt, "rank": rank, "kind": kind, "at": at, **more}
 
+    def intent(self) -> dict[str, Any]:
+        """The data that a later runner needs if the member starts."""
+        wanted = self.end_signal
+        intent = {
+            "uid": self.uid, "gid": self.gid, "at": time.time(), "mark": self.mark,
+            "cgroup": self.cgroup, "ends_at": self.ends_at, "grace_s": self.grace_s,
+            "signal": [wanted.number, wanted.before_s, wanted.batch_only] if wanted else None,
+            "script": self.script,
+        }  # fmt: skip
+        # A home that is too long for the record is forgotten with this runner.
+        with_home = {**intent, "home": self.home}
+        return with_home if record.fits(record.INTENT, with_home) else intent
+
     def control(self) -> dict[str, Any]:
         """The data that a later runner needs to continue."""
         return {
             "ends_at": self.ends_at, "kill_at": self.kill_at, "cause": self.cause,
             "stop_signal": self.stop_signal, "signalled": self.end_signal is None,
         }  # fmt: skip
-
-
-@dataclass(slots=True, eq=False)
-class Attempt:
-    members: dict[int, Member] = field(default_factory=dict)
-    _gated: set[int] = field(default_factory=set)
-    """Ranks that share one output file and have not been launched yet."""
-    _gate: dict[bool, int] = field(default_factory=dict)
-    """A pipe: rank 0 holds the write end (True) until it has opened the file; the others wait."""
-
-    @property
-    def forgettable(self) -> bool:
-        """Whether all members have ended and all their facts are acknowledged."""
-        return all(not member.live and not member.facts for member in self.members.values())
-
-    def gate(self, ranks: set[int]) -> None:
-        """Make these ranks, not launched yet, wait for rank 0. If rank 0 is not among them, it has
-        already opened the file."""
-        if 0 in ranks and len(ranks) > 1:
-            self._gated = ranks
-
-    def gate_of(self, rank: int) -> int | None:
-        """The end of the gate to launch this rank with. Raises OSError when no pipe can be
-        created."""
-        if rank not in self._gated:
-            return None
-        if not self._gate:
-            self._gate[False], self._gate[True] = os.pipe()
-        return self._gate[rank == 0]
-
-    def passed_gate(self, rank: int) -> None:
-        """The rank was launched, or never will be."""
-        self._gated.discard(rank)
-        if rank == 0 and True in self._gate:
-            os.close(self._gate.pop(True))
-        if not self._gated and False in self._gate:
-            os.close(self._gate.pop(False))
 
 
 def outcome(answer: dict[str, Any], cause: str | None) -> dict[str, Any]:

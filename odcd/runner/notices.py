@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from odcd.runner import terminal
-from odcd.runner.helper import fork_as
+from odcd.runner import socket_paths, terminal
+from odcd.runner.helper import Helper, Watch, fork_as
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member
 
@@ -26,7 +26,7 @@ MAX_WALL_BYTES = 16 * 1024
 ANSWER_S = 10.0
 """A home that takes longer is reported as not answering, and the write is abandoned."""
 SHOW_S = 3.0
-TOLD = 5
+MAX_TROUBLES = 5
 """At most this many failures are reported."""
 
 
@@ -63,7 +63,7 @@ def check_name(name: str) -> None:
         raise ValueError(f"a file name has at most {MAX_NAME_BYTES} bytes: {name!r}")
 
 
-def tell(
+def deliver(
     loop: Loop,
     notice: Notice,
     member: Member,
@@ -78,29 +78,38 @@ def tell(
     whether the work in the home was done, if there was any. Raises OSError when no process can be
     forked.
     """
-    said: dict[str, Any] = {"shown": False, "kept": False, "trouble": list[str]()}
-    watched = _connect(screen) if notice.wall is not None and screen else None
+    terminal_socket = _connect(screen) if notice.wall is not None and screen else None
 
     def work(channel: socket.socket) -> None:
         if notice.wall is not None:
-            _say(channel, _show(watched, notice.wall))
+            _report(channel, _show(terminal_socket, notice.wall))
         if notice.names:
-            _say(channel, _keep(member, notice))
+            _report(channel, _keep(member, notice))
 
     try:
         helper = fork_as(
-            member.uid, member.gid, work, switch_user=switch_user, keep=[watched] if watched else []
-        )
+            member.uid, member.gid, work, switch_user=switch_user,
+            keep=[terminal_socket] if terminal_socket else [],
+        )  # fmt: skip
     finally:
-        if watched:
-            watched.close()
-    channel = helper.channel
-    waits_for = (notice.wall is not None) + bool(notice.names)
-    heard = 0
-    over = False
+        if terminal_socket:
+            terminal_socket.close()
+    _Delivery(loop, helper, (notice.wall is not None) + bool(notice.names), done)
 
-    def hear(_: int) -> None:
-        nonlocal heard
+
+class _Delivery:
+    """The wait for the reports of the helper that delivers a notice."""
+
+    def __init__(
+        self, loop: Loop, helper: Helper, parts: int, done: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """parts: how many reports the helper sends before it ends."""
+        self._missing_parts = parts
+        self._done = done
+        self._result: dict[str, Any] = {"shown": False, "kept": False, "trouble": list[str]()}
+        self._watch = Watch(loop, helper, ANSWER_S, self._receive, self._end_late)
+
+    def _receive(self, channel: socket.socket) -> None:
         try:
             data = channel.recv(65536)
         except BlockingIOError:
@@ -108,63 +117,50 @@ def tell(
         except OSError:
             data = b""
         if data:
-            heard += 1
+            self._missing_parts -= 1
             part = json.loads(data)
-            said["trouble"] += part.pop("trouble", [])
-            said.update(part)
-            return
-        end("the process that was to deliver it died" if heard < waits_for else None)
+            self._result["trouble"] += part.pop("trouble", [])
+            self._result.update(part)
+        elif self._missing_parts > 0:
+            self._end("the process that was to deliver it died")
+        else:
+            self._end()
 
-    def late() -> None:
-        end(f"no answer from the home folder within {ANSWER_S:g} s")
+    def _end_late(self) -> None:
+        self._end(f"no answer from the home folder within {ANSWER_S:g} s")
 
-    def end(trouble: str | None) -> None:
-        nonlocal over
-        if over:
-            return
-        over = True
-        loop.forget(channel)
-        helper.close()
-        if trouble:
-            said["trouble"].append(trouble)
-        done(said)
-
-    loop.watch(channel, hear)
-    loop.at(time.time() + ANSWER_S, late)
+    def _end(self, *trouble: str) -> None:
+        self._watch.close()
+        self._result["trouble"] += trouble
+        self._done(self._result)
 
 
 def _connect(screen: str) -> socket.socket | None:
     """Connect as the runner, because no one else can reach the socket. None: there is no terminal,
     or it accepts no connection now."""
-    folder, _, name = screen.rpartition("/")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.setblocking(False)
     try:
-        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
-        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            sock.connect(f"/proc/self/fd/{fd}/{name}")
-        finally:
-            os.close(fd)
+        socket_paths.connect(sock, screen)
     except OSError:
         sock.close()
         return None
     return sock
 
 
-def _say(channel: socket.socket, part: dict[str, Any]) -> None:
+def _report(channel: socket.socket, part: dict[str, Any]) -> None:
     channel.send(json.dumps(part).encode())
 
 
-def _show(watched: socket.socket | None, wall: str) -> dict[str, Any]:
-    if watched is None:
+def _show(terminal_socket: socket.socket | None, wall: str) -> dict[str, Any]:
+    if terminal_socket is None:
         return {"trouble": ["there is no terminal to show it on"]}
     deadline = time.monotonic() + SHOW_S
     received = bytearray()
     try:
-        watched.settimeout(SHOW_S)
-        watched.sendall(terminal.frame(terminal.WALL, wall.encode()))
-        while time.monotonic() < deadline and (data := watched.recv(65536)):
+        terminal_socket.settimeout(SHOW_S)
+        terminal_socket.sendall(terminal.frame(terminal.WALL, wall.encode()))
+        while time.monotonic() < deadline and (data := terminal_socket.recv(65536)):
             received += data
             while taken := terminal.take_frame(received):
                 if taken[0] == terminal.WALL:
@@ -200,7 +196,7 @@ def _keep(member: Member, notice: Notice) -> dict[str, Any]:
             pass
         except OSError as error:
             trouble.append(f"cannot remove {home}/{name}: {_why(error)}")
-    return {"kept": not trouble, "trouble": [text[:1000] for text in trouble[:TOLD]]}
+    return {"kept": not trouble, "trouble": [text[:1000] for text in trouble[:MAX_TROUBLES]]}
 
 
 def _put(folder: int, name: str, content: bytes) -> None:

@@ -79,6 +79,12 @@ class Key(NamedTuple):
             return None
         return cls(*map(int, parts))
 
+    @classmethod
+    def of(cls, request: dict[str, Any]) -> Key:
+        """The member that a request names. Raises KeyError, TypeError or ValueError when a field
+        is missing or not a number."""
+        return cls(int(request["job"]), int(request["attempt"]), int(request["rank"]))
+
 
 def create(path: Path, intent: dict[str, Any], spare: Path | None = None) -> int:
     """Create the member's file, locked, and return its descriptor. Raises OSError (FileExistsError,

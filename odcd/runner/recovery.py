@@ -19,14 +19,16 @@ RESTARTED = {"e": "lost", "detail": "the machine was restarted while it ran"}
 
 class Recovery:
     def __init__(self, roster: Roster, loop: Loop, log: Log, *, same_boot: bool) -> None:
-        self._roster = roster
+        self._files = roster.files
+        self._attempts = roster.attempts
+        self._lifecycle = roster.lifecycle
         self._loop = loop
         self._log = log
         self._same_boot = same_boot
 
     def run(self) -> None:
         counts = {"ended": 0, "live": 0, "gone": 0}
-        files = self._roster.files
+        files = self._files
         for key in files.all_keys():
             regions = record.read_file(files.path(key))
             member = _member(key, regions)
@@ -35,22 +37,22 @@ class Recovery:
                 self._log.error("member.unreadable", member=key)
                 files.give_up(key)
                 continue
-            self._roster.add(member)
+            self._attempts.add(member)
             counts[self._take(member, regions)] += 1
         if any(counts.values()):
             self._log.info("runner.recovered", **counts)
 
     def _take(self, member: Member, regions: record.Regions) -> str:
         if regions["started"]:
-            self._roster.begin(member, regions["started"])
+            self._lifecycle.begin(member, regions["started"])
         if regions["exit"]:
-            self._roster.settle(member, outcome(regions["exit"], member.cause))
+            self._lifecycle.settle(member, outcome(regions["exit"], member.cause))
             return "ended"
         if not self._same_boot:
-            self._roster.settle_for_good(member, RESTARTED)
+            self._lifecycle.settle_for_good(member, RESTARTED)
             return "gone"
-        if not record.is_held(self._roster.files.path(member.key)):
-            self._roster.settle_by_record(member)
+        if not record.is_held(self._files.path(member.key)):
+            self._lifecycle.settle_by_record(member)
             return "gone"
         self._follow(member)
         return "live"
@@ -59,16 +61,16 @@ class Recovery:
         """Watch a living shim; until its script runs, check its record from time to time."""
         if not member.live:
             return
-        path = self._roster.files.path(member.key)
+        path = self._files.path(member.key)
         regions = record.read_file(path)
         if regions["started"] and member.state != "running":
-            self._roster.begin(member, regions["started"])
+            self._lifecycle.begin(member, regions["started"])
         begun = regions["begun"]
         if begun and member.watch_fd is None:
             with contextlib.suppress(ProcessLookupError):
                 member.watch_fd = os.pidfd_open(begun["shim"])
                 member.shim_pid, member.job_pid = begun["shim"], begun["pid"]
-                self._roster.arm(member)
+                self._lifecycle.ending.arm(member)
                 self._loop.watch(member.watch_fd, lambda _: self._shim_ended(member))
         # Check the lock last: while it is held, the pid above belongs to the shim.
         if not record.is_held(path):
@@ -83,7 +85,7 @@ class Recovery:
             member.watch_fd = None
         member.shim_pid = None
         if member.live:
-            self._roster.settle_by_record(member)
+            self._lifecycle.settle_by_record(member)
 
 
 def _member(key: Key, regions: record.Regions) -> Member | None:

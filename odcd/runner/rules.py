@@ -124,9 +124,9 @@ class Reader:
 
 def _parse(data: bytes) -> Rules:
     try:
-        told = json.loads(data)
-        limits = {name: (soft, hard) for name, (soft, hard) in told.pop("limits").items()}
-        known = {name: told[name] for name in Rules.__slots__ if name in told}
+        settings = json.loads(data)
+        limits = {name: (soft, hard) for name, (soft, hard) in settings.pop("limits").items()}
+        known = {name: settings[name] for name in Rules.__slots__ if name in settings}
         return Rules(limits={**default_limits(), **limits}, **known)
     except (ValueError, TypeError, AttributeError, KeyError):
         return Rules()

@@ -77,7 +77,7 @@ def _serve(channel: socket.socket, fds: list[int], children: Children, preparer:
     os.close(record_fd)
     if terminal:
         terminal.finish(answer.get("status", 0))
-    _tell(channel, answer)
+    _report(channel, answer)
 
 
 def _see_through(
@@ -100,7 +100,7 @@ def _see_through(
         return _failed(failure)
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
-    _tell(channel, answer)
+    _report(channel, answer)
     status = (
         terminal.serve(child)
         if terminal
@@ -152,10 +152,10 @@ def _make(
 
 def _failure(outcome: bytes, status: int) -> CannotBegin:
     """The failure of a forked process that never executed the script."""
-    told = outcome.removeprefix(job.EXECUTING)
+    report = outcome.removeprefix(job.EXECUTING)
     for passing, mark in job.FAILED.items():
-        if told.startswith(mark):
-            return CannotBegin(told[1:].decode(errors="replace"), passing=passing)
+        if report.startswith(mark):
+            return CannotBegin(report[1:].decode(errors="replace"), passing=passing)
     how = f"by signal {os.WTERMSIG(status)} " if os.WIFSIGNALED(status) else ""
     return CannotBegin(f"ended {how}before the script began", passing=True)
 
@@ -201,7 +201,7 @@ def _keep(record_fd: int, region: tuple[int, int], answer: dict[str, Any]) -> No
         record.write(record_fd, region, answer)
 
 
-def _tell(channel: socket.socket, answer: dict[str, Any]) -> None:
+def _report(channel: socket.socket, answer: dict[str, Any]) -> None:
     # If the runner is down, it reads the record when it returns.
     with contextlib.suppress(OSError):
         channel.send(json.dumps(answer).encode())

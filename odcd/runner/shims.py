@@ -76,26 +76,26 @@ class Shims:
         theirs.close()
         ours.setblocking(False)
         made = Shim(pid, ours)
-        self._loop.watch(ours, lambda _: self._hear(made))
+        self._loop.watch(ours, lambda _: self._receive(made))
         return made
 
-    def _hear(self, speaker: Shim) -> None:
+    def _receive(self, sender: Shim) -> None:
         try:
-            data = speaker.channel.recv(65536)
+            data = sender.channel.recv(65536)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self._bury(speaker)
+            self._bury(sender)
             return
-        member = speaker.member
+        member = sender.member
         if member is None:
             return
         answer = json.loads(data)
         if answer["e"] != "started":
-            speaker.member = None
-            self._release(speaker)
+            sender.member = None
+            self._release(sender)
         self._on_answer(member, answer)
 
     def _release(self, idle: Shim) -> None:

@@ -23,6 +23,7 @@ import termios
 import time
 from typing import Any
 
+from odcd.runner import socket_paths
 from odcd.runner.spool import Kept, quota_of
 from odcd.runner.waiting import collect
 
@@ -95,16 +96,10 @@ class Terminal:
         self._selector = selectors.DefaultSelector()
 
     def _listen(self) -> socket.socket:
-        folder, _, name = self._path.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
-        # A socket's path may have at most 107 bytes: use the folder's descriptor instead.
-        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            listener.bind(f"/proc/self/fd/{fd}/{name}")
-        finally:
-            os.close(fd)
+        socket_paths.bind(listener, self._path)
         listener.listen(16)
         listener.setblocking(False)
         return listener

@@ -1,19 +1,23 @@
-"""A replay as an SVG picture: the share of GPUs in use, and the number of waiting jobs."""
+"""A replay as a picture, drawn and written as SVG by Rich: the share of GPUs in use, and the number
+of waiting jobs."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
 
 from odcd.errors import BadRequest
 from odcd.simulate.cluster import Cluster
 from odcd.simulate.replay import Outcome
 
-WIDTH, PANEL, LEFT, RIGHT, TOP, GAP, BOTTOM = 1000, 200, 70, 20, 44, 44, 46
-COLUMNS = WIDTH - LEFT - RIGHT
-USED, WAITING, INK, GRID = "#2b6cb0", "#c05621", "#1a202c", "#e2e8f0"
-STEPS = (1, 2, 5)
+COLUMNS, ROWS, LEFT = 120, 10, 8
+LEVELS = " ▁▂▃▄▅▆▇█"
+_FONT = re.compile(r"@font-face \{.*?\}", re.S)
 TIMES = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
@@ -30,23 +34,28 @@ def check_picture(path: Path) -> None:
 
 def picture(title: str, jobs: Sequence[Outcome], cluster: Cluster) -> str:
     """The SVG. Each column is the mean over its time."""
+    console = Console(record=True, width=LEFT + COLUMNS + 2, file=io.StringIO(), emoji=False)
+    for line in charts(jobs, cluster):
+        console.print(line, highlight=False, markup=False)
+    # Without the font that a browser would load from another server.
+    return _FONT.sub("", console.export_svg(title=title))
+
+
+def charts(jobs: Sequence[Outcome], cluster: Cluster) -> list[Text]:
+    """The lines of the picture."""
     end_s = max((job.end_s for job in jobs), default=1)
     used = _means(((job.start_s, job.end_s, job.gpus) for job in jobs), end_s)
     waiting = _means(((job.submit_s, job.start_s, 1) for job in jobs), end_s)
-    height = TOP + 2 * PANEL + GAP + BOTTOM
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-        f'height="{height}" font-family="sans-serif" font-size="12" fill="{INK}">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="20" font-size="15">{escape(title)}</text>',
-        *_panel(
-            TOP, "GPUs held, % of the machine", [100 * n / cluster.gpus for n in used], 100.0, USED
-        ),
-        *_panel(TOP + PANEL + GAP, "jobs waiting", waiting, max([*waiting, 1.0]), WAITING),
-        *_time_axis(TOP + 2 * PANEL + GAP, end_s),
-        "</svg>",
+    unit_s, unit = next(((s, n) for s, n in TIMES if end_s >= 3 * s), TIMES[-1])
+    return [
+        Text(" " * LEFT + "GPUs in use, % of the machine", "bold"),
+        *_bars([100 * gpus / cluster.gpus for gpus in used], 100.0, "blue"),
+        Text(),
+        Text(" " * LEFT + "jobs waiting", "bold"),
+        *_bars(waiting, max([*waiting, 1.0]), "yellow"),
+        Text(f"{'':{LEFT}}0{end_s / unit_s:>{COLUMNS - 1},.1f}"),
+        Text(f"{unit} since the first submission".center(2 * LEFT + COLUMNS).rstrip()),
     ]
-    return "\n".join([*parts, ""])
 
 
 def _means(spans: Iterable[tuple[int, int, int]], end_s: int) -> list[float]:
@@ -69,58 +78,12 @@ def _means(spans: Iterable[tuple[int, int, int]], end_s: int) -> list[float]:
     return means
 
 
-def _panel(top: int, label: str, values: Sequence[float], most: float, colour: str) -> list[str]:
-    step = _step(most, 4)
-    scale = max(most, step)
-    bottom = top + PANEL
-    lines = [f'<text x="{LEFT}" y="{top - 8}">{label}</text>']
-    at = 0.0
-    while at <= scale * 1.0001:
-        y = bottom - PANEL * at / scale
-        lines.append(
-            f'<path d="M{LEFT} {y:.1f}h{COLUMNS}" stroke="{GRID}"/>'
-            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{at:,.0f}</text>'
-        )
-        at += step
-    heights = [f"{bottom - PANEL * min(value, scale) / scale:.1f}" for value in values]
-    # A level line is drawn by its two ends.
-    points = " ".join(
-        f"{LEFT + x + 0.5:.1f},{y}"
-        for x, y in enumerate(heights)
-        if heights[max(0, x - 1) : x + 2] != [y] * 3
-    )
-    lines.append(
-        f'<polygon points="{LEFT},{bottom} {points} {LEFT + COLUMNS},{bottom}" fill="{colour}" '
-        f'fill-opacity="0.25"/><polyline points="{points}" fill="none" stroke="{colour}"/>'
-    )
+def _bars(values: Sequence[float], top: float, colour: str) -> list[Text]:
+    """One bar a column, from the top row down; the scale stands at the left."""
+    eighths = [round(min(value, top) / top * ROWS * 8) for value in values]
+    lines: list[Text] = []
+    for row in reversed(range(ROWS)):
+        scale = {ROWS - 1: f"{top:,.0f}", 0: "0"}.get(row, "")
+        bars = "".join(LEVELS[max(0, min(8, count - 8 * row))] for count in eighths)
+        lines.append(Text.assemble(f"{scale:>{LEFT - 1}} ", (bars, colour)))
     return lines
-
-
-def _time_axis(y: int, end_s: int) -> list[str]:
-    unit_s, name = next(((s, n) for s, n in TIMES if end_s >= 3 * s), TIMES[-1])
-    step = _step(end_s / unit_s, 10)
-    lines: list[str] = []
-    at = 0.0
-    while at <= end_s / unit_s:
-        x = LEFT + COLUMNS * at * unit_s / end_s
-        lines.append(
-            f'<path d="M{x:.1f} {y}v5" stroke="{INK}"/>'
-            f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle">{at:,.0f}</text>'
-        )
-        at += step
-    lines.append(
-        f'<text x="{LEFT + COLUMNS / 2}" y="{y + 36}" text-anchor="middle">'
-        f"{name} since the first submission</text>"
-    )
-    return lines
-
-
-def _step(span: float, about: int) -> float:
-    """1, 2 or 5 times a power of ten, at least 1, that divides the span into about this many
-    steps."""
-    size = 1.0
-    while True:
-        for step in STEPS:
-            if span / (step * size) <= about + 1:
-                return step * size
-        size *= 10

@@ -81,8 +81,8 @@ def agreed_type(requests: dict[str, GpuRequest | None]) -> str | None:
         option: r.type for option, r in requests.items() if r is not None and r.type is not None
     }
     if len(set(named.values())) > 1:
-        said = ", ".join(f"--{option} says {kind}" for option, kind in named.items())
-        raise BadRequest(f"the GPU type is not clear: {said}", "Name one type.")
+        types = ", ".join(f"--{option} says {kind}" for option, kind in named.items())
+        raise BadRequest(f"the GPU type is not clear: {types}", "Name one type.")
     return next(iter(named.values()), None)
 
 

@@ -83,9 +83,10 @@ def parse_span(text: str, what: str, *, zero: bool = False, endless: bool = Fals
     short = _SHORT.fullmatch(text.strip().lower())
     seconds = int(short[1]) * _UNITS[short[2]] if short else _seconds(text)
     if seconds is None or seconds >= UNLIMITED_S or not (seconds or zero):
+        least = "0 seconds" if zero else "1 second"
         raise BadRequest(
             f'{what} cannot be "{text}"',
-            f"Give a time from {'0' if zero else '1 second'} on{', or UNLIMITED' * endless}. "
+            f"Give a time of at least {least}{', or UNLIMITED' * endless}. "
             f"Times are {SPAN_FORMS}; a bare number is minutes.",
         )
     return seconds

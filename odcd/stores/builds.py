@@ -40,12 +40,12 @@ class BuildStore:
             actor_of(who), digest, target,
         )  # fmt: skip
 
-    async def take(self, term: int, most: int, now: datetime) -> list[Build]:
+    async def take(self, term: int, limit: int, now: datetime) -> list[Build]:
         """The builds that should run now; all others must not run. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select id, attempt, digest, target, dockerfile, uid, made, started_at "
             "from odc.take_builds(p_term => $1, p_most => $2, p_now => $3)",
-            term, most, now,
+            term, limit, now,
         )  # fmt: skip
         return [Build(**dict(row)) for row in rows]
 

@@ -25,5 +25,5 @@ class CanaryStore:
         await self._db.execute(
             "select odc.end_canary(p_term => $1, p_number => $2, p_passed => $3, p_told => $4, "
             "p_now => $5)",
-            term, end.number, end.passed, end.told, now,
+            term, end.number, end.passed, end.output, now,
         )  # fmt: skip

@@ -75,13 +75,13 @@ class DevServerStore:
         return IdleNotice(**dict(row)) if row else None
 
     async def record_idle_notice(
-        self, term: int, wish: LookWish, told: IdleNotice, now: datetime
+        self, term: int, wish: LookWish, notice: IdleNotice, now: datetime
     ) -> None:
         """Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_idle_told(p_term => $1, p_job_id => $2, p_attempt => $3, "
             "p_idle_s => $4, p_release_at => $5, p_now => $6) is null",
-            term, wish.job_id, wish.attempt, told.idle_s, told.release_at, now,
+            term, wish.job_id, wish.attempt, notice.idle_s, notice.release_at, now,
         )  # fmt: skip
 
     async def list_expiry_notices(self, term: int, now: datetime) -> list[Warned]:

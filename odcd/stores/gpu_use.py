@@ -25,20 +25,20 @@ class GpuUseStore:
         )  # fmt: skip
 
     async def list_owed(
-        self, term: int, ended_before: datetime, most: int, now: datetime
+        self, term: int, ended_before: datetime, limit: int, now: datetime
     ) -> list[Owed]:
         """Ended attempts whose usage is missing, earliest end first. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, gpus, running_at, ended_at, covered_s, source "
             "from odc.owed_gpu_use(p_term => $1, p_ended_before => $2, p_most => $3, p_now => $4)",
-            term, ended_before, most, now,
+            term, ended_before, limit, now,
         )  # fmt: skip
         return [Owed(**dict(row)) for row in rows]
 
     async def save(self, term: int, found: Sequence[Figures], now: datetime) -> int:
         """Store usage, at most once per attempt; return how many were stored. Raises
         LeadershipLost."""
-        told = [
+        rows = [
             {
                 "job_id": f.job_id, "attempt": f.attempt, "covered_s": f.covered_s,
                 "busy_gpu_s": f.busy_gpu_s, "mem_peak_mib": f.mem_peak_mib,
@@ -50,12 +50,12 @@ class GpuUseStore:
         ]  # fmt: skip
         return await self._db.fetchval(
             "select odc.store_gpu_use(p_term => $1, p_found => $2::jsonb, p_now => $3)",
-            term, json.dumps(told), now,
+            term, json.dumps(rows), now,
         )  # fmt: skip
 
     async def add(self, term: int, parts: Sequence[Part]) -> None:
         """Add parts of the usage. A part sent twice counts once. Raises LeadershipLost."""
-        told = [
+        rows = [
             {
                 "job_id": p.job_id, "attempt": p.attempt, "from": p.since.isoformat(),
                 "to": p.until.isoformat(), "covered_s": p.covered_s, "busy_gpu_s": p.busy_gpu_s,
@@ -65,7 +65,7 @@ class GpuUseStore:
             for p in parts
         ]  # fmt: skip
         await self._db.fetchval(
-            "select odc.add_gpu_use(p_term => $1, p_parts => $2::jsonb)", term, json.dumps(told)
+            "select odc.add_gpu_use(p_term => $1, p_parts => $2::jsonb)", term, json.dumps(rows)
         )
 
     async def record_current(
@@ -74,7 +74,7 @@ class GpuUseStore:
     ) -> None:  # fmt: skip
         """Record the current usage of running jobs' GPUs, measured from since on. Raises
         LeadershipLost."""
-        told = [
+        rows = [
             {
                 "job_id": look.job_id, "attempt": look.attempt, "util_ratio": look.util_ratio,
                 "mem_used_mib": look.mem_used_mib, "resting": list(look.resting),
@@ -88,7 +88,7 @@ class GpuUseStore:
         await self._db.fetchval(
             "select odc.note_gpu_now(p_term => $1, p_looks => $2::jsonb, p_since => $3, "
             "p_good_until => $4, p_now => $5)",
-            term, json.dumps(told), since, good_until, now,
+            term, json.dumps(rows), since, good_until, now,
         )  # fmt: skip
 
     async def list_allocated(self, term: int) -> list[HeldGpus]:

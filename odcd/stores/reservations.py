@@ -51,14 +51,14 @@ class ReservationStore:
     ) -> tuple[int | None, list[str]]:
         """Grant another user's keys access. Return the attempt to update, and all of its keys.
         Raises UnknownJob, NotOwner, WrongState."""
-        told = json.loads(
+        row = json.loads(
             await self._db.fetchval(
                 "select odc.share_reservation(p_actor => $1::jsonb, p_job_id => $2, "
                 "p_github_user => $3, p_keys => $4, p_now => $5)",
                 actor_of(who), job_id, github_user, list(keys), now,
             )
         )  # fmt: skip
-        return told["attempt"], told["keys"]
+        return row["attempt"], row["keys"]
 
     async def set_jupyter(self, who: Identity, job_id: int, on: bool, now: datetime) -> None:
         """Set whether Jupyter Lab should run; the leader carries it out. Raises UnknownJob,

@@ -141,7 +141,7 @@ def test_a_coordinator_changes_nobodys_default_account(database_url: str) -> Non
         asked = {"user": "bob", "default": True}
         refused = await ask(service, "POST", USERS, asked, CAROL)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
-        told = "the default account of user bob not changed: only operators may"
+        told = "the default account of user bob was not changed: only operators may do that"
         assert refused.json()["detail"] == told
         for user, default in (("bob", "home"), ("ann", None)):
             added = await ask(service, "POST", USERS, {"user": user}, CAROL)

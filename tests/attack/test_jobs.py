@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from odcd.runner.log import MOST_ASKED
-from odcd.runner.server import MOST_MALFORMED
+from odcd.runner.log import MAX_LIMITED
+from odcd.runner.server import MAX_MALFORMED
 from tests.support.harness.database import make_home, remove_home
 from tests.support.harness.runner import (
     RequestRefused,
@@ -350,16 +350,16 @@ def test_malformed_requests_fill_no_log_and_end_their_connection(home: RunnerHom
         {"op": "hello", "versions": [1], "term": "x"},
         {"op": "start", "texts": 5},
     ]
-    for turn in range(MOST_ASKED // MOST_MALFORMED + 3):
+    for turn in range(MAX_LIMITED // MAX_MALFORMED + 3):
         client = home.client()
-        for number in range(MOST_MALFORMED):
+        for number in range(MAX_MALFORMED):
             with pytest.raises((RequestRefused, ConnectionError), match=r"malformed|closed"):
                 client.ask(**bad[number % len(bad)])
         with pytest.raises(ConnectionError):
             client.ask("list")
         client.close()
-        assert turn > 0 or log.read_text().count("request.bad") == MOST_MALFORMED
+        assert turn > 0 or log.read_text().count("request.bad") == MAX_MALFORMED
     text = log.read_text()
-    assert text.count("request.bad") == MOST_ASKED
+    assert text.count("request.bad") == MAX_LIMITED
     assert "Traceback" not in text
     assert log.stat().st_size - size < 100_000

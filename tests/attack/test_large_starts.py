@@ -19,7 +19,7 @@ from odcd.executor import starts
 from odcd.executor.link import Link
 from odcd.executor.wire import Encoder
 from odcd.runner import protocol
-from odcd.runner.roster import Roster
+from odcd.runner.starts import Starts
 from tests.attack.front import FORKS
 from tests.attack.strangers import ALICE, BOB, as_uid, over_socket
 from tests.odcd.executor.test_executor_local import an_executor, run
@@ -245,12 +245,12 @@ def test_one_job_that_the_runner_refuses_does_not_stop_the_others(
 
 
 def ignore_refusals() -> None:
-    refusal = Roster._refusal  # pyright: ignore[reportPrivateUsage]
+    refusal = Starts._refusal  # pyright: ignore[reportPrivateUsage]
 
-    def without(self: Roster, dispatch: dict[str, Any]) -> Any:
+    def without(self: Starts, dispatch: dict[str, Any]) -> Any:
         return refusal(self, {**dispatch, "refusal": None})
 
-    Roster._refusal = without  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    Starts._refusal = without  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
 
 
 def test_an_earlier_runner_reports_the_reason_too(home: RunnerHome) -> None:

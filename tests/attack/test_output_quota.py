@@ -75,7 +75,7 @@ def test_output_beyond_the_quota_is_dropped_and_the_job_goes_on(
     assert (work_dir / "went-on").exists()
     out, err = kept(client, 1), kept(client, 1, "err")
     assert len(out) < MIB + 1000
-    assert b"\nodc: output limit of this job reached (1 MiB): what follows is dropped" in out
+    assert b"\nodc: output limit of this job reached (1 MiB): further output is dropped" in out
     assert out.endswith(b" bytes dropped in all\n")
     assert len(out) + len(err) < MIB + 2000
 

@@ -93,7 +93,7 @@ def test_results_and_refusals_of_the_child_arrive(odc_home: Path) -> None:
     with pytest.raises(WrongState) as told:
         as_account(postgres, refuse)
     assert (told.value.message, told.value.hint) == ("it is so", "Do that.")
-    with pytest.raises(OdcError, match="cut short"):
+    with pytest.raises(OdcError, match="interrupted"):
         as_account(postgres, lambda: os._exit(0))
 
 

@@ -33,6 +33,7 @@ class Cause(Answer):
         "begin",
         "booking",
         "disk",
+        "image",
         "preempted",
         "start",
     ]

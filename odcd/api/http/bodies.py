@@ -29,9 +29,9 @@ Place = tuple[str, int]
 """A list's name, and the index of one of its entries."""
 
 
-def decode(raw: bytes, decoder: msgspec.json.Decoder[T], most: int = MOST_VALUES) -> T:
-    """most: the maximum number of values. Raises BadRequest, TooLarge."""
-    return _decode(raw, decoder, None, most)
+def decode(raw: bytes, decoder: msgspec.json.Decoder[T], max_values: int = MOST_VALUES) -> T:
+    """Raises BadRequest, TooLarge."""
+    return _decode(raw, decoder, None, max_values)
 
 
 async def decode_parts(
@@ -48,10 +48,10 @@ async def decode_parts(
 
 
 def _decode(
-    raw: bytes, decoder: msgspec.json.Decoder[T], place: Place | None, most: int = MOST_VALUES
+    raw: bytes, decoder: msgspec.json.Decoder[T], place: Place | None, max_values: int = MOST_VALUES
 ) -> T:
-    if len(raw) > most:
-        check_values(raw, most)
+    if len(raw) > max_values:
+        check_values(raw, max_values)
     try:
         form = decoder.decode(raw)
     except msgspec.ValidationError as error:
@@ -64,19 +64,19 @@ def _decode(
     return form
 
 
-def check_values(raw: bytes, most: int = MOST_VALUES) -> None:
+def check_values(raw: bytes, max_values: int = MOST_VALUES) -> None:
     """Raises TooLarge when JSON has more than this many values (and field names)."""
     # Each value but the first follows one of these characters.
-    if sum(map(raw.count, (b",", b":", b"[", b"{"))) < most:
+    if sum(map(raw.count, (b",", b":", b"[", b"{"))) < max_values:
         return
     # Those in strings do not count. Once escapes are removed, quotes only delimit strings.
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if plain.count(b'"') <= 2 * most:
+    if plain.count(b'"') <= 2 * max_values:
         between = b"".join(plain.split(b'"')[::2])
-        if sum(map(between.count, (b",", b":", b"[", b"{"))) < most:
+        if sum(map(between.count, (b",", b":", b"[", b"{"))) < max_values:
             return
     raise TooLarge(
-        f"the body, or one of its jobs, has more than {most} values",
+        f"the body, or one of its jobs, has more than {max_values} values",
         "Send several requests, or keep data in files.",
     )
 

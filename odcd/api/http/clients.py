@@ -29,10 +29,10 @@ def check_client(scope: Mapping[str, Any], oldest: Version | None) -> None:
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
     theirs = _version(bytes(agent[:200]))
     if theirs is not None and theirs < oldest:
-        told = ".".join(map(str, theirs)) or "of an unknown version"
+        version = ".".join(map(str, theirs)) or "of an unknown version"
         wanted = ".".join(map(str, oldest))
         raise ClientTooOld(
-            f"this odcctl is {told}, and the server needs {wanted} or newer",
+            f"this odcctl is {version}, and the server needs {wanted} or newer",
             f'Upgrade it: pip install --upgrade "odc>={wanted}"',
         )
 

@@ -58,16 +58,16 @@ class Credentials:
         """End streams and connections whose keys have ended, until cancelled."""
         while True:
             await clock.sleep(LOOK_S)
-            asked = [*self.open]  # not the events: references would keep them alive
-            if not asked:
+            watched = [*self.open]  # not the events: references would keep them alive
+            if not watched:
                 continue
             try:
-                good = await store.list_open(sorted({digest for digest, _ in asked}))
+                good = await store.list_open(sorted({digest for digest, _ in watched}))
             except OdcError as error:
                 log.warning("credentials.unread", extra={"code": error.code})
                 continue
             now = clock.now()
-            for digest, lasting in asked:
+            for digest, lasting in watched:
                 ends = good.get(digest)
                 if ends is not None and now < (ends.until_at if lasting else ends.expires_at):
                     continue

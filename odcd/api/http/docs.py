@@ -102,11 +102,11 @@ def _type(schema: Mapping[str, Any]) -> str:
         f"≥ {schema['minimum']}" if "minimum" in schema else "",
         f"≤ {schema['maximum']}" if "maximum" in schema else "",
     ]
-    said = " ".join(limit for limit in limits if limit)
+    bounds = " ".join(limit for limit in limits if limit)
     default = (
         f", default {schema['default']}" if schema.get("default") not in (None, {}, []) else ""
     )
-    return _text(f"{kind} {said}".strip() + default)
+    return _text(f"{kind} {bounds}".strip() + default)
 
 
 def _text(value: object) -> str:

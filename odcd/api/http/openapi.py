@@ -161,8 +161,8 @@ def document(operations: Sequence[Operation]) -> Json:
         "/v1/reservations/{id}/jupyter": _TUNNEL,
     }
     for operation in operations:
-        told = _operation(operation, schema_of, components)
-        paths.setdefault(operation.path, {})[operation.method.lower()] = told
+        described = _operation(operation, schema_of, components)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {
@@ -203,7 +203,7 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
         responses[str(status)] = {"description": "Done"}
         if status != NO_CONTENT:
             responses[str(status)]["content"] = {operation.media_type: content}
-    told: Json = {
+    described: Json = {
         "summary": operation.summary,
         "tags": [operation.tag],
         "operationId": _operation_id(operation),
@@ -211,13 +211,16 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
         "responses": dict(sorted(responses.items())),
     }
     if not operation.public:
-        told["security"] = [{}, {"key": []}]
+        described["security"] = [{}, {"key": []}]
     if operation.body is not None:
         schema = schema_of[operation.body]
-        told["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+        described["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
     elif operation.raw is not None:
-        told["requestBody"] = {"required": True, "content": {operation.raw: {"schema": _BYTES}}}
-    return told
+        described["requestBody"] = {
+            "required": True,
+            "content": {operation.raw: {"schema": _BYTES}},
+        }
+    return described
 
 
 def _structs(root: Form) -> Iterator[Form]:
@@ -252,9 +255,9 @@ def _notes_in(module: str) -> dict[str, dict[str, str]]:
 
 
 def _operation_id(operation: Operation) -> str:
-    words = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
+    parts = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
     return "_".join(
-        [operation.method.lower(), *(w.replace("-", "_") for w in words if w and w != "v1")]
+        [operation.method.lower(), *(w.replace("-", "_") for w in parts if w and w != "v1")]
     )
 
 

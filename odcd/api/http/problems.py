@@ -120,9 +120,9 @@ def malformed(error: Exception, what: str, hint: str = "See /docs for the fields
 
 def _plain(types: re.Match[str]) -> str:
     """`int | null` in plain words; text that is not a type stays unchanged."""
-    words = types[1].split(" | ")
-    known = [_PLAIN[word] for word in words if word in _PLAIN]
-    return " or ".join(known) if len(known) == len(words) else types[0]
+    names = types[1].split(" | ")
+    known = [_PLAIN[name] for name in names if name in _PLAIN]
+    return " or ".join(known) if len(known) == len(names) else types[0]
 
 
 def _lower(text: str) -> str:

@@ -134,23 +134,23 @@ class Call:
         return query
 
     async def body(
-        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES,
-        values: int = MOST_VALUES,
+        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"",
+        max_bytes: int = MAX_BODY_BYTES, max_values: int = MOST_VALUES,
     ) -> T:  # fmt: skip
-        """empty: the value of a missing body; most: maximum bytes; values: maximum number of
-        values. Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
-        return decode(await self._read(most) or empty, decoder, values)
+        """empty: the value of a missing body. Raises BadRequest, TooLarge, TooManyRequests,
+        DaemonBusy."""
+        return decode(await self._read(max_bytes) or empty, decoder, max_values)
 
-    async def raw(self, most: int) -> bytes:
+    async def raw(self, max_bytes: int) -> bytes:
         """A body that is not JSON, of at most this many bytes. Raises TooLarge, TooManyRequests,
         DaemonBusy."""
-        return await self._read(most)
+        return await self._read(max_bytes)
 
-    async def _read(self, most: int) -> bytes:
+    async def _read(self, max_bytes: int) -> bytes:
         declared = self.request.headers.get("content-length", "0")
         expected = int(declared) if declared.isdecimal() else 0
-        if expected > most:
-            raise _too_large(most)
+        if expected > max_bytes:
+            raise _too_large(max_bytes)
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -159,8 +159,8 @@ class Call:
                 raise ClientGone
             piece = message.get("body", b"")
             size += len(piece)
-            if size > most:
-                raise _too_large(most)
+            if size > max_bytes:
+                raise _too_large(max_bytes)
             if not message.get("more_body", False):
                 return b"".join([*pieces, piece]) if pieces else piece
             if self._receipt is not None:
@@ -275,5 +275,5 @@ async def _send(response: Response, scope: Scope, receive: Receive, send: Send) 
         await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"the body has more than {most} bytes", "Send it in several requests.")
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the body has more than {max_bytes} bytes", "Send it in several requests.")

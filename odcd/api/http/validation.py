@@ -59,8 +59,8 @@ def misfit(
     if _LENGTH.match(what):
         unit = "character" if isinstance(place.value, str) else "entry"
         count = len(place.value)
-        words = f"{count} {unit if count == 1 else {'entry': 'entries'}.get(unit, unit + 's')}"
-        return BadRequest(f"{place.name} has {words}", _lengths(place.types, place.value))
+        size = f"{count} {unit if count == 1 else {'entry': 'entries'}.get(unit, unit + 's')}"
+        return BadRequest(f"{place.name} has {size}", _lengths(place.types, place.value))
     return None
 
 
@@ -148,8 +148,8 @@ def _range(types: list[Any]) -> str:
         if isinstance(kind, inspect.IntType | inspect.FloatType):
             what = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
             if kind.gt is not None:
-                most = "" if kind.le is None else f", up to {kind.le}"
-                return f"Give {what} above {kind.gt}{most}."
+                upper = "" if kind.le is None else f", up to {kind.le}"
+                return f"Give {what} above {kind.gt}{upper}."
             if kind.le is None:
                 return f"Give {what} from {kind.ge} on."
             return f"Give {what} " + (
@@ -162,8 +162,8 @@ def _lengths(types: list[Any], value: Any) -> str:
     wanted = {str: inspect.StrType, list: inspect.ListType, dict: inspect.DictType}[type(value)]
     for kind in types:
         if isinstance(kind, wanted):
-            least, most = kind.min_length or 0, kind.max_length
-            if most is None:
-                return f"At least {least}."
-            return f"From {least} to {most}." if least else f"At most {most}."
+            minimum, maximum = kind.min_length or 0, kind.max_length
+            if maximum is None:
+                return f"At least {minimum}."
+            return f"From {minimum} to {maximum}." if minimum else f"At most {maximum}."
     return "See /docs for the fields."

@@ -32,7 +32,7 @@ CAPABILITIES = (
 managers."""
 PROFILING = "nsight"
 """Label of nodes for profiling."""
-NOT_TOLD = ("HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR")
+NOT_PASSED = ("HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR")
 """Variables of a job that have other values in a dev server, or no meaning there."""
 
 Json = dict[str, Any]
@@ -57,8 +57,8 @@ def profiles(dispatch: Dispatch, share: Share) -> bool:
     """Whether it needs SYS_ADMIN for Nsight's counters: only on nodes for profiling, if the user
     asked for one."""
     labels = (dispatch.ask or {}).get("labels")
-    asked = isinstance(labels, dict) and labels.get(PROFILING) == "true"  # pyright: ignore[reportUnknownMemberType]
-    return asked and GPU in share.limits
+    requested = isinstance(labels, dict) and labels.get(PROFILING) == "true"  # pyright: ignore[reportUnknownMemberType]
+    return requested and GPU in share.limits
 
 
 def ssh_keys(dispatch: Dispatch) -> list[str]:
@@ -85,8 +85,8 @@ def box_environment(
     """variables: the same as for any job. domain: of the pods' host names."""
     hosts = [naming.pod_name(*dispatch.key, m.rank) for m in dispatch.members]
     cpus = str(max(1, member.cpus))
-    told = {name: value for name, value in variables.items() if name not in NOT_TOLD}
-    told |= {
+    environment = {name: value for name, value in variables.items() if name not in NOT_PASSED}
+    environment |= {
         "ODC_CPUS": cpus,
         "OMP_NUM_THREADS": cpus,
         "MKL_NUM_THREADS": cpus,
@@ -100,25 +100,25 @@ def box_environment(
         "CCACHE_DIR": f"{WORKSPACE}/.cache/ccache",
     }
     if storage.ccache_claim is not None:
-        told |= {
+        environment |= {
             "CCACHE_DIR": CCACHE,
             # Otherwise each user's ccache would shrink the shared cache to 5 GB.
             "CCACHE_MAXSIZE": f"{storage.ccache_gib}G",
             "CCACHE_UMASK": "000",
         }
     if (dispatch.ask or {}).get("recreate_env"):
-        told["ODC_RECREATE_ENV"] = "1"
+        environment["ODC_RECREATE_ENV"] = "1"
     if member.gpu_indexes:
-        told["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
+        environment["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
     if len(hosts) > 1:
-        told |= {
+        environment |= {
             "MULTINODE_HOSTS": ",".join(f"{host}.{domain}" for host in hosts),
             "MULTINODE_PEER_PODS": ",".join(hosts),
             "MULTINODE_RANK": str(member.rank),
             "MULTINODE_SIZE": str(len(hosts)),
             "MULTINODE_HOSTFILE": "/etc/odc/hostfile",
         }
-    return told
+    return environment
 
 
 def box_container(

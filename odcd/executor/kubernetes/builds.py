@@ -168,42 +168,42 @@ class BuildJobs:
     async def _look(self, build: Build, job: _Job, pods: list[Pod]) -> BuildLook:
         pods.sort(key=lambda pod: pod.metadata.creation_timestamp or _LONG_AGO)
         last = pods[-1] if pods else None
-        told = None if last is None else await self._log(last)
+        log_text = None if last is None else await self._log(last)
         if job.condition("Complete") is not None:
             image = next((found for pod in pods if (found := _image_of(pod))), None)
             if image is None:
                 return BuildLook(
-                    state="lost", error="it did not report the image that it made", log=told
+                    state="lost", error="it did not report the image that it made", log=log_text
                 )
-            return BuildLook(state="done", image=f"{build.target}@{image}", log=told)
+            return BuildLook(state="done", image=f"{build.target}@{image}", log=log_text)
         failed = job.condition("Failed")
         if failed is not None:
-            return BuildLook(state="failed", error=_why(failed, last, told), log=told)
-        step = step_of(told) if told else None
+            return BuildLook(state="failed", error=_why(failed, last, log_text), log=log_text)
+        step = step_of(log_text) if log_text else None
         if step is None:
             step = await self._no_pod(job) if last is None else _wait_of(last)
-        return BuildLook(state="going", step=step, log=told)
+        return BuildLook(state="going", step=step, log=log_text)
 
     async def _no_pod(self, job: _Job) -> str | None:
         """The reason why Kubernetes does not create the Job's pod, if it reports one."""
         of_job = f"involvedObject.uid={job.metadata.uid},reason=FailedCreate"
         try:
-            said = await self._cluster.get(f"{self._core}/events", [("fieldSelector", of_job)])
+            body = await self._cluster.get(f"{self._core}/events", [("fieldSelector", of_job)])
         except (ApiRefused, RunnerDown):
             return None
-        events = msgspec.json.decode(said, type=_Events).items
+        events = msgspec.json.decode(body, type=_Events).items
         return f"its pod cannot be made: {events[-1].message}"[:300] if events else None
 
     async def _log(self, pod: Pod) -> str | None:
         """The end of the log; None: there is none, or it is unavailable now."""
         path = f"{self._core}/pods/{pod.metadata.name}/log"
         try:
-            said = await self._cluster.get(
+            body = await self._cluster.get(
                 path, [("container", CONTAINER), ("tailLines", TAIL_LINES)]
             )
         except (ApiRefused, RunnerDown):
             return None
-        return clean(said.decode(errors="replace")) or None
+        return clean(body.decode(errors="replace")) or None
 
 
 def _ended(pod: Pod) -> Terminated | None:
@@ -219,10 +219,10 @@ def _image_of(pod: Pod) -> str | None:
     return found[0] if found else None
 
 
-def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
+def _why(failed: Condition, pod: Pod | None, log_text: str | None) -> str:
     ended = None if pod is None else _ended(pod)
     # Kubelet's excerpt of the log belongs to this end, and exists even if the log is unavailable.
-    said = error_of((ended.message if ended is not None else "") or told or "")
+    excerpt = error_of((ended.message if ended is not None else "") or log_text or "")
     why = failed.message
     if failed.reason == "DeadlineExceeded":
         why = f"it did not finish within {LIMIT // timedelta(minutes=1)} minutes"
@@ -230,9 +230,9 @@ def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
         why = "it ran out of memory"
     elif pod is not None and pod.status.reason:
         why = f"{pod.status.reason}: {pod.status.message}"
-    elif said:
-        return said
-    return f"{why}\n{said}".strip() if said else why
+    elif excerpt:
+        return excerpt
+    return f"{why}\n{excerpt}".strip() if excerpt else why
 
 
 def _out_of_memory(pod: Pod | None) -> bool:

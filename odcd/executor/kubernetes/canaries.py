@@ -55,14 +55,14 @@ class Canaries:
         for number, pod in list(self._pods.items()):
             if pod.metadata.deletion_timestamp is None and not _is_of(pod, wanted.get(number)):
                 await self._remove(pod)
-        self._trouble = {n: told for n, told in self._trouble.items() if n in wanted}
+        self._trouble = {n: trouble for n, trouble in self._trouble.items() if n in wanted}
         ends: list[CanaryEnd] = []
         for canary in canaries:
-            told = await self._look(canary, term)
-            if told is not None:
-                passed, why = told
+            result = await self._look(canary, term)
+            if result is not None:
+                passed, why = result
                 log.info("kubernetes.canary", extra={"node": canary.node, "passed": passed})
-                ends.append(CanaryEnd(number=canary.number, passed=passed, told=why))
+                ends.append(CanaryEnd(number=canary.number, passed=passed, output=why))
         return ends
 
     async def _look(self, canary: Canary, term: int) -> tuple[bool, str] | None:
@@ -79,11 +79,11 @@ class Canaries:
             end = seen.end
             if end.kind == "exited" and end.exit_code == 0:
                 return True, "it ended with exit code 0"
-            said = pod_state.message_of(pod) or end.detail or "it printed nothing"
+            output = pod_state.message_of(pod) or end.detail or "it printed nothing"
             if end.kind == "exited":
                 how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
-                return False, f"{how}: {said}"
-            return False, said
+                return False, f"{how}: {output}"
+            return False, output
         if seen.hopeless is not None:
             return False, seen.hopeless.detail or "its container could not be made"
         if now >= canary.until:

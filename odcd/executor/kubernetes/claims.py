@@ -117,6 +117,41 @@ class Claims:
     # -- one volume and its claim ---------------------------------------------------------------
 
     async def _publish(self, name: str, spec: Json) -> None:
+        volume, claim = self._objects(name, spec)
+        csi, bound_to = spec["csi"], ""
+        if not await self._make(_VOLUMES, volume):
+            body = await self._find(f"{_VOLUMES}/{name}")
+            found = body and msgspec.json.decode(body, type=_Volume)
+            there = found.spec.csi if found else None
+            if (
+                not found
+                or found.metadata.deletion_timestamp is not None
+                # Its claim was deleted: it is reserved for that claim, and takes no other.
+                or found.status.phase == "Released"
+                or there is None
+                or (there.driver, there.volume_handle) != (csi["driver"], csi["volumeHandle"])
+            ):
+                raise await self._stranger(name)
+            bound_to = found.spec.claim_ref.uid
+        if await self._make(self._claims, claim):
+            # Its claim was deleted just now, and Kubernetes has not marked the volume as released
+            # yet.
+            if bound_to:
+                raise await self._stranger(name)
+            return
+        body = await self._find(f"{self._claims}/{name}")
+        held = body and msgspec.json.decode(body, type=_Claim)
+        # Lost: bound to a former volume of this name; it takes no other.
+        if (
+            not held
+            or held.metadata.deletion_timestamp
+            or held.status.phase == "Lost"
+            or bound_to not in ("", held.metadata.uid)
+        ):
+            raise await self._stranger(name)
+
+    def _objects(self, name: str, spec: Json) -> tuple[Json, Json]:
+        """The volume and its claim."""
         labels = {"name": name, "labels": OURS}
         # Bind them to each other from the start: no other claim can take the volume, and no storage
         # class creates another volume for the claim.
@@ -149,37 +184,7 @@ class Claims:
                 "volumeName": name,
             },
         }
-        csi, bound_to = spec["csi"], ""
-        if not await self._make(_VOLUMES, volume):
-            body = await self._find(f"{_VOLUMES}/{name}")
-            found = body and msgspec.json.decode(body, type=_Volume)
-            there = found.spec.csi if found else None
-            if (
-                not found
-                or found.metadata.deletion_timestamp is not None
-                # Its claim was deleted: it is reserved for that claim, and takes no other.
-                or found.status.phase == "Released"
-                or there is None
-                or (there.driver, there.volume_handle) != (csi["driver"], csi["volumeHandle"])
-            ):
-                raise await self._stranger(name)
-            bound_to = found.spec.claim_ref.uid
-        if await self._make(self._claims, claim):
-            # Its claim was deleted just now, and Kubernetes has not marked the volume as released
-            # yet.
-            if bound_to:
-                raise await self._stranger(name)
-            return
-        body = await self._find(f"{self._claims}/{name}")
-        held = body and msgspec.json.decode(body, type=_Claim)
-        # Lost: bound to a former volume of this name; it takes no other.
-        if (
-            not held
-            or held.metadata.deletion_timestamp
-            or held.status.phase == "Lost"
-            or bound_to not in ("", held.metadata.uid)
-        ):
-            raise await self._stranger(name)
+        return volume, claim
 
     async def _stranger(self, name: str) -> RunnerDown:
         """Remove an object of another database, of this one before a restore, or one that is being

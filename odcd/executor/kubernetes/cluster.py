@@ -33,7 +33,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STDOUT, STDERR, ENDED = 1, 2, 3
 """Channels of a command in a container."""
-MAX_SAID_BYTES = 4096
+MAX_STDERR_BYTES = 4096
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes that do not answer the request itself: try again."""
 
@@ -60,11 +60,11 @@ class _Ended(msgspec.Struct, frozen=True):
 class ApiRefused(Exception):
     """The API server answered with an error."""
 
-    def __init__(self, status: int, told: Status, retry_after_s: float | None) -> None:
-        super().__init__(f"{status} {told.reason}: {told.message}")
+    def __init__(self, status: int, details: Status, retry_after_s: float | None) -> None:
+        super().__init__(f"{status} {details.reason}: {details.message}")
         self.status = status
-        self.reason = told.reason
-        self.message = told.message or told.reason or f"HTTP {status}"
+        self.reason = details.reason
+        self.message = details.message or details.reason or f"HTTP {status}"
         self.retry_after_s = retry_after_s
 
     @property
@@ -183,7 +183,7 @@ class Cluster:
 
     async def execute(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
-        *, into: bytearray | None = None, most_bytes: int = MAX_SAID_BYTES,
+        *, into: bytearray | None = None, most_bytes: int = MAX_STDERR_BYTES,
     ) -> str | None:  # fmt: skip
         """Run a command in a container. Return its error, or None if it succeeded. Raises
         ApiRefused, RunnerDown. into: receives its output, also if it is cut off."""
@@ -198,11 +198,11 @@ class Cluster:
     ) -> bytes:
         """Run a command in a container and return its output, which must be short. Raises
         ApiRefused, RunnerDown, and WrongState when it fails."""
-        told = bytearray()
-        trouble = await self.execute(namespace, pod, container, command, timeout_s, into=told)
+        output = bytearray()
+        trouble = await self.execute(namespace, pod, container, command, timeout_s, into=output)
         if trouble is not None:
             raise WrongState(f"pod {pod}: {trouble}")
-        return bytes(told)
+        return bytes(output)
 
     async def _execute(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
@@ -216,7 +216,7 @@ class Cluster:
         query += [("command", word) for word in command]
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
         session: aiohttp.ClientSession = client.rest_client.pool_manager
-        said = bytearray()
+        stderr = bytearray()
         ended = b""
         try:
             await client.update_params_for_auth(headers, [], ["BearerToken"])
@@ -227,8 +227,8 @@ class Cluster:
                     async for message in socket:
                         if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
                             continue
-                        if message.data[0] == STDERR and len(said) < MAX_SAID_BYTES:
-                            said += message.data[1:]
+                        if message.data[0] == STDERR and len(stderr) < MAX_STDERR_BYTES:
+                            stderr += message.data[1:]
                         elif message.data[0] == STDOUT and len(wrote) < most_bytes:
                             wrote += message.data[1:]
                         elif message.data[0] == ENDED:
@@ -240,8 +240,8 @@ class Cluster:
         how = msgspec.json.decode(ended, type=_Ended) if ended else _Ended()
         if how.status == "Success":
             return None
-        told = " ".join(said.decode(errors="replace").split())[:500]
-        return told or how.message or "the connection broke"
+        error_text = " ".join(stderr.decode(errors="replace").split())[:500]
+        return error_text or how.message or "the connection broke"
 
     async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
         """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""
@@ -282,14 +282,14 @@ def is_trouble(error: Exception) -> bool:
 def _transport(client: Any) -> dict[str, Any]:
     """The settings of the kubeconfig that are passed with each request."""
     rest = client.rest_client
-    told = {"proxy": rest.proxy, "server_hostname": rest.server_hostname}
-    return {name: value for name, value in told.items() if value}
+    settings = {"proxy": rest.proxy, "server_hostname": rest.server_hostname}
+    return {name: value for name, value in settings.items() if value}
 
 
 def _refusal(status: int, body: bytes, headers: Mapping[str, str]) -> ApiRefused:
     try:
-        told = msgspec.json.decode(body, type=Status)
+        details = msgspec.json.decode(body, type=Status)
     except msgspec.MsgspecError:
-        told = Status(message=body.decode(errors="replace")[:500].strip())
+        details = Status(message=body.decode(errors="replace")[:500].strip())
     after = headers.get("Retry-After", "")
-    return ApiRefused(status, told, float(after) if after.isdigit() else None)
+    return ApiRefused(status, details, float(after) if after.isdigit() else None)

@@ -50,8 +50,8 @@ class Forward:
             self._heads[channel] -= head
             data = data[head:]
             if data and channel == ERROR:
-                told = " ".join(data.decode(errors="replace").split())[:300]
-                raise WrongState(f"pod {self._pod} cannot be reached: {told}")
+                error_text = " ".join(data.decode(errors="replace").split())[:300]
+                raise WrongState(f"pod {self._pod} cannot be reached: {error_text}")
             if data:
                 return data
 

@@ -168,10 +168,10 @@ class Mirror(Generic[T]):
             ).metadata.resource_version
             return
         if event.type == "ERROR":
-            told = msgspec.json.decode(event.object, type=Status)
-            if told.code == GONE:
+            details = msgspec.json.decode(event.object, type=Status)
+            if details.code == GONE:
                 raise Expired
-            raise ApiRefused(told.code, told, None)
+            raise ApiRefused(details.code, details, None)
         item = self._decoder.decode(event.object)
         if event.type == "DELETED":
             # Process the last state first: it may be the first to show how the object ended.

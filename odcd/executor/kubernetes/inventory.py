@@ -150,10 +150,8 @@ def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | Non
     """UP, DRAIN or DOWN, and why. A node that does not report its health is not healthy."""
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
-        told = (
-            (ready.message or ready.reason) if ready else "kubelet has not reported its state yet"
-        )
-        return "DOWN", f"not ready: {told}"[:500]
+        why = (ready.message or ready.reason) if ready else "kubelet has not reported its state yet"
+        return "DOWN", f"not ready: {why}"[:500]
     if node.metadata.deletion_timestamp is not None:
         return "DRAIN", "being deleted"
     if node.spec.unschedulable:
@@ -186,13 +184,13 @@ def _gpu_type(node: Node, gpus: int, instance_types: Mapping[str, str]) -> str:
 def _features(labels: Mapping[str, str]) -> tuple[str, ...]:
     """Words for --constraint. Not all labels: some differ on every node, and nodes that differ
     cannot be planned as one group."""
-    words = {labels[key] for key in FEATURE_LABELS if labels.get(key)}
-    words |= {key for key in FEATURE_FLAGS if labels.get(key) == "true"}
+    features = {labels[key] for key in FEATURE_LABELS if labels.get(key)}
+    features |= {key for key in FEATURE_FLAGS if labels.get(key) == "true"}
     for key, value in labels.items():
         if key.startswith(FEATURE_PREFIX):
             word = key.removeprefix(FEATURE_PREFIX)
-            words.add(word if value in ("", "true") else f"{word}-{value}")
-    return tuple(sorted(words))
+            features.add(word if value in ("", "true") else f"{word}-{value}")
+    return tuple(sorted(features))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

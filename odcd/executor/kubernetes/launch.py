@@ -99,8 +99,8 @@ def command(dispatch: Dispatch, member: Member) -> list[str]:
         read = expand(dispatch.stdin, dispatch, member) if dispatch.stdin else "/dev/null"
         append = dispatch.open_mode == "append" or member.rank > 0
         own += ["-a" if append else "", out, "" if err == out else err, read]
-    words = ["/bin/sh", "-c", text, "odc", *own, *dispatch.args]
-    return [literal(word) for word in words]
+    arguments = ["/bin/sh", "-c", text, "odc", *own, *dispatch.args]
+    return [literal(argument) for argument in arguments]
 
 
 def signal_command(name: str, *, batch_only: bool) -> Sequence[str]:

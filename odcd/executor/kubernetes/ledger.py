@@ -11,7 +11,7 @@ from odcd.records.dispatch import PROGRESS, Fact
 class Ledger:
     def __init__(self) -> None:
         self._facts: dict[tuple[object, ...], Fact] = {}
-        self._told = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def tell(self, fact: Fact) -> None:
         """Report a fact. The first fact of a kind is kept, because an end is final; of progress the
@@ -21,15 +21,15 @@ class Ledger:
             self._facts[key] = fact
         else:
             self._facts.setdefault(key, fact)
-        self._told.set()
+        self._changed.set()
 
     def wake(self) -> None:
-        self._told.set()
+        self._changed.set()
 
     async def take(self) -> list[Fact]:
         """Wait for a new fact, then return all unacknowledged ones."""
-        await self._told.wait()
-        self._told.clear()
+        await self._changed.wait()
+        self._changed.clear()
         return list(self._facts.values())
 
     def acknowledge(self, facts: Sequence[Fact]) -> None:

@@ -14,7 +14,7 @@ from odcd.executor.kubernetes.objects import Pod
 from odcd.records.dev_server import Look
 
 LOOK_S = 20.0
-_TOLD = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\d{1,18})\n")
+_OUTPUT = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\d{1,18})\n")
 
 
 async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
@@ -36,19 +36,19 @@ async def _look_at(cluster: Cluster, pod: Pod) -> Look:
     if not pod_state.is_running(pod):
         raise RunnerDown(f"the container of {meta.name} is being restarted")
     try:
-        told = await cluster.ask(
+        output = await cluster.ask(
             meta.namespace, meta.name, pod.spec.containers[0].name,
             ["/bin/sh", f"{JOB}/look"], LOOK_S,
         )  # fmt: skip
     except ApiRefused as error:
         raise RunnerDown(f"{meta.name} cannot be checked: {error.message}") from error
-    return read_look(told)
+    return read_look(output)
 
 
-def read_look(told: bytes) -> Look:
+def read_look(output: bytes) -> Look:
     """Raises WrongState."""
-    found = _TOLD.fullmatch(told)
+    found = _OUTPUT.fullmatch(output)
     if found is None:
-        raise WrongState(f"its usage is unknown: {told[:200].decode(errors='replace')}")
+        raise WrongState(f"its usage is unknown: {output[:200].decode(errors='replace')}")
     percent = int(found[2]) if found[2].isdigit() else None
     return Look(sessions=int(found[1]), gpu_percent=percent, cpu_s=int(found[3]) / 1e6)

@@ -75,5 +75,5 @@ def addresses_of(dispatch: Dispatch, nodes: Mapping[str, Node]) -> Sequence[str]
 
 
 def _address(node: Node | None) -> str:
-    told = {one.type: one.address for one in node.status.addresses} if node is not None else {}
-    return next((told[kind] for kind in PREFERRED if told.get(kind)), "")
+    by_type = {one.type: one.address for one in node.status.addresses} if node is not None else {}
+    return next((by_type[kind] for kind in PREFERRED if by_type.get(kind)), "")

@@ -39,8 +39,8 @@ async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notic
             raise ValueError(f"{name!a} is not a file name")
         if len(name.encode()) > MAX_NAME_BYTES:
             raise ValueError(f"{name[:40]!a}… is too long for a file name")
-    words = [notice.name or "", notice.text, notice.wall or "", *notice.remove]
-    _require(job_id, await _run_in_all(cluster, pods, "tell", words))
+    arguments = [notice.name or "", notice.text, notice.wall or "", *notice.remove]
+    _require(job_id, await _run_in_all(cluster, pods, "tell", arguments))
 
 
 async def set_keys(
@@ -72,7 +72,7 @@ async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on:
 
 
 async def _run_in_all(
-    cluster: Cluster, pods: Iterable[Pod], program: str, words: Sequence[str],
+    cluster: Cluster, pods: Iterable[Pod], program: str, arguments: Sequence[str],
     timeout_s: float = EXEC_S,
 ) -> str | None:  # fmt: skip
     """Run a program in every running pod. Return the reason if it succeeded in none. Raises
@@ -90,7 +90,7 @@ async def _run_in_all(
         try:
             failed = await cluster.execute(
                 pod.metadata.namespace, pod.metadata.name, pod.spec.containers[0].name,
-                ["/bin/sh", f"{JOB}/{program}", *words], timeout_s,
+                ["/bin/sh", f"{JOB}/{program}", *arguments], timeout_s,
             )  # fmt: skip
         except RunnerDown as error:
             late = error

@@ -221,12 +221,12 @@ def requests(pod: Pod, name: str) -> Decimal:
     sidecars = Decimal(0)
     start = Decimal(0)
     for container in pod.spec.init_containers:
-        asked = amount(container.resources.requests, name)
+        requested = amount(container.resources.requests, name)
         if container.restart_policy == "Always":
-            sidecars += asked
+            sidecars += requested
             start = max(start, sidecars)
         else:
-            start = max(start, sidecars + asked)
+            start = max(start, sidecars + requested)
     run = sidecars + sum(
         (amount(c.resources.requests, name) for c in pod.spec.containers), Decimal(0)
     )

@@ -80,17 +80,17 @@ class PodOutput:
         on_open: called once the log is open. Raises RunnerDown when the API server does not answer;
         the part read so far is stored."""
         short = Shortened(self._limit)
-        said = b""
+        explanation = b""
         try:
             async for piece in self._read(key, namespace, follow=follow, on_open=on_open):
                 short.feed(piece)
         except ApiRefused as error:
-            said = f"[odc: the output could not be read: {error.message}]\n".encode()
+            explanation = f"[odc: the output could not be read: {error.message}]\n".encode()
         except RunnerDown:
             if short.written:
                 await self._write(key, short.content(), short.written)
             raise
-        await self._write(key, short.content() if short.written else said, short.written)
+        await self._write(key, short.content() if short.written else explanation, short.written)
 
     async def _write(self, key: Key, content: bytes, written: int) -> None:
         await self._store.save(key, zlib.compress(content, 6), written, self._clock.now())

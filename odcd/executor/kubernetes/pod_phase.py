@@ -35,10 +35,10 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
         return "scheduling", "it waits until the pods of all members exist"
     if not pod.spec.node_name:
         scheduled = pod.condition("PodScheduled")
-        told = scheduled.message if scheduled and scheduled.status == "False" else ""
-        if has_disk(pod) and NO_CLAIM.search(told):
-            return "scheduling", f"its disk is being made: {told}"
-        return "scheduling", told or "it waits for its node to accept it"
+        why = scheduled.message if scheduled and scheduled.status == "False" else ""
+        if has_disk(pod) and NO_CLAIM.search(why):
+            return "scheduling", f"its disk is being made: {why}"
+        return "scheduling", why or "it waits for its node to accept it"
     last, restarts = last_end(pod)
     if last is not None:
         return (

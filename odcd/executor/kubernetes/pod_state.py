@@ -35,8 +35,8 @@ def describe_end(ended: Terminated) -> str:
     signal = ended.signal or (ended.exit_code - 128 if 128 < ended.exit_code <= 128 + LAST_SIGNAL
                               else 0)  # fmt: skip
     how += f"signal {signal}" if signal else f"exit code {ended.exit_code}"
-    said = ended.message.strip().rpartition("\n")[2]
-    return cut(f"{how}: {said}".removesuffix(": "))
+    last_line = ended.message.strip().rpartition("\n")[2]
+    return cut(f"{how}: {last_line}".removesuffix(": "))
 
 
 def message_of(pod: Pod) -> str:

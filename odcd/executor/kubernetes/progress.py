@@ -30,7 +30,7 @@ class Progress:
         self._news: dict[str, Event] = {}
         """The last event of each pod, by its uid."""
         self._keys: dict[str, Key] = {}
-        self._told: dict[Key, tuple[str, str]] = {}
+        self._reported: dict[Key, tuple[str, str]] = {}
         self._ends: dict[Key, datetime] = {}
         """When the container last ended before a restart that was reported."""
 
@@ -61,9 +61,9 @@ class Progress:
             self._on_oom(key, fact)
 
     def _tell(self, key: Key, phase: BoxPhase, message: str) -> None:
-        if self._told.get(key) == (phase, message):
+        if self._reported.get(key) == (phase, message):
             return
-        self._told[key] = (phase, message)
+        self._reported[key] = (phase, message)
         self._ledger.tell(
             Fact(
                 job_id=key[0],
@@ -77,7 +77,7 @@ class Progress:
 
     def forget(self, pod: Pod, key: Key) -> None:
         self._keys.pop(pod.metadata.uid, None)
-        self._told.pop(key, None)
+        self._reported.pop(key, None)
         self._ends.pop(key, None)
 
     def hear(self, before: Event | None, after: Event | None) -> None:

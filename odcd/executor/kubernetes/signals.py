@@ -20,7 +20,7 @@ async def send_signal(
 ) -> None:
     """pods: of the members to signal. Raises WrongState, RunnerDown."""
     name = signal.Signals(number).name.removeprefix("SIG")
-    words = signal_command(name, batch_only=batch_only)
+    command = signal_command(name, batch_only=batch_only)
     for pod in pods:
         if is_over(pod):
             continue
@@ -29,7 +29,7 @@ async def send_signal(
                 pod.metadata.namespace,
                 pod.metadata.name,
                 pod.spec.containers[0].name,
-                words,
+                command,
                 EXEC_S,
             )
         except ApiRefused as error:

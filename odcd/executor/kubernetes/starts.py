@@ -199,7 +199,7 @@ class Starts:
 
     def waits(self, job_id: int) -> list[str]:
         """The reasons why pods are not created or have not started."""
-        told = [
+        reasons = [
             f"its pods cannot be made yet: {order.trouble}"
             for attempt, order in self._orders.items()
             if attempt[0] == job_id and order.trouble
@@ -211,8 +211,8 @@ class Starts:
                     status.read_pod(pod, key, self._clock.now()).waits
                     or "kubelet has reported nothing"
                 )
-                told.append(f"rank {key[2]} on {pod.spec.node_name or 'no node yet'}: {why}")
-        return told
+                reasons.append(f"rank {key[2]} on {pod.spec.node_name or 'no node yet'}: {why}")
+        return reasons
 
     def judge(self) -> None:
         """Give up starts that exceed their time limit."""

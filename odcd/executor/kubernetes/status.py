@@ -83,14 +83,14 @@ def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
 def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Seen:
     """Read a pod whose container has never run."""
     if state.waiting is not None:
-        told = f"{state.waiting.reason}: {state.waiting.message}".removesuffix(": ")
+        message = f"{state.waiting.reason}: {state.waiting.message}".removesuffix(": ")
         if _is_hopeless(state.waiting.reason, state.waiting.message):
             hopeless = _fact(
-                key, "start_failed", now, detail=_explain(told),
-                suspect=state.waiting.reason in CONTAINER_WRONG and _names_node(told),
+                key, "start_failed", now, detail=_explain(message),
+                suspect=state.waiting.reason in CONTAINER_WRONG and _names_node(message),
             )  # fmt: skip
-            return Seen(hopeless=hopeless, waits=told)
-        return Seen(waits=told)
+            return Seen(hopeless=hopeless, waits=message)
+        return Seen(waits=message)
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status == "False" and scheduled.message:
         return Seen(waits=f"{scheduled.reason}: {scheduled.message}")
@@ -114,21 +114,21 @@ def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
         return Seen(begun=begun)
     last, restarts = last_end(pod)
     if last is not None:
-        told = describe_end(last)
+        message = describe_end(last)
         if last.reason in NEVER_RAN:
-            told = last.message or last.reason
+            message = last.message or last.reason
             hopeless = _fact(
-                key, "start_failed", now, detail=_explain(told), suspect=_names_node(told)
+                key, "start_failed", now, detail=_explain(message), suspect=_names_node(message)
             )
-            return Seen(hopeless=hopeless, waits=told)
+            return Seen(hopeless=hopeless, waits=message)
         if last.exit_code == UNFIT:
-            said = last.message.strip().rpartition("\n")[2].removeprefix("odc: ")
-            hopeless = _fact(key, "start_failed", now, detail=cut(said or told))
-            return Seen(hopeless=hopeless, waits=told)
+            last_line = last.message.strip().rpartition("\n")[2].removeprefix("odc: ")
+            hopeless = _fact(key, "start_failed", now, detail=cut(last_line or message))
+            return Seen(hopeless=hopeless, waits=message)
         if restarts >= MAX_RESTARTS:
-            detail = cut(f"its container ended {restarts} times before it was ready: {told}")
+            detail = cut(f"its container ended {restarts} times before it was ready: {message}")
             return Seen(hopeless=_fact(key, "start_failed", now, cause="launch", detail=detail))
-        return Seen(waits=told)
+        return Seen(waits=message)
     if state.running is not None:
         return Seen(waits="its SSH server does not answer")
     return _read_waiting(pod, key, state, now)
@@ -176,13 +176,11 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    told = waits or (
-        "no node took it" if not pod.spec.node_name else "kubelet has reported nothing"
-    )
+    why = waits or ("no node took it" if not pod.spec.node_name else "kubelet has reported nothing")
     node = pod.spec.node_name or "its node"
     return _fact(
         key, "start_failed", now, cause="launch",
-        detail=cut(f"it could not start within {budget_s:.0f} s on {node}: {told}"),
+        detail=cut(f"it could not start within {budget_s:.0f} s on {node}: {why}"),
         suspect=bool(pod.spec.node_name) and (waits is None or _names_node(waits)),
     )  # fmt: skip
 
@@ -207,17 +205,19 @@ def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
     at = _moment(ended.finished_at, now) if ended and ended.finished_at else now
     lost = _lost_by(pod)
     if ended is None:
-        told = lost or f"{pod.status.reason}: {pod.status.message}".strip(": ") or "unknown"
+        message = lost or f"{pod.status.reason}: {pod.status.message}".strip(": ") or "unknown"
         if state.running is not None:
-            return _fact(key, "lost", at, detail=cut(told), suspect=_by_node(pod))
+            return _fact(key, "lost", at, detail=cut(message), suspect=_by_node(pod))
         # Kubelet did not admit the pod, or it was evicted before: it never ran.
         return _fact(
-            key, "start_failed", at, cause="launch", detail=cut(told),
+            key, "start_failed", at, cause="launch", detail=cut(message),
             suspect=_by_node(pod) if lost else not pod.status.reason.startswith("OutOf"),
         )  # fmt: skip
     if ended.reason in NEVER_RAN:
-        told = ended.message or ended.reason
-        return _fact(key, "start_failed", at, detail=_explain(told), suspect=_names_node(told))
+        message = ended.message or ended.reason
+        return _fact(
+            key, "start_failed", at, detail=_explain(message), suspect=_names_node(message)
+        )
     if lost is not None or ended.reason in UNKNOWN_END:
         return _fact(
             key, "lost", at, detail=cut(lost or ended.message or ended.reason),
@@ -248,8 +248,8 @@ def _by_node(pod: Pod) -> bool:
     return pod.status.reason in BY_NODE or by in BY_NODE
 
 
-def _names_node(told: str) -> bool:
-    return bool(_NODES_FAULT.search(told))
+def _names_node(message: str) -> bool:
+    return bool(_NODES_FAULT.search(message))
 
 
 def _exit(
@@ -281,12 +281,12 @@ def _is_hopeless(reason: str, message: str) -> bool:
     return reason in CONTAINER_WRONG and bool(message) and not _IN_PASSING.search(message)
 
 
-def _explain(told: str) -> str:
-    return cut(f"{told}. {IMAGE_HINT}" if "mage" in told else told)
+def _explain(message: str) -> str:
+    return cut(f"{message}. {IMAGE_HINT}" if "mage" in message else message)
 
 
-def _moment(told: datetime | None, now: datetime) -> datetime:
-    return now if told is None or now - told < FRESH else told
+def _moment(reported: datetime | None, now: datetime) -> datetime:
+    return now if reported is None or now - reported < FRESH else reported
 
 
 def _fact(

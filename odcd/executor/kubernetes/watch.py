@@ -40,8 +40,8 @@ class Watch:
         self._on_own_pod = on_pod
         self.nodes = Mirror(cluster, "/api/v1/nodes", Node, clock, self._on_node)
         self.pods = Mirror(cluster, "/api/v1/pods", Pod, clock, self._on_pod)
-        told = f"/api/v1/namespaces/{namespaces.dev}/events"
-        self.events = Mirror(cluster, told, Event, clock, on_event)
+        path = f"/api/v1/namespaces/{namespaces.dev}/events"
+        self.events = Mirror(cluster, path, Event, clock, on_event)
         self._nodes_changed = asyncio.Event()
         self._silent_since: float | None = None
 

@@ -201,7 +201,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         (["migrate", "--dsn", "postgresql://nobody@/x?host=/nowhere"], 1, "cannot be reached"),
         (["backup", "q.odc"], 1, "has no queue"),
         (["restore", "no-such-file"], 1, "cannot be read"),
-        (["token", "no-such-user"], 2, "no user"),
+        (["token", "no-such-user"], 2, "does not exist on this machine"),
         (["down"], 0, ""),
         (["fly"], 2, "invalid choice"),
         ([], 2, "COMMAND"),

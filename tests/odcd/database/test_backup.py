@@ -18,7 +18,8 @@ from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.database.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
-from tests.support.harness.database import Sql
+from odcd.home.postgres import EmbeddedPostgres
+from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
 from tests.support.harness.events import told
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
@@ -114,6 +115,20 @@ def test_a_restored_queue_is_the_one_backed_up(queue: str, empty_database_url: s
     done = restore(empty_database_url, backup(queue))
     assert (done.jobs, done.pending, done.running) == (20, 10, 1)
     assert contents(empty_database_url) == contents(queue)
+
+
+@pytest.mark.long
+def test_a_backup_does_not_depend_on_the_version_of_postgresql(queue: str) -> None:
+    """Made on the version of this run, and restored on the other one; pg_restore refuses that."""
+    home = make_home()
+    try:
+        postgres = EmbeddedPostgres(home, 16 if MAJOR == 18 else 18, durable=False)
+        dsn = postgres.start()
+        admit_root(postgres)
+        assert restore(dsn, backup(queue)).jobs == 20
+        assert contents(dsn) == contents(queue)
+    finally:
+        remove_home(home)
 
 
 @pytest.mark.long

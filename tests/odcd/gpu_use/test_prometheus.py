@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ from odcd.gpu_use.prometheus import (
     PrometheusDown,
     PrometheusFailed,
     PrometheusRefused,
-    parse_place,
 )
 from odcd.gpu_use.queries import Labels
 from odcd.stores.gpu_use import GpuUseStore
@@ -71,12 +70,12 @@ class Site:
         """Once, as the leader; how many attempts were stored."""
 
         async def work(store: GpuUseStore) -> int:
-            prometheus = a_client(url, errors, **fields)
-            ended = EndedUse(
-                0, store, prometheus, labels or Labels(Namespaces()), SystemClock(),
-                scrape=timedelta(seconds=scrape_s), kept=kept,
-            )  # fmt: skip
-            return await ended.settle_once()
+            async with a_client(url, errors, **fields) as prometheus:
+                ended = EndedUse(
+                    0, store, prometheus, labels or Labels(Namespaces()), SystemClock(),
+                    scrape=timedelta(seconds=scrape_s), kept=kept,
+                )  # fmt: skip
+                return await ended.settle_once()
 
         return self.run(work)
 
@@ -109,12 +108,15 @@ class Failures:
             raise
 
 
-def a_client(url: str, errors: list[str] | None = None, **fields: Any) -> Prometheus:
-    return Prometheus(
-        place=parse_place(url),
-        calls=Failures(errors if errors is not None else []),
-        **fields,
-    )
+@asynccontextmanager
+async def a_client(
+    url: str, errors: list[str] | None = None, **fields: Any
+) -> AsyncGenerator[Prometheus]:
+    client = Prometheus(url, calls=Failures(errors if errors is not None else []), **fields)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 @pytest.fixture
@@ -308,11 +310,12 @@ def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None)
     async def work(store: GpuUseStore) -> int:
         async with await asyncio.start_server(fails, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            ended = EndedUse(
-                0, store, a_client(url), Labels(Namespaces()), SystemClock(),
-                scrape=timedelta(seconds=30), kept=KEPT,
-            )  # fmt: skip
-            return await ended.settle_once()
+            async with a_client(url) as client:
+                ended = EndedUse(
+                    0, store, client, Labels(Namespaces()), SystemClock(),
+                    scrape=timedelta(seconds=30), kept=KEPT,
+                )  # fmt: skip
+                return await ended.settle_once()
 
     assert site.run(work) == 0
     for job in jobs:
@@ -379,11 +382,12 @@ def test_what_runs_is_looked_at_all_together(
         server.until(lambda: len(server.query("DCGM_FI_DEV_FB_USED")) == 8, "both have scraped")
 
         async def work(store: GpuUseStore) -> int:
-            live = LiveUse(
-                0, store, a_client(server.url), Labels(Namespaces()), SystemClock(),
-                scrape=timedelta(seconds=1), idle_ratio=0.05,
-            )  # fmt: skip
-            return await live.look_once()
+            async with a_client(server.url) as client:
+                live = LiveUse(
+                    0, store, client, Labels(Namespaces()), SystemClock(),
+                    scrape=timedelta(seconds=1), idle_ratio=0.05,
+                )  # fmt: skip
+                return await live.look_once()
 
         assert site.run(work) == 2
     with Sql(site.url) as sql:
@@ -480,7 +484,8 @@ class Answers:
                 port = server.sockets[0].getsockname()[1]
                 url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/prom"
                 try:
-                    return await a_client(url, **fields).query("live", "up", datetime.now(UTC))
+                    async with a_client(url, **fields) as client:
+                        return await client.query("live", "up", datetime.now(UTC))
                 finally:
                     if self.asked:
                         await self.over.wait()
@@ -544,7 +549,7 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
 def test_what_is_no_answer_is_told(answer: bytes, error: type[Exception], text: str) -> None:
     errors: list[str] = []
     with pytest.raises(error, match=text) as told:
-        Answers(answer).ask(errors=errors, most=1000)
+        Answers(answer).ask(errors=errors, max_bytes=1000)
     assert told.type is error
     assert errors == ["live"]
 
@@ -557,9 +562,10 @@ def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
 
     async def work() -> None:
         async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
-            client = a_client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-            for _ in range(2):
-                assert len(await client.query("live", "up", datetime.now(UTC))) == 1
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with a_client(url) as client:
+                for _ in range(2):
+                    assert len(await client.query("live", "up", datetime.now(UTC))) == 1
 
     asyncio.run(work())
     told = [r for r in caplog.records if r.message == "gpu_use.remark"]
@@ -592,11 +598,11 @@ def test_a_prometheus_that_nobody_vouches_for_is_not_believed(tmp_path: Path) ->
 )
 def test_an_address_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="ODC_PROMETHEUS_URL"):
-        parse_place(text)
+        Prometheus(text)
 
 
 def test_a_password_in_an_address_is_not_told() -> None:
     with pytest.raises(BadRequest) as told:
-        parse_place("http://odc:s3@cret@h:9090")
+        Prometheus("http://odc:s3@cret@h:9090")
     assert "cret" not in told.value.message
     assert "//...@h:9090" in told.value.message

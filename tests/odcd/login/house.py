@@ -78,6 +78,9 @@ def live(
                 operators=operators, context=sts.trust(), timeout_s=timeout_s,
             )  # fmt: skip
             object.__setattr__(service.api, "logins", logins)
-            await work(House(service, sts))
+            try:
+                await work(House(service, sts))
+            finally:
+                await logins.close()
 
     run(work_in())

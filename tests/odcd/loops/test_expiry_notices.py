@@ -56,7 +56,7 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
                 SystemClock(),
                 timedelta(seconds=30),
             )
-            return [await warner.tell_once() for _ in range(times)]
+            return [await warner.run_once() for _ in range(times)]
 
     return asyncio.run(work())
 

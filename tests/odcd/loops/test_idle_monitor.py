@@ -75,7 +75,7 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
                 SystemClock(),
                 timedelta(minutes=5),
             )
-            await idles.look_once()
+            await idles.run_once()
             rows = await database.fetch("select * from odc.box_look order by job_id")
             return [(row["job_id"], row["told_at"] is not None) for row in rows]
 
@@ -122,5 +122,5 @@ def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> Non
     if seen is not None:
         assert read_look(told) == seen
         return
-    with pytest.raises(WrongState, match="not known"):
+    with pytest.raises(WrongState, match="usage is unknown"):
         read_look(told)

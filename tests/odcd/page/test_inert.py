@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from odcd.api.answers.jobs import GpuUse
 from odcd.page.files import macros, templates
+from odcd.page.filters import hue, moment, sentence
 from odcd.page.gantt import Window, lay_out
 from odcd.page.nodes import cells_of, slots_of
-from odcd.page.words import hue, moment, sentence
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MARK = "zqx"

@@ -16,9 +16,9 @@ from odcd.events import Event
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.page import app, asked
 from odcd.page import live as module
-from odcd.page.asked import PageOfAll, PageOfJob, PageOfQueue
 from odcd.page.fragments import Rendered, Update
 from odcd.page.live import Live, View, Viewer
+from odcd.page.queries import PageOfAll, PageOfJob, PageOfQueue
 from odcd.records.job import Selector
 from odcd.slurm.lists import parse_selector
 from tests.odcd.api.service import ALICE, BOB, until

@@ -14,9 +14,9 @@ import pytest
 from odcd.api.answers.plan import Gantt
 from odcd.page import nodes
 from odcd.page.files import assets
+from odcd.page.filters import HUES, hue
 from odcd.page.job import timeline
 from odcd.page.jobs import PAGE
-from odcd.page.words import HUES, hue
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
 from tests.odcd.page.browse import Browsed, browse
 

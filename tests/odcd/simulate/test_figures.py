@@ -11,7 +11,7 @@ from odcd.errors import BadRequest
 from odcd.simulate.cluster import parse_cluster
 from odcd.simulate.figures import bounded_slowdown, figures, percentile
 from odcd.simulate.output import table, write_jobs
-from odcd.simulate.picture import check_picture, picture
+from odcd.simulate.picture import COLUMNS, LEFT, ROWS, charts, check_picture, picture
 from odcd.simulate.replay import Outcome, Replayed
 from odcd.simulate.trace import Workload
 
@@ -97,21 +97,21 @@ def test_the_csv_has_a_line_per_job(tmp_path: Path) -> None:
 
 def test_the_picture_shows_what_was_held_and_who_waited() -> None:
     root = xml.fromstring(picture("<three> on 2x4", JOBS, CLUSTER))
-    name = "{http://www.w3.org/2000/svg}"
-    texts = [text.text for text in root.iter(f"{name}text")]
-    assert "<three> on 2x4" in texts
-    assert "GPUs held, % of the machine" in texts
-    assert "minutes since the first submission" in texts
-    used, waiting = (
-        [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
-        for line in root.iter(f"{name}polyline")
-    )
+    texts = [text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    shown = "\n".join(texts).replace("\u00a0", " ")
+    assert "<three> on 2x4" in shown.splitlines()
+    assert "GPUs in use, % of the machine" in shown
+    assert "minutes since the first submission" in shown
+    assert "http" not in "".join(root.itertext())
+    lines = [line.plain[LEFT:].ljust(COLUMNS) for line in charts(JOBS, CLUSTER)]
+    used, waiting = lines[1 : 1 + ROWS], lines[3 + ROWS : 3 + 2 * ROWS]
     # The first half the whole machine is held, and in the end one GPU of eight.
-    assert {y for x, y in used if x < 520} == {44.0}
-    assert used[-1][1] == pytest.approx(44 + 200 * 7 / 8, abs=0.1)
-    # Two wait until the middle, none after that.
-    assert {y for x, y in waiting if 165 < x < 525} == {288.0}
-    assert {y for x, y in waiting if x > 530} == {488.0}
+    half = COLUMNS // 2
+    assert {row[:half] for row in used} == {"█" * half}
+    assert [row[-1] for row in used] == [" "] * 8 + ["▂", "█"]
+    # Two wait until the middle, nobody from then on.
+    assert {row[COLUMNS // 10 : half] for row in waiting} == {"█" * (half - COLUMNS // 10)}
+    assert {row[half:].strip() for row in waiting} == {""}
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("a.png", "SVG, not PNG"), ("a.txt", "not the name")])

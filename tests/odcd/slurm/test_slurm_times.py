@@ -67,7 +67,7 @@ def test_what_is_no_time_limit_is_refused_with_the_forms(text: str) -> None:
 def test_a_time_that_is_no_job_limit_has_no_word_for_none(text: str) -> None:
     with pytest.raises(BadRequest, match=f'half_life cannot be "{text}"') as refused:
         parse_span(text, "half_life")
-    assert "from 1 second on." in (refused.value.hint or "")
+    assert "at least 1 second" in (refused.value.hint or "")
     assert "UNLIMITED" not in (refused.value.hint or "")
 
 

@@ -105,6 +105,15 @@ def test_a_build_is_measured_from_its_own_begin(builds: Builds, queue: Queue) ->
     assert oldest() == 5
 
 
+def test_a_new_begin_time_does_not_end_the_wait_for_an_image(builds: Builds, queue: Queue) -> None:
+    box = builds.reserve()
+    for hours in (1, -1):
+        begin_at = (queue.now + timedelta(hours=hours)).isoformat()
+        assert queue.update(box, changes={"begin_at": begin_at}) == {box: "updated"}
+    assert queue.pending(box)["lacks"] == "image"
+    assert queue.pending(box)["eligible_at"] is None
+
+
 def test_nothing_is_claimed_before_the_image_is_there(builds: Builds, queue: Queue) -> None:
     """IMG-10, LIF-03, BUG-06: the wait is a state of the queue, with its reason and its end."""
     box = builds.reserve()

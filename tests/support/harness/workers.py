@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadGroupScheduling
 
-ONE_WORKER = {"tests/kubernetes/": "controlplane", "tests/grafana/test_live.py": "grafana"}
-"""Start of a test's id -> its group: one control plane is enough for a machine, one Prometheus that
-scrapes a live odcd for all panels."""
+PROCESS_NODES = (
+    "box_command", "box_disk", "box_inside", "builds", "disks_inside", "faults", "gpu_use",
+    "processes", "quarantine",
+)  # fmt: skip
+"""Tests of tests/kubernetes whose nodes are real kubelets; those of the others are KWOK's."""
+ONE_WORKER = {
+    **{f"tests/kubernetes/test_{name}.py": "kubelets" for name in PROCESS_NODES},
+    "tests/kubernetes/": "controlplane",
+    "tests/grafana/test_live.py": "grafana",
+}
+"""Start of a test's id -> its group; the first match counts. Each group starts what its tests share
+once: a control plane, or a Prometheus that scrapes a live odcd for all panels."""
 
 TRIED_AGAIN = (
     "tests/e2e/test_box.py",

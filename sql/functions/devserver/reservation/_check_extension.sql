@@ -38,18 +38,22 @@ begin
     expires_at := v_asked.expires_at + make_interval(secs => p_seconds);
     if expires_at > v_asked.launched_at + make_interval(secs => v_in_all) then
         raise exception using errcode = 'OD012',
-            message = format('that would make %s in total, more than the maximum of 48 hours',
+            message = format('the reservation would last %s in total, more than the maximum of 48 hours',
                              _duration(extract(epoch from expires_at - v_asked.launched_at)::integer)),
-            hint = format('Extend it by at most %s.', _duration(v_in_all - v_asked.duration_s));
+            hint = case when v_asked.duration_s < v_in_all
+                        then format('Extend it by at most %s.', _duration(v_in_all - v_asked.duration_s))
+                        else 'Reserve another one for the time after it.' end;
     end if;
     select t.name, t.max_time_limit_s into v_limit from partition as t where t.id = v_run.partition_id;
     if v_limit.max_time_limit_s < extract(epoch from expires_at - v_asked.launched_at)
        and not coalesce((p_actor ->> 'operator')::boolean, false) then
         raise exception using errcode = 'OD009',
-            message = format('that would make %s in total, more than the limit of %s of partition "%s"',
+            message = format('the reservation would last %s in total, more than the limit of %s of partition "%s"',
                              _duration(extract(epoch from expires_at - v_asked.launched_at)::integer),
                              _duration(v_limit.max_time_limit_s), v_limit.name),
-            hint = format('Extend it by at most %s.', _duration(v_limit.max_time_limit_s - v_asked.duration_s));
+            hint = case when v_asked.duration_s < v_limit.max_time_limit_s
+                        then format('Extend it by at most %s.', _duration(v_limit.max_time_limit_s - v_asked.duration_s))
+                        else 'Reserve another one for the time after it.' end;
     end if;
     ends_at := expires_at + _reservation_grace();
     select n.name as node, _booking_label(k, p_actor) as name, b.starts_at into v_booked

@@ -40,7 +40,7 @@ begin
     if v_uses <> '' then
         raise exception using errcode = 'OD028',
             message = format('partition "%s" is in use: %s', p_name, v_uses),
-            hint = format('End or move them first. To accept no new jobs: odcctl partition edit %s --state DRAIN.', p_name);
+            hint = format('End or move these first. To accept no new jobs: odcctl partition edit %s --state DRAIN.', p_name);
     end if;
     v_old := list_partitions(array[p_name])::jsonb -> 0;
     delete from resource_limit as r where r.scope = 'partition' and r.scope_id = v_partition.id;

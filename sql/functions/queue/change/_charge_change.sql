@@ -1,4 +1,4 @@
--- odc._charge_change: count what changes of jobs add to the database: their events have the old and the new values.
+-- odc._charge_change: count the bytes that changes of jobs add to the database: their events have the old and the new values.
 -- Arguments  p_actor  {user, uid, operator, stored_limit}; stored_limit: bytes that the user may add per day, null: any number
 --            p_rows   how many jobs and tasks change
 -- Locks      with a stored_limit, stored_bound by uid, to the end of the transaction

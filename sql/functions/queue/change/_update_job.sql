@@ -112,7 +112,8 @@ begin
         -- It was held because its booking is over.
         update pending
            set held = null, reason = null,
-               eligible_at = case when begun and dependency = 'met' then coalesce(eligible_at, p_now) end
+               eligible_at = case when begun and dependency = 'met' and lacks is null then coalesce(eligible_at, p_now)
+                                  else eligible_at end
          where job_id = p_job_id and reason = 'ReservationDeleted';
     end if;
     -- A separate statement, because a job that could not be launched is delayed beyond its own begin time.
@@ -121,7 +122,7 @@ begin
            set begin_at = v_ask.begin_at, begun = coalesce(v_ask.begin_at <= p_now, true),
                reason = case when held is not null then reason end,
                eligible_at = case when not coalesce(v_ask.begin_at <= p_now, true) then null
-                                  when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
+                                  when held is null and dependency = 'met' and lacks is null then coalesce(eligible_at, p_now)
                                   else eligible_at end
          where job_id = p_job_id;
     end if;

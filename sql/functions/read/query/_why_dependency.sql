@@ -12,7 +12,7 @@ language sql stable as $$
                             when 'afterany' then ' to end'
                             when 'afterok' then ' to end successfully'
                             when 'afternotok' then ' to end unsuccessfully'
-                            when 'aftercorr' then '''s tasks of the same number to end successfully' end
+                            when 'aftercorr' then '''s tasks with the same index to end successfully' end
               end
            || format(' (%s)', d.kind)
            || case when s.state is not null then format('; its %s %s', s.tasks, s.state)

@@ -9,7 +9,7 @@ begin
     if p_as_of is null or p_as_of > p_now then
         raise exception using errcode = 'OD010',
             message = format('%s is in the future', coalesce(_iso(p_as_of), 'null')),
-            hint = format('It is %s; `odcctl plan` shows what is planned.', _iso(p_now));
+            hint = format('It is now %s; `odcctl plan` shows what is planned.', _iso(p_now));
     end if;
     -- The first recorded change is the registration of a node.
     select greatest(s.at, least((select e.at from event as e order by e.id limit 1),

@@ -604,7 +604,7 @@ def test_what_is_told_is_arguments_of_a_fixed_program() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "é" * 128])
 def test_a_name_that_is_none_of_a_file_is_refused(name: str) -> None:
     for notice in ({"name": name}, {"remove": [name]}):
-        with pytest.raises(ValueError, match="file's name"):
+        with pytest.raises(ValueError, match="file name"):
             tell(Answering(), a_pod(running()), **notice)
 
 

@@ -106,7 +106,7 @@ def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, told: str) -> Non
     cluster.tells(pod)
     [end] = cluster.attend(CANARY)
     assert (end.number, end.passed) == (3, passed)
-    assert end.told.startswith(told)
+    assert end.output.startswith(told)
 
 
 def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked() -> None:
@@ -117,7 +117,7 @@ def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked(
     cluster.tells(waiting)
     assert cluster.attend(CANARY, after_s=299) == []
     [end] = cluster.attend(CANARY, after_s=300)
-    assert (end.passed, end.told) == (
+    assert (end.passed, end.output) == (
         False, "it did not finish in time: ContainerCreating: no sandbox",
     )  # fmt: skip
     cluster.tells(ended(0))
@@ -129,7 +129,7 @@ def test_one_that_is_refused_is_tried_again_until_it_is_late() -> None:
     assert cluster.attend(CANARY) == []
     [end] = cluster.attend(CANARY, after_s=300)
     assert not end.passed
-    assert "exceeded quota" in end.told
+    assert "exceeded quota" in end.output
 
 
 def test_another_databases_canary_of_that_number_is_not_taken_for_ours() -> None:

@@ -130,7 +130,7 @@ def test_the_type_is_told_by_labels(labels: dict[str, str], gpus: str, expected:
         ({}, "nothing is left"),
         ({"cpu": "500m", "memory": "1Gi"}, "0 CPUs"),
         ({"cpu": "eight", "memory": "1Gi"}, "cannot be read"),
-        ({**ALLOCATABLE, "nvidia.com/gpu": "64"}, "62 at most"),
+        ({**ALLOCATABLE, "nvidia.com/gpu": "64"}, "at most 62"),
     ],
     ids=["nothing", "less than a CPU", "nonsense", "too many GPUs"],
 )

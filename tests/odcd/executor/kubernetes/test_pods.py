@@ -179,7 +179,7 @@ CHECK = JobCheck("x:1")
 @pytest.mark.parametrize(
     ("fields", "error", "says"),
     [
-        ({"image": "x:latest"}, BadRequest, "tomorrow"),
+        ({"image": "x:latest"}, BadRequest, "is not a fixed image"),
         ({"pty": True}, NotImplementedYet, "terminals"),
         ({"environment": {"ÄRGER": "1"}}, BadRequest, "Kubernetes refuses"),
         ({"environment": {"A\tB": "1"}}, BadRequest, "Kubernetes refuses"),

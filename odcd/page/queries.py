@@ -17,28 +17,28 @@ Text = Annotated[str, msgspec.Meta(max_length=200)]
 Cursor = Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Equal values are the same view."""
 
     def touched_by(self, event: Event) -> bool:
         return not event.kind.startswith(("login", "disk_", "github"))
 
 
-def following(path: str, asked: Asked, **cursor: int | None) -> str | None:
+def following(path: str, query: PageQuery, **cursor: int | None) -> str | None:
     """The address of the next page; None: this is the last one. cursor: the fields for the position
     of the next page, of which at most one is not None."""
     if all(value is None for value in cursor.values()):
         return None
-    given = msgspec.to_builtins(asked) | cursor
+    given = msgspec.to_builtins(query) | cursor
     given.pop("id", None)
     return f"{path}?{urlencode({k: v for k, v in given.items() if v is not None})}"
 
 
-class PageOfAll(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageOfAll(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     zoom: Zoom = "24h"
 
 
-class PageOfQueue(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageOfQueue(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Literal["waiting", "running"] | None = None
     user: Text | None = None
     partition: Text | None = None
@@ -48,18 +48,18 @@ class PageOfQueue(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     after: Cursor | None = None
 
 
-class PageOfNodes(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageOfNodes(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gpu_type: Text | None = None
 
 
-class PageOfPlan(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageOfPlan(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     zoom: Zoom = "24h"
     gpu_type: Text | None = None
     node: Text | None = None
     after: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
 
 
-class PageOfEnded(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageOfEnded(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Text | None = None
     user: Text | None = None
     partition: Text | None = None
@@ -67,7 +67,7 @@ class PageOfEnded(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     after: Cursor | None = None
 
 
-class PageOfJob(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageOfJob(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: Text
     after: Cursor | None = None
 

@@ -26,26 +26,26 @@ _ASIDE_S = 600
 _FAR_S = 7 * 86_400
 
 
-def moment(told: str | datetime | None, form: str = "clock") -> Markup:
+def moment(time: str | datetime | None, form: str = "clock") -> Markup:
     """A time in UTC, given as text by the API; the browser converts it to its own time zone. form:
     clock (short near now), full."""
-    if not told:
+    if not time:
         return Markup("")
     return Markup('<time datetime="{}" data-form="{}">{}</time>').format(
-        _utc(told).strftime("%Y-%m-%dT%H:%M:%SZ"), form, plain(told, form)
+        _utc(time).strftime("%Y-%m-%dT%H:%M:%SZ"), form, plain(time, form)
     )
 
 
-def plain(told: str | datetime | None, form: str = "clock") -> str:
+def plain(time: str | datetime | None, form: str = "clock") -> str:
     """The same without markup."""
-    if not told:
+    if not time:
         return ""
-    at = _utc(told)
+    at = _utc(time)
     return at.strftime("%b %d %H:%M UTC" if form == "clock" else "%Y-%m-%d %H:%M:%S UTC")
 
 
-def _utc(told: str | datetime) -> datetime:
-    at = datetime.fromisoformat(told) if isinstance(told, str) else told
+def _utc(time: str | datetime) -> datetime:
+    at = datetime.fromisoformat(time) if isinstance(time, str) else time
     return at.astimezone(UTC)
 
 
@@ -72,11 +72,11 @@ def duration(seconds: float | None) -> str:
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
     units = ((days, "d"), (hour, "h"), (minute, "min"), (second, "s"))
-    told = [f"{number} {unit}" for number, unit in units if number]
+    parts = [f"{number} {unit}" for number, unit in units if number]
     first = next((i for i, (number, _) in enumerate(units) if number), None)
     if first is None:
         return "0 s"
-    return " ".join(told[:1] if len(told) == 1 or not units[first + 1][0] else told[:2])
+    return " ".join(parts[:1] if len(parts) == 1 or not units[first + 1][0] else parts[:2])
 
 
 def gpu_hours(seconds: float) -> str:
@@ -116,8 +116,8 @@ def address(job: Mapping[str, Any]) -> str:
 
 def size(job: Mapping[str, Any]) -> str:
     """2 x 8 h100, 8 h100, 4 CPUs: the size that a job requests or has."""
-    least, most = job["node_count"], job.get("node_count_max")
-    nodes = f"{least}-{most}" if most and job["state"] == "PENDING" else str(least)
+    minimum, maximum = job["node_count"], job.get("node_count_max")
+    nodes = f"{minimum}-{maximum}" if maximum and job["state"] == "PENDING" else str(minimum)
     each = job["gpus_per_node"]
     what = f"{each} {job['gpu_type'] or 'GPU'}" if each else counted(job["cpus_per_node"], "CPU")
     if each > 1 and not job["gpu_type"]:
