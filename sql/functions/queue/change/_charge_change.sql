@@ -1,6 +1,6 @@
 -- odc._charge_change: count the bytes that changes of jobs add to the database: their events have the old and the new values.
 -- Arguments  p_actor  {user, uid, operator, stored_limit}; stored_limit: bytes that the user may add per day, null: any number
---            p_rows   how many jobs and tasks change
+--            p_rows   number of jobs and tasks that change
 -- Locks      with a stored_limit, stored_bound by uid, to the end of the transaction
 -- Raises     OD042 TooMuchStored
 create or replace function odc._charge_change(p_actor jsonb, p_rows bigint, p_changes jsonb, p_now timestamptz)
