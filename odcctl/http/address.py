@@ -22,6 +22,7 @@ CONNECT_TIMEOUT_S = 10.0
 LOOPBACK = ("localhost", "::1")
 ALLOW_HTTP = "ODC_ALLOW_HTTP"
 CA_FILE = "ODC_CA_FILE"
+TOKEN = "ODC_TOKEN"
 
 START_HINT = "Start one with: odcd up"
 
@@ -51,10 +52,15 @@ class Server(NamedTuple):
 
 
 def find_server(option: str | None) -> Server:
-    token = os.environ.get("ODC_TOKEN")
+    """Raises WrongUsage when option names another server than the one that ODC_TOKEN is for."""
+    token = os.environ.get(TOKEN)
     named = option or os.environ.get("ODC_SERVER")
     if named:
-        return Server([parse_address(named)], token or _config_token(named))
+        address = parse_address(named)
+        # Keys are never sent to a socket.
+        if option and token and address.path is None:
+            check_configured(address, TOKEN, f"Otherwise unset {TOKEN}.")
+        return Server([address], token or _config_token(named))
     home = os.environ.get("ODC_HOME")
     if home:
         own = f"{home}/odcd.sock"
@@ -65,6 +71,31 @@ def find_server(option: str | None) -> Server:
         return Server([parse_address(str(config["server"]))], token or config.get("token"))
     usual = [os.path.expanduser("~/.odc/odcd.sock"), ROOT_SOCKET]
     return Server([Address(path) for path in usual], token)
+
+
+def check_configured(address: Address, variable: str, otherwise: str) -> None:
+    """A server that only --server names may be anyone's: it gets no value of the environment that
+    is for the configured server. With no server configured, nothing says that it is for another.
+
+    otherwise: the second sentence of the hint. Raises WrongUsage.
+    """
+    where, known = _configured()
+    if known is None or str(known).lower() == str(address).lower():
+        return
+    raise WrongUsage(
+        f"{variable} is for {known} ({where}), but --server names {address}; nothing was sent",
+        f"If {variable} is for {address}, set ODC_SERVER to that address. {otherwise}",
+    )
+
+
+def _configured() -> tuple[str, Address | None]:
+    """The TCP server of the environment, else of the config file, and which of them names it."""
+    for where in ("ODC_SERVER", config_path()):
+        text = os.environ.get(where) if where == "ODC_SERVER" else read_config().get("server")
+        address = parse_address(str(text)) if text else None
+        if address is not None and address.path is None:
+            return where, address
+    return "", None
 
 
 def parse_address(text: str) -> Address:
@@ -121,8 +152,10 @@ def read_config() -> dict[str, Any]:
 
 def _config_token(server: str) -> str | None:
     config = read_config()
-    # A token goes to the server it stands beside, never to another one.
-    return config.get("token") if config.get("server", server) == server else None
+    # A token goes to the server it stands beside, never to another one. If it stands alone, it is
+    # for the server of the environment.
+    known = config.get("server") or os.environ.get("ODC_SERVER") or server
+    return config.get("token") if known == server else None
 
 
 def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:

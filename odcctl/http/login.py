@@ -13,10 +13,17 @@ from typing import Any, NamedTuple
 
 from odcctl.exits import Failure, WrongUsage
 from odcctl.http import keys
-from odcctl.http.address import Address, is_safe, parse_address, read_config
+from odcctl.http.address import (
+    Address,
+    check_configured,
+    is_safe,
+    parse_address,
+    read_config,
+)
 from odcctl.http.keys import Post
 
 DEFAULT_REGION = "us-east-2"
+SERVER_ID = "ODC_SERVER_ID"
 LEAST_LIFE_S = 60
 MORE_LIFE_S = 240
 """Chance makes two signatures of one second differ: each is good once."""
@@ -58,8 +65,7 @@ def log_in_again(address: Address, entry: keys.Entry, post: Post) -> str:
 
 
 def _ask(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
-    server_id = choice.server_id or os.environ.get("ODC_SERVER_ID") or _config("server_id", address)
-    server_id = server_id or keys.server_name(address)
+    server_id = choice.server_id or _server_id(address) or keys.server_name(address)
     github_user = choice.github_user or _config("github_user", None)
     body: dict[str, Any] = {
         "url": presign(choice, server_id),
@@ -71,6 +77,16 @@ def _ask(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
     if not isinstance(answer, dict) or not {"key", "expires_at", "user"} <= answer.keys():
         raise Failure(f"what answers at {address} gives no key", "Is it an odc server?")
     return answer
+
+
+def _server_id(address: Address) -> str | None:
+    """Raises WrongUsage: a login that is signed for a server works there for anyone who has it."""
+    named = os.environ.get(SERVER_ID)
+    if named:
+        check_configured(
+            address, SERVER_ID, f"Otherwise unset {SERVER_ID}, or log in with --server-id."
+        )
+    return named or _config("server_id", address)
 
 
 def _keep(address: Address, choice: Choice, answer: dict[str, Any], named: str | None) -> None:

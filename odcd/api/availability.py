@@ -57,7 +57,7 @@ class AvailabilityRoutes:
         query = call.query(AvailabilityQuery)
         seconds_of(query.hours)
         now = self._api.clock.now()
-        text = await self._api.store.gpu_types.list_availability(now)
+        text = await self._api.store.gpu_types.list_availability(call.who, now)
         waits = await self._waits_of(call.who, text, query.hours, now)
         types: list[dict[str, Any]] = json.loads(text)
         for one in types:

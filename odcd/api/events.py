@@ -13,6 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from odcd.api.answers import cluster as cluster_answers
+from odcd.api.booking_events import SeenBookings
 from odcd.api.http.context import Api, unknown_job
 from odcd.api.http.routing import Call, Operation
 from odcd.api.http.streaming import Streamed
@@ -49,7 +50,7 @@ class EventRoutes:
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
                 answers={200: (cluster_answers.Event,)},
-                summary="Follow all events; logins and other users' disks only for operators",
+                summary="Follow events; operators also see logins and others' disks and bookings",
             ),
             Operation(
                 method="GET",
@@ -66,7 +67,7 @@ class EventRoutes:
     async def all(self, call: Call) -> Response:
         query = call.query(EventsQuery)
         wanted = None if call.who.operator else _seen_by(call.who)
-        return self._streamed(_after(call, query), query.follow, wanted=wanted)
+        return self._streamed(_after(call, query), query.follow, wanted=wanted, who=call.who)
 
     async def of_job(self, call: Call) -> Response:
         query = call.query(EventsQuery)
@@ -84,8 +85,12 @@ class EventRoutes:
         follow: bool,
         job_id: int | None = None,
         wanted: Wanted | None = None,
+        who: Identity | None = None,
     ) -> Response:
+        """who: leaves out the events of bookings that this user may not see."""
         events = self._api.events.stream(after, job_id=job_id, wanted=wanted, follow=follow)
+        if who is not None and not who.operator:
+            events = SeenBookings(self._api.store.bookings, who).of(events)
         return Streamed(_sse(events), media_type=MEDIA_TYPE, stopping=self._api.events.closing)
 
 
@@ -113,7 +118,8 @@ def _after(call: Call, query: EventsQuery) -> int | None:
 
 
 def _seen_by(who: Identity) -> Wanted:
-    """Login events are only for operators; disk events for operators and the users they concern."""
+    """Login events are only for operators; disk events for operators and the users they concern.
+    Bookings: SeenBookings."""
 
     def wanted(event: Event) -> bool:
         if event.kind.startswith("disk_") and event.job_id is None:

@@ -18,6 +18,7 @@ from odcd.api.past import as_of
 from odcd.api.paths import with_paths
 from odcd.api.selectors import read_selectors
 from odcd.errors import BadRequest, UnknownJob
+from odcd.records.job import Identity
 from odcd.slurm.lists import split_selectors
 
 MAX_PAGE = 10_000
@@ -166,12 +167,13 @@ class JobRoutes:
         if moment is not None:
             explanation = await self._api.store.jobs.explain_past(call.selector(), moment, now)
         else:
-            explanation = await self.explained(await self._api.one_job(call.selector()))
+            explanation = await self.explained(await self._api.one_job(call.selector()), call.who)
         return Response(explanation, media_type=JSON)
 
-    async def explained(self, job_id: int) -> str:
-        """An Explanation, as JSON."""
-        return self._with_starts(await self._api.store.jobs.explain(job_id, self._api.clock.now()))
+    async def explained(self, job_id: int, who: Identity | None = None) -> str:
+        """An Explanation, as JSON. who: None: for a view that all users share."""
+        now = self._api.clock.now()
+        return self._with_starts(await self._api.store.jobs.explain(job_id, who, now))
 
     def _with_starts(self, explanation: str) -> str:
         """Add what the members wait for when the job has its nodes but not all members run yet.

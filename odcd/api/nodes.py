@@ -15,6 +15,7 @@ from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.past import as_of
 from odcd.errors import BadRequest, UnknownNode
 from odcd.records.fields import PRINTABLE
+from odcd.records.job import Identity
 
 
 class NodeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,11 +68,11 @@ class NodeRoutes:
 
     async def list(self, call: Call) -> Response:
         moment = as_of(call.query(NodeQuery).as_of)
-        nodes = await self._api.store.nodes.list(self._api.clock.now(), moment)
+        nodes = await self._api.store.nodes.list(call.who, self._api.clock.now(), moment)
         return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return await self._node(call.part("name"))
+        return await self._node(call.who, call.part("name"))
 
     async def change(self, call: Call) -> Response:
         form = await call.body(self._change)
@@ -83,11 +84,11 @@ class NodeRoutes:
         now = self._api.clock.now()
         await self._api.store.nodes.set_state(call.who, [name], form.state, form.reason, now)
         self._api.wake()
-        return await self._node(name)
+        return await self._node(call.who, name)
 
-    async def _node(self, name: str) -> Response:
+    async def _node(self, who: Identity, name: str) -> Response:
         nodes: list[dict[str, Any]] = json.loads(
-            await self._api.store.nodes.list(self._api.clock.now())
+            await self._api.store.nodes.list(who, self._api.clock.now())
         )
         for node in nodes:
             if node["name"] == name:

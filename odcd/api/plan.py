@@ -109,7 +109,8 @@ class PlanRoutes:
         gantt = await self._api.store.plans.get_gantt(
             split_values(query.gpu_type, "gpu_type"), split_values(query.node, "node"),
             query.cursor, query.limit,
-            (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)), now,
+            (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)),
+            call.who, now,
         )  # fmt: skip
         return Response(gantt, media_type=JSON)
 

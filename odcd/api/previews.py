@@ -37,7 +37,8 @@ class Previews:
         prepared = await prepare_in_turns(
             who, specs, key=None, dry_run=True, check=self._api.check_job, turns=turns
         )
-        asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
+        caller = {"uid": who.uid, "user": who.user, "operator": who.operator}
+        asks = [{**job, **caller} for job in prepared.request["jobs"]]
         rows = json.loads(
             await self._api.store.plans.preview(msgspec.json.encode(asks).decode(), now)
         )

@@ -139,7 +139,7 @@ class ReservationRoutes:
         return await self._shown(call, answer.job_id, 201)
 
     async def _spec(self, who: Identity, form: Reserve, now: datetime) -> ReservationSpec:
-        there = read_types(await self._api.store.gpu_types.list_availability(now))
+        there = read_types(await self._api.store.gpu_types.list_availability(who, now))
         # The user database may be slow (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(

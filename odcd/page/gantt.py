@@ -90,7 +90,7 @@ class PlanChart:
             await self._api.store.plans.get_gantt(
                 [query.gpu_type] if query.gpu_type else None,
                 [query.node] if query.node else None,
-                query.after, PAGE, (window.begin, window.end), now,
+                query.after, PAGE, (window.begin, window.end), None, now,
             )
         )  # fmt: skip
         rows = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from odcd.database.pool import Database
@@ -22,6 +22,14 @@ class BookingStore:
             "select odc.list_bookings(p_actor => $1::jsonb, p_all => $2, p_now => $3)",
             actor_of(who), ended, now,
         )  # fmt: skip
+
+    async def seen_among(self, who: Identity, ids: Collection[int]) -> set[int]:
+        """Those of these bookings, past ones included, that this user may see."""
+        rows = await self._db.fetch(
+            "select odc.seen_bookings(p_actor => $1::jsonb, p_ids => $2) as id",
+            actor_of(who), list(ids),
+        )  # fmt: skip
+        return {row["id"] for row in rows}
 
     async def get(self, who: Identity, name: str, now: datetime) -> str:
         return await self._db.fetchval(

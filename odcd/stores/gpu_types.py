@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from odcd.database.pool import Database
+from odcd.records.job import Identity
 from odcd.records.node import GpuTypeSize
+from odcd.stores.actor import actor_of
 
 
 class GpuTypeStore:
@@ -32,9 +34,11 @@ class GpuTypeStore:
         )
         return {row["instance_type"]: row["name"] for row in rows}
 
-    async def list_availability(self, now: datetime) -> str:
+    async def list_availability(self, who: Identity, now: datetime) -> str:
         """The availability of each GPU type that nodes have, as a JSON array."""
-        return await self._db.fetchval("select odc.list_availability(p_now => $1)", now)
+        return await self._db.fetchval(
+            "select odc.list_availability(p_now => $1, p_actor => $2::jsonb)", now, actor_of(who)
+        )
 
     async def list_fragmentation(self) -> str:
         """How free GPUs are spread over the nodes, per type."""

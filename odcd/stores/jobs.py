@@ -13,6 +13,7 @@ from datetime import datetime
 
 from odcd.database.pool import Database
 from odcd.records.job import Identity, Selector, Submitted
+from odcd.stores.actor import actor_of
 from odcd.stores.changes import Change, Changes
 from odcd.stores.filters import Filters, plain
 
@@ -140,11 +141,13 @@ class JobStore:
             )  # fmt: skip
         return row["jobs"], row["next"]
 
-    async def explain(self, job_id: int, now: datetime) -> str:
-        """{"job_id","state","reason","planned_start_at","eta","why":[…]} of one job."""
+    async def explain(self, job_id: int, who: Identity | None, now: datetime) -> str:
+        """{"job_id","state","reason","planned_start_at","eta","why":[…]} of one job. who: sees the
+        names of bookings that this user may see; None: a view for all users."""
         return await self._db.fetchval(
-            "select odc.explain_job(p_job_id => $1, p_now => $2)", job_id, now
-        )
+            "select odc.explain_job(p_job_id => $1, p_now => $2, p_actor => $3::jsonb)",
+            job_id, now, None if who is None else actor_of(who),
+        )  # fmt: skip
 
     async def explain_past(self, selector: Selector, as_of: datetime, now: datetime) -> str:
         """The answer of explain() at that time, for the job or the one task that a selector

@@ -16,12 +16,16 @@ class NodeStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def list(self, now: datetime, as_of: datetime | None = None) -> str:
+    async def list(self, who: Identity, now: datetime, as_of: datetime | None = None) -> str:
+        """who: sees the names of bookings that this user may see; in the past, none are named but
+        those for maintenance."""
         if as_of is not None:
             return await self._db.fetchval(
                 "select odc.past_nodes(p_as_of => $1, p_now => $2)", as_of, now
             )
-        return await self._db.fetchval("select odc.list_nodes(p_now => $1)", now)
+        return await self._db.fetchval(
+            "select odc.list_nodes(p_now => $1, p_actor => $2::jsonb)", now, actor_of(who)
+        )
 
     async def register(
         self, term: int, nodes: Sequence[NodeReport], now: datetime, *, whole: bool

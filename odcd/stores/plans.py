@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from odcd.database.pool import Database
+from odcd.records.job import Identity
+from odcd.stores.actor import actor_of
 
 
 class PlanStore:
@@ -22,13 +24,14 @@ class PlanStore:
 
     async def get_gantt(
         self, types: Sequence[str] | None, nodes: Sequence[str] | None, offset: int, limit: int,
-        stretch: tuple[datetime, datetime], now: datetime,
+        stretch: tuple[datetime, datetime], who: Identity | None, now: datetime,
     ) -> str:  # fmt: skip
-        """JSON: the running jobs, plans and bookings on some nodes within a time range."""
+        """JSON: the running jobs, plans and bookings on some nodes within a time range. who: sees
+        the names of bookings that this user may see; None: a view for all users."""
         return await self._db.fetchval(
             "select odc.show_gantt(p_types => $1, p_nodes => $2, p_offset => $3, p_limit => $4, "
-            "p_from => $5, p_to => $6, p_now => $7)",
-            types, nodes, offset, limit, *stretch, now,
+            "p_from => $5, p_to => $6, p_now => $7, p_actor => $8::jsonb)",
+            types, nodes, offset, limit, *stretch, now, None if who is None else actor_of(who),
         )  # fmt: skip
 
     async def preview(self, jobs: str, now: datetime) -> str:

@@ -23,13 +23,17 @@ def user(uid: int, *, operator: bool = False) -> Identity:
 
 
 async def never_read(service: Service) -> None:
-    """A client that takes the head, and nothing of the body."""
+    """A client that reads nothing: the server writes one piece to the socket's buffer and waits
+    with the next one."""
+    pieces = 0
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Any) -> None:
-        if message["type"] == "http.response.body":
+        nonlocal pieces
+        pieces += message["type"] == "http.response.body"
+        if pieces > 1:
             await asyncio.Event().wait()
 
     path, _, query = LIST.partition("?")
@@ -66,6 +70,23 @@ def test_answers_that_one_user_never_reads_are_limited(database_url: str) -> Non
             await asyncio.wait(unread)
             assert answers.size == 0
             assert len((await alice.get(LIST)).content) == size
+
+    serve(database_url, work, fairness=Fairness(answers=answers))
+
+
+def test_a_user_above_the_limit_is_refused_before_anything_is_read(database_url: str) -> None:
+    answers = Answers(per_user=SMALL)
+
+    async def work(service: Service) -> None:
+        for _ in range(8):
+            await service.submit(ALICE, comment=COMMENT, hold=True)
+        unread = asyncio.create_task(never_read(service))
+        await until(lambda: answers.size > SMALL)
+        async with service.client(ALICE) as alice, service.client(BOB) as bob:
+            assert (await alice.get("/v1/nodes")).status_code == 429
+            assert (await bob.get("/v1/nodes")).status_code == 200
+        unread.cancel()
+        await asyncio.wait([unread])
 
     serve(database_url, work, fairness=Fairness(answers=answers))
 

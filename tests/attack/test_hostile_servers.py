@@ -8,9 +8,10 @@ import pytest
 
 from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer
+from tests.odcctl.test_login import AWS, Server, server
 from tests.odcctl.test_submit import ARGV, needs_script
 
-__all__ = ["environment", "home", "odcctl", "peer"]
+__all__ = ["environment", "home", "odcctl", "peer", "server"]
 
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
 
@@ -29,3 +30,80 @@ def test_a_server_chooses_no_file_to_be_sent(
     assert f'asks for the file "{secret}", which the command line does not name' in done.err
     (asked,) = peer.asked(ARGV)
     assert asked.body["script"] is None
+
+
+OURS = "https://odc.example:8443"
+KEY = {"ODC_TOKEN": "odc_secret", "ODC_HOME": ""}
+
+
+def configure(home: Path, text: str) -> None:
+    config = home / ".config" / "odcctl" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+
+
+@pytest.mark.parametrize("where", ["variable", "file"])
+def test_the_key_of_the_environment_goes_to_no_other_server(
+    odcctl: Odcctl, home: Path, server: Server, where: str
+) -> None:
+    """Before: a server that was named once on the command line got the key of the usual one."""
+    variable = {"ODC_SERVER": OURS} if where == "variable" else {}
+    if where == "file":
+        configure(home, f'server = "{OURS}"\n')
+    done = odcctl("queue", "--server", server.url, **KEY, **variable)
+    assert done.code == 2
+    assert f"ODC_TOKEN is for {OURS}" in done.err
+    assert f"If ODC_TOKEN is for {server.url}, set ODC_SERVER to that address." in done.err
+    assert server.requests == []
+
+
+def test_the_key_of_the_environment_goes_to_the_server_that_it_is_for(
+    odcctl: Odcctl, home: Path, server: Server
+) -> None:
+    """As CI systems set both; with --server too; and alone, where no server is configured."""
+
+    def sends(*argv: str, **variables: str) -> bool:
+        odcctl("queue", *argv, **KEY, **variables)
+        return server.requests.pop().headers.get("authorization") == "Bearer odc_secret"
+
+    assert sends(ODC_SERVER=server.url)
+    assert sends("--server", server.url, ODC_SERVER=server.url)
+    assert sends("--server", server.url)
+    # Keys are not sent to a socket, so the key is for no socket either.
+    assert sends("--server", server.url, ODC_SERVER=str(home / "odcd.sock"))
+    configure(home, f'server = "{server.url}"\n')
+    assert sends()
+    assert sends("--server", server.url.upper().replace("HTTP", "http"))
+
+
+def test_a_key_in_the_config_file_without_a_server_is_for_that_of_the_environment(
+    odcctl: Odcctl, home: Path, server: Server
+) -> None:
+    configure(home, 'token = "odc_secret"\n')
+    odcctl("queue", "--server", server.url, ODC_HOME="", ODC_SERVER=OURS)
+    assert "authorization" not in server.requests[0].headers
+    odcctl("queue", ODC_HOME="", ODC_SERVER=server.url)
+    assert server.requests[-1].headers["authorization"] == "Bearer odc_secret"
+
+
+def test_a_login_is_signed_for_no_other_server(odcctl: Odcctl, server: Server) -> None:
+    """Before: the server that was named got a login that is valid at the server of ODC_SERVER_ID,
+    and could send it there."""
+    named = {**AWS, "ODC_SERVER_ID": "lab"}
+    done = odcctl("login", "--server", server.url, **named, ODC_SERVER=OURS)
+    assert done.code == 2
+    assert f"ODC_SERVER_ID is for {OURS}" in done.err
+    assert "log in with --server-id" in done.err
+    # Nor when a command logs in by itself.
+    done = odcctl("queue", "--server", server.url, **named, ODC_SERVER=OURS)
+    assert done.code == 1
+    assert f"ODC_SERVER_ID is for {OURS}" in done.err
+    assert server.logins == []
+    for variables in ({"ODC_SERVER": server.url}, {}):
+        assert odcctl("login", "--server", server.url, **named, **variables).code == 0
+    asked = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
+    assert asked == ["lab", "lab"]
+    assert (
+        odcctl("login", "--server", server.url, "--server-id", "x", **AWS, ODC_SERVER=OURS).code
+        == 0
+    )

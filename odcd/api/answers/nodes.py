@@ -8,7 +8,8 @@ from odcd.api.answers.common import Answer
 
 
 class NodeBooking(Answer):
-    """A booking that includes a node, and the occurrence in question."""
+    """A booking that includes a node, and the occurrence in question. name: #ID if it is for the
+    jobs of other users."""
 
     id: int
     name: str

@@ -43,10 +43,10 @@ class Plan(Answer):
 
 
 class GanttBar(Answer):
-    """kind booking: name is the booking's name, and the job fields are empty. gpu_indexes: the GPUs
-    that a running job uses on the node. likely_end_at: when half of similar jobs have ended; null
-    if nothing is known about any. ends_at: the end of the time limit; null: no limit. For a job
-    that still runs, neither is in the past."""
+    """kind booking: name is the booking's name (#ID if it is for the jobs of other users), and the
+    job fields are empty. gpu_indexes: the GPUs that a running job uses on the node. likely_end_at:
+    when half of similar jobs have ended; null if nothing is known about any. ends_at: the end of
+    the time limit; null: no limit. For a job that still runs, neither is in the past."""
 
     kind: Literal["running", "planned", "booking"]
     job_id: int | None

@@ -199,7 +199,7 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
         outside = read(await ask(service, "POST", "/v1/reservations", {"hours": 1}, peer=BOB), 201)
         assert await service.plan() == [inside.id]
         why = await ask(service, "GET", f"/v1/jobs/{outside.id}/why", peer=BOB)
-        assert "works" in why.text
+        assert 'booked by \\"#1\\" until' in why.text
 
     serve(database_url, work)
 

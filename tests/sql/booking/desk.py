@@ -95,7 +95,10 @@ class Desk:
         ]
 
     def why(self, job_id: int) -> list[dict[str, Any]]:
-        return self.sql.rows("select * from odc._why_bookings($1, $2)", job_id, self.now)
+        """As operators see it."""
+        return self.sql.rows(
+            """select * from odc._why_bookings($1, $2, '{"operator": true}')""", job_id, self.now
+        )
 
 
 def actor(who: Identity) -> str:

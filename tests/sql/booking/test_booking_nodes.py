@@ -134,8 +134,10 @@ def test_nodes_tell_of_the_booking_they_are_in_and_of_the_next(desk: Desk) -> No
     desk.create("then", node_list=["l4-1", "l4-2"], kind="maintenance")
     told = {
         node["name"]: (node["booking"] or {}, node["next_booking"] or {})
-        for node in json.loads(desk.sql.value("select odc.list_nodes($1)", desk.now))
-    }
+        for node in json.loads(desk.sql.value(
+            """select odc.list_nodes($1, '{"operator": true}')""", desk.now
+        ))
+    }  # fmt: skip
     assert [one.get("name") for one in told["l4-1"]] == ["now", "then"]
     assert [one.get("name") for one in told["l4-2"]] == [None, "then"]
     assert told["h100-1"] == ({}, {})

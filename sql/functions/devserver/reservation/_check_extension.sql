@@ -56,7 +56,7 @@ begin
                         else 'Reserve another one for the time after it.' end;
     end if;
     ends_at := expires_at + _reservation_grace();
-    select n.name as node, k.name, b.starts_at into v_booked
+    select n.name as node, _booking_label(k, p_actor) as name, b.starts_at into v_booked
       from _plan_bookings(p_now) as b
       join allocation as a on a.node_id = b.node_id and a.job_id = p_job_id
       join node as n on n.id = a.node_id

@@ -1,10 +1,11 @@
 -- odc.list_availability: the GPUs of each type that nodes have, and how many jobs wait for them.
+-- Arguments  p_actor  as for _booking_label
 -- Returns    a JSON array by type: {gpu_type, label, gpu_mem_mib, gpus_per_node, cpus_per_node, mem_per_node_mib (of its smallest
 --            node), nodes, nodes_up, free_nodes, total, free, max_on_one_node,
 --            max_reservable, running, queued}. total, free: GPUs of nodes that are up; for types without GPUs, nodes.
 --            max_reservable: the most that one reservation could get now, several whole nodes or part of one;
 --            maintenance: why and until when all its nodes are booked
-create or replace function odc.list_availability(p_now timestamptz)
+create or replace function odc.list_availability(p_now timestamptz, p_actor jsonb default null)
 returns text
 language sql stable as $$
     with place as (
@@ -13,7 +14,8 @@ language sql stable as $$
     ), closed as (
         -- A booking that has all nodes of a type now: no other job gets any.
         select distinct on (p.gpu_type) p.gpu_type,
-               format('%s, until %s', coalesce(b.comment, b.name), odc._iso(w.ends_at)) as text
+               format('%s, until %s', coalesce(case when b.kind = 'maintenance' or odc._sees_booking(b, p_actor) then b.comment end,
+                                               odc._booking_label(b, p_actor)), odc._iso(w.ends_at)) as text
           from (select distinct n.gpu_type from odc.node as n join odc.node_free as f on f.node_id = n.id and f.up) as p
          cross join lateral (select distinct o.booking_id, o.ends_at from odc._plan_bookings(p_now) as o where o.starts_at <= p_now) as w
           join odc.booking as b on b.id = w.booking_id

@@ -1,11 +1,12 @@
 -- odc._node_bookings: per booked node its current booking and its next one.
+-- Arguments  p_actor  as for _booking_label
 -- Returns    JSON objects {id, name, kind, starts_at, ends_at}; null: none
-create or replace function odc._node_bookings(p_now timestamptz)
+create or replace function odc._node_bookings(p_now timestamptz, p_actor jsonb default null)
 returns table (node_id integer, booking json, next_booking json)
 language sql stable as $$
     with window_of as materialized (
         select b.id, o.starts_at, o.starts_at <= p_now as now,
-               json_build_object('id', b.id, 'name', b.name, 'kind', b.kind,
+               json_build_object('id', b.id, 'name', odc._booking_label(b, p_actor), 'kind', b.kind,
                                  'starts_at', odc._iso(o.starts_at), 'ends_at', odc._iso(o.ends_at)) as told
           from odc.booking as b
          cross join lateral (

@@ -15,17 +15,20 @@ create or replace function odc._resolve_booking(
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     b         booking;
+    v_actor   constant jsonb := jsonb_build_object('user', p_user, 'uid', p_uid, 'operator', p_operator);
     v_longest integer;
 begin
     select * into b from booking where name = p_name and state in ('PLANNED', 'ACTIVE') for share;
     if not found then
-        perform _refuse_no_booking(p_name);
+        perform _refuse_no_booking(p_name, v_actor);
     end if;
     if not p_operator and not _owns_booking(b, p_uid, p_account_id) then
         raise exception using errcode = 'OD013',
             message = format('booking "%s" is not for user %s and account "%s"', b.name, p_user,
                              (select a.name from account as a where a.id = p_account_id)),
             hint = case when b.kind = 'maintenance' then 'It is for maintenance: leave --reservation out.'
+                        when not _sees_booking(b, v_actor) then 'Leave --reservation out, or ask an operator to add you.'
+                        -- One of its owners, in an account that is not.
                         else format('It is for %s. Leave --reservation out, or ask an operator to add you.', concat_ws(' and ',
                             'users ' || nullif(array_to_string(b.user_names, ', '), ''),
                             'accounts ' || (select string_agg(a.name, ', ' order by a.name)

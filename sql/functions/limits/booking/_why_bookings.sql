@@ -2,9 +2,10 @@
 -- For a job outside any booking: windows that are current, or that its time limit reaches into. The start is the moment
 -- when each node has what it needs: now, or when all jobs there have ended. For a job in a booking: why it does not
 -- start now.
+-- Arguments  p_actor  as for _booking_label. A job's own booking is always named: the job's description names it, too
 -- Returns    a row per booking and window, soonest first, at most 16. until: when the window ends; for a job's own
 --            booking when it begins. node: null if there are several, which the text names
-create or replace function odc._why_bookings(p_job_id bigint, p_now timestamptz)
+create or replace function odc._why_bookings(p_job_id bigint, p_now timestamptz, p_actor jsonb default null)
 returns table (cause text, text text, booking_id integer, node text, until timestamptz)
 language sql stable as $$
     with asked as materialized (
@@ -53,7 +54,8 @@ language sql stable as $$
     (select 'booking',
            format('%s %s %s booked %s', case when w.nodes = 1 then 'node' else 'nodes' end, w.names,
                   case when w.nodes = 1 then 'is' else 'are' end,
-                  case b.kind when 'maintenance' then format('for maintenance ("%s")', b.name) else format('by "%s"', b.name) end)
+                  case b.kind when 'maintenance' then format('for maintenance ("%s")', odc._booking_label(b, p_actor))
+                              else format('by "%s"', odc._booking_label(b, p_actor)) end)
            || case when w.starts_at <= w.free_at then format(' until %s', odc._iso(w.ends_at))
                    else format(' from %s to %s; ', odc._iso(w.starts_at), odc._iso(w.ends_at))
                         || coalesce(format('this job could run until %s', odc._iso(w.free_at + w.length)), 'this job has no time limit')

@@ -10,7 +10,7 @@ declare
 begin
     select * into b from booking where name = p_name order by state in ('PLANNED', 'ACTIVE') desc, id desc limit 1;
     if not found then
-        perform _refuse_no_booking(p_name);
+        perform _refuse_no_booking(p_name, p_actor);
     elsif not coalesce((p_actor ->> 'operator')::boolean, false)
           and not _owns_booking(b, (p_actor ->> 'uid')::integer, null) then
         raise exception using errcode = 'OD013',

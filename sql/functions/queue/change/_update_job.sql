@@ -105,6 +105,9 @@ begin
        set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id,
            account_id = v_account, qos_id = v_qos, deadline_at = v_ask.deadline_at
      where job_id = p_job_id;
+    if p_place = 'pending' then
+        perform _check_submitted(v_job, v_account, v_qos, v_shape.partition_ids);
+    end if;
     if p_changes ? 'booking' then
         -- It was held because its booking is over.
         update pending

@@ -3,7 +3,7 @@
 --            p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
 --                       array_throttle (null or 0: none), begin_at, deadline_at, account, qos, booking (a name; null: none)
 -- Returns    as cancel_jobs, with outcome updated or refused; a job is changed completely or not at all
--- Locks      the turn; pending, running, job, allocation; as _charge_change
+-- Locks      the turn; as _lock_submitted; pending, running, job, allocation; as _charge_change
 -- Raises     OD010 BadRequest: a change of an unknown field
 create or replace function odc.update_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_changes jsonb)
 returns text
@@ -35,6 +35,9 @@ begin
             hint = format('Fields that can be updated: %s.', array_to_string(v_known, ', '));
     end if;
     perform _take_turn(p_now);
+    if p_changes ?| '{account,qos,partitions}' then
+        perform _lock_submitted(array(select m.job_id from _find_jobs(p_actor, p_filters) as m), p_changes);
+    end if;
     for f in select * from _find_jobs(p_actor, p_filters) order by job_id loop
         if f.code is not null then
             v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint);

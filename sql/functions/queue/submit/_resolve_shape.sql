@@ -43,7 +43,7 @@ begin
         v_shape.booking_id := (select b.id from booking as b
                                 where b.name = v_ask.booking and b.state in ('PLANNED', 'ACTIVE'));
         if v_shape.booking_id is null then
-            perform _refuse_no_booking(v_ask.booking);
+            perform _refuse_no_booking(v_ask.booking, null);
         end if;
     end if;
     if v_shape.gpu_type is not null then

@@ -2,6 +2,7 @@
 -- Arguments  p_types, p_nodes  only nodes of these GPU types, of these names; null: all
 --            p_offset, p_limit the page of nodes, in the order of odc.map_nodes
 --            p_from, p_to      the period: bookings within it, and planned starts before p_to
+--            p_actor           as for _booking_label
 -- Returns    JSON {at, from, to, node_count, next (an offset or null), nodes: [{name, gpu_type, gpus, state, reason, bars: [{kind
 --            (running, planned, booking), job_id, array_job_id, array_task_id, array_tasks, name, user, gpus,
 --            gpu_indexes (of running jobs), starts_at, likely_end_at (null: unknown), ends_at (its limit; null: it has
@@ -9,7 +10,7 @@
 --            shown to end at p_now
 create or replace function odc.show_gantt(
     p_types text[], p_nodes text[], p_offset integer, p_limit integer, p_from timestamptz, p_to timestamptz,
-    p_now timestamptz)
+    p_now timestamptz, p_actor jsonb default null)
 returns text
 language plpgsql stable set search_path = odc, pg_temp set plan_cache_mode = force_custom_plan as $$
 -- A generic plan does not know how few nodes are requested and reads all live jobs: ten times slower.
@@ -84,12 +85,11 @@ begin
          union all
         select m.node_id, 2, o.starts_at, jsonb_build_object(
                    'kind', 'booking', 'job_id', null, 'array_job_id', null, 'array_task_id', null, 'array_tasks', null,
-                   'name', b.name, 'user', null, 'gpus', 0, 'gpu_indexes', '[]'::jsonb,
+                   'name', b.label, 'user', null, 'gpus', 0, 'gpu_indexes', '[]'::jsonb,
                    'starts_at', _iso(o.starts_at), 'likely_end_at', null, 'ends_at', _iso(o.ends_at))
-          from booking as b
+          from (select k.*, _booking_label(k, p_actor) as label from booking as k where k.state in ('PLANNED', 'ACTIVE')) as b
           join booking_node as m on m.booking_id = b.id and m.node_id = any (v_ids)
          cross join lateral _occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_from, p_to) as o
-         where b.state in ('PLANNED', 'ACTIVE')
     )
     select coalesce(jsonb_object_agg(x.node_id, x.bars), '{}') into v_bars
       from (select b.node_id, jsonb_agg(b.told order by b.kind_ord, b.starts_at, (b.told ->> 'job_id')::bigint, b.told ->> 'name') as bars

@@ -2,9 +2,10 @@
 -- For a job without conditions of its own that hold it back, it names every obstacle: without them, the next pass
 -- starts it.
 -- Arguments  p_now  an earlier planned start is shown as p_now
+--            p_actor  as for _booking_label
 -- Returns    JSON {job_id, state, reason, why, planned_start_at, eta}
 -- Raises     OD006 UnknownJob
-create or replace function odc.explain_job(p_job_id bigint, p_now timestamptz)
+create or replace function odc.explain_job(p_job_id bigint, p_now timestamptz, p_actor jsonb default null)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
@@ -27,7 +28,7 @@ begin
                    'cause', w.cause, 'text', w.text, 'job_id', w.job_id, 'limit', w."limit", 'booking_id', w.booking_id,
                    'node', w.node, 'gpus', w.gpus, 'until', _iso(w.until))) order by w.ord), '[]')
           into v_why
-          from (select * from _why_waiting(p_job_id, p_now) with ordinality
+          from (select * from _why_waiting(p_job_id, p_now, p_actor) with ordinality
                  union all
                 -- It would still run without the preemption.
                 select 'preempted', _preemption_text(t.preemption), (t.preemption ->> 'by')::bigint, null, null, null, null, null, 1000000

@@ -1,8 +1,9 @@
 -- odc.list_nodes: every node with its use, by name.
 -- Arguments  p_now  a job past its end is expected to end now
+--            p_actor  as for _booking_label
 -- Returns    a JSON array; state in sinfo's words; free_at: when the time limits of all its jobs are over;
 --            booking and next_booking: {id, name, kind, starts_at, ends_at} of its current and its next booking
-create or replace function odc.list_nodes(p_now timestamptz)
+create or replace function odc.list_nodes(p_now timestamptz, p_actor jsonb default null)
 returns text
 language sql stable as $$
     select coalesce(json_agg(row_to_json(x)), '[]')::text
@@ -33,7 +34,7 @@ language sql stable as $$
                   from odc.allocation
                  group by node_id
             ) as a on a.node_id = n.id
-            left join odc._node_bookings(p_now) as bk on bk.node_id = n.id
+            left join odc._node_bookings(p_now, p_actor) as bk on bk.node_id = n.id
            order by n.name
       ) as x
 $$;

@@ -1,7 +1,7 @@
 -- odc.preview_jobs: where and when each of these jobs would start if it alone were submitted now, and which jobs it would
 -- delay. Writes nothing: decide plans the queue with and without it, to the same depth as a pass. So the delays cover
 -- every start that a pass promises.
--- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them
+-- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them, with uid, user and operator of the caller
 -- Returns    a JSON array, per job {node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, time_limit_s,
 --            start_at, promised, node_names, limit, reason, delays: [{job_id, from, to (null: its planned start is lost)}],
 --            victims: [{job_id, user, qos, mode, ran_s, grace_s, lost_gpu_s or lost_cpu_s, text}] that it would preempt,
@@ -42,6 +42,14 @@ begin
                                        (v_ask ->> 'time_limit_s')::integer) as r;
             v_account := _resolve_account(v_uid, v_user, v_ask ->> 'account', v_where.partition_ids);
             v_qos := _resolve_qos(v_uid, v_user, v_account, v_where.partition_ids, v_ask ->> 'qos');
+            if not coalesce((v_ask ->> 'operator')::boolean, false)
+               and exists (select from booking as b where b.name = v_ask ->> 'booking' and b.state in ('PLANNED', 'ACTIVE')
+                              and not _owns_booking(b, v_uid, v_account)) then
+                raise exception using errcode = 'OD013',
+                    message = format('booking "%s" is not for user %s and account "%s"', v_ask ->> 'booking', v_user,
+                                     (select a.name from account as a where a.id = v_account)),
+                    hint = 'Leave --reservation out, or ask an operator to add you.';
+            end if;
             v_shape := _resolve_shape(v_ask, v_where.partition_ids);
             perform _check_limits(v_shape, v_uid, v_user, v_account, v_qos, v_where.time_limit_s);
             if v_shape.booking_id is not null then

@@ -3,9 +3,10 @@
 -- whole queue; then with only the jobs ahead of it. A last plan with the whole queue proves the named causes. If many
 -- jobs are ahead of it, they are counted, and the plan with the job alone proves that it starts without them.
 -- Arguments  p_job_id  a pending job that is ready
+--            p_actor   as for _booking_label
 -- Returns    causes in the order in which they were found: cause, a sentence, and the applicable ones of job, limit,
 --            booking, node, GPUs, until
-create or replace function odc._why_waiting(p_job_id bigint, p_now timestamptz)
+create or replace function odc._why_waiting(p_job_id bigint, p_now timestamptz, p_actor jsonb default null)
 returns table (cause text, text text, job_id bigint, "limit" text, booking_id integer, node text, gpus integer, until timestamptz)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
@@ -168,7 +169,7 @@ begin
             return next;
         end loop;
         for cause, text, booking_id, node, until in
-            select 'booking', b.text, b.booking_id, b.node, b.until from _why_bookings(p_job_id, p_now) as b
+            select 'booking', b.text, b.booking_id, b.node, b.until from _why_bookings(p_job_id, p_now, p_actor) as b
         loop
             return next;
         end loop;
