@@ -117,7 +117,8 @@ def test_a_request_that_comes_at_once_is_read_once(folder: Path, kib: int) -> No
             connection.sendall(request)
             answer = b""
             while not answer.endswith(b"\r\n\r\n%d" % size):
-                assert (data := connection.recv(65_536)), answer
+                data = connection.recv(65_536)
+                assert data, answer
                 answer += data
             assert len(door.seen) == number
 
