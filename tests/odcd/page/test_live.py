@@ -14,7 +14,7 @@ import pytest
 from odcd.errors import DatabaseDown, Unavailable
 from odcd.events import Event
 from odcd.home.postgres import EmbeddedPostgres
-from odcd.page import app, asked
+from odcd.page import app, queries
 from odcd.page import live as module
 from odcd.page.fragments import Rendered, Update
 from odcd.page.live import Live, View, Viewer
@@ -168,7 +168,7 @@ def test_events_do_not_read_again_which_tasks_a_view_has(monkeypatch: pytest.Mon
         read.append(text)
         return parse_selector(text)
 
-    monkeypatch.setattr(asked, "parse_selector", counted)
+    monkeypatch.setattr(queries, "parse_selector", counted)
     view = PageOfJob(id="987654_[0-19998:2]")
     event = Event(
         id=1, kind="held", job_id=987654, array_job_id=None, array_task_id=None, body=""
