@@ -14,8 +14,9 @@ from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import Reservation
 from odcctl.exits import DONE, Failure, Unreachable
 from odcctl.http.client import Client
+from odcctl.reservations.describe import message
 from odcctl.reservations.errors import denied, dropped, not_now
-from odcctl.reservations.lookup import message, named_or_only
+from odcctl.reservations.lookup import named_or_only
 from odcctl.text.prompts import choose
 from odcctl.text.render import note, when
 

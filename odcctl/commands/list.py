@@ -14,7 +14,8 @@ from odcctl.cli.commands import Listing, new_app
 from odcctl.cli.params import joined
 from odcctl.http.client import Client, Reply
 from odcctl.reservation_states import OVER, WAITING
-from odcctl.reservations.lookup import disk, expected_at, parse_statuses, status, until
+from odcctl.reservations.describe import disk, expected_at, status, until
+from odcctl.reservations.lookup import parse_statuses
 from odcctl.text import render
 from odcctl.text.jobs import gpus
 

@@ -8,7 +8,7 @@ from typing import Any
 from odcctl.caller import me
 from odcctl.exits import Failure, Refused, Unreachable
 from odcctl.http.client import Client
-from odcctl.reservations.lookup import message, queue_place
+from odcctl.reservations.describe import message, queue_place
 from odcctl.text.render import clean, when
 
 _END = {"failed": "failed", "cancelled": "was cancelled", "expired": "is over already"}

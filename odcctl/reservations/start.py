@@ -12,8 +12,7 @@ from typing import Any
 from odcctl.cli.call import Call
 from odcctl.exits import DONE, REFUSED, Failure
 from odcctl.http.client import Client, target
-from odcctl.reservations.errors import not_started
-from odcctl.reservations.lookup import (
+from odcctl.reservations.describe import (
     gpus,
     how_to_connect,
     left,
@@ -22,6 +21,7 @@ from odcctl.reservations.lookup import (
     status,
     storage,
 )
+from odcctl.reservations.errors import not_started
 from odcctl.reservations.progress import Progress, follow
 from odcctl.reservations.request import Options, body_of
 from odcctl.text import render

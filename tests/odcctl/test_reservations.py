@@ -199,8 +199,8 @@ def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> 
     )
     listed(peer, a_reservation(14, "queued", name="a"))
     assert odcctl("connect").err == (
-        "odcctl: not connected: no reservation of yours is active\n"
-        "  There is:\n"
+        "odcctl: not connected: you have no active reservation\n"
+        "  Your other reservations:\n"
         "  14  a  2 h100 GPUs  queued\n"
     )
     listed(peer)
