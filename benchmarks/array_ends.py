@@ -24,8 +24,9 @@ from odcd.database.pool import Database
 from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.jobs.submission import prepare
 from odcd.jobs.submit_batches import SubmitBatcher
-from odcd.loops.election import APPLICATION, Lead, Pass
+from odcd.loops.election import APPLICATION
 from odcd.loops.executor_watch import take_over
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch

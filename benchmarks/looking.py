@@ -22,8 +22,8 @@ def commands(runs: int) -> list[Figure]:
             note="PostgreSQL writes the JSON, which dominates, and odcctl formats the table",
         ),
         Figure(
-            "`odcctl show 1`, whole process", show, "ms", 150,
-            note="Python's start and imports dominate",
+            "`odcctl show 1`, whole process", show, "ms", 120,
+            note="Python's start and imports dominate, Typer's above all",
         ),
     ]  # fmt: skip
 

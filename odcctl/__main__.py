@@ -1,25 +1,22 @@
-"""odcctl: find the verb, run it, turn its failure into a message and an exit code.
-
-Verbs are imported when they are called: `odcctl queue` pays for nothing that `odcctl attach` needs.
-"""
+"""odcctl: run the command that was called; turn its failure into a message and an exit code."""
 
 from __future__ import annotations
 
-import getopt
 import io
 import os
 import sys
 from collections.abc import Sequence
 
-from odcctl import __version__, exits
-from odcctl.commands import GROUPS, load
-from odcctl.exits import Failure, WrongUsage
-from odcctl.options import COMMON, OUTPUT, Command, option_lines
-from odcctl.text.complaints import describe
+import click
 
-EXITS = """\
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
-and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended without one."""
+from odcctl import exits
+from odcctl.cli.app import call_app, new_root
+from odcctl.cli.call import Call
+from odcctl.cli.usage import explain
+from odcctl.exits import Failure
+
+COMPLETE = "_ODCCTL_COMPLETE"
+"""Set by the shell's completion script: what Click is to do."""
 
 
 def main() -> int:
@@ -51,70 +48,22 @@ def _mend_streams() -> None:
 
 
 def dispatch(argv: Sequence[str]) -> int:
-    command: Command | None = None
-    reads = False
+    call, root = Call(), new_root()
+    instruction = os.environ.get(COMPLETE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(root, {"obj": call}, "odcctl", COMPLETE, instruction)
     try:
-        common, verb, rest = split(argv)
-        if verb == "help":
-            verb, rest, common = (rest[0] if rest else None), ["--help"], ["--help"]
-        if verb is None:
-            return _without_verb(common)
-        command = load(verb)
-        if OUTPUT not in command.common and any(o.startswith("--output=") for o in common):
-            command.wrong("before it, --output has no meaning; --json has, and --parsable after it")
-        arguments = command.parse([*common, *rest])
-        if arguments.flag("help"):
-            print(command.help())
-            return exits.DONE
-        reads = arguments.words[:1] in (["show"], ["list"], ["list-content"], ["strays"])
-        return command.run(arguments)
-    except Failure as failure:
-        refused = failure.exit_code == exits.REFUSED and not reads
-        what = command.what if command and refused else None
-        print(describe(failure, what), file=sys.stderr)
-        return failure.exit_code
-
-
-def split(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]]:
-    """The common options before the verb, the verb, and the rest."""
-    longs = [o.long + ("=" if o.value else "") for o in COMMON] + ["version"]
-    try:
-        pairs, rest = getopt.getopt(list(argv), "hV", longs)
-    except getopt.GetoptError as error:
-        raise WrongUsage(str(error.msg), "See: odcctl --help") from None
-    # -h before a verb is help, also of a verb whose own -h is hours.
-    longer = {"-h": "--help", "-V": "--version"}
-    names = [f"{name}={value}" if value else longer.get(name, name) for name, value in pairs]
-    return names, (rest[0] if rest else None), rest[1:]
-
-
-def overview() -> str:
-    parts = [
-        "Usage: odcctl [--server ADDRESS] [--json] COMMAND [ARGUMENTS]",
-        "Submit jobs to odcd, look at the queue, and change what waits and runs in it.",
-    ]
-    for group, verbs in GROUPS.items():
-        lines = [
-            f"  {verb:<11} {load(verb).summary[0].lower()}{load(verb).summary[1:]}"
-            for verb in verbs
-        ]
-        parts.append(f"{group}:\n" + "\n".join(lines))
-    parts.append("Options of every command:\n" + option_lines(Command.common))
-    parts.append("Help for one command: odcctl COMMAND --help")
-    parts.append(EXITS)
-    parts.append("Example:\n  odcctl submit --gpus 1 --wrap 'python train.py'\n  odcctl queue --me")
-    return "\n\n".join(parts)
-
-
-def _without_verb(options: Sequence[str]) -> int:
-    if "--version" in options:
-        print(f"odcctl {__version__}")
-        return exits.DONE
-    if "--help" in options:
-        print(overview())
-        return exits.DONE
-    print(overview(), file=sys.stderr)
-    return exits.USAGE
+        return call_app(root, list(argv), call)
+    except click.UsageError as error:
+        failure: Failure = explain(error)
+    except Failure as error:
+        failure = error
+    # An error in the words may have come before --json was read.
+    call.json = call.form == "json" or "--json" in argv
+    call.complain(failure, call.failing if failure.exit_code == exits.REFUSED else None)
+    return failure.exit_code
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odcctl.exits import DONE, REFUSED
-from odcctl.text.complaints import complaint
+from odcctl.text.complaints import complaint, problem_text
 from odcctl.text.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
@@ -27,7 +27,7 @@ def tell(answer: Mapping[str, Any], form: str, what: str) -> int:
     else:
         note("odcctl: no job matches")
     for outcome in refused[:MAX_COMPLAINTS]:
-        note(_complain(outcome, what))
+        note(problem_text(_problem(outcome, what)) if form == "json" else _complain(outcome, what))
     if len(refused) > MAX_COMPLAINTS:
         note(f"odcctl: {len(refused) - MAX_COMPLAINTS} more jobs {what}")
     return REFUSED if refused else DONE
@@ -37,6 +37,14 @@ def _complain(outcome: Mapping[str, Any], what: str) -> str:
     name = _name(outcome)
     message = str(outcome.get("message") or "refused").removeprefix(f"job {outcome['job_id']} ")
     return complaint(message, outcome.get("code"), outcome.get("hint"), f"job {name} {what}")
+
+
+def _problem(outcome: Mapping[str, Any], what: str) -> dict[str, Any]:
+    return {
+        "type": "/docs#Refused", "title": "Refused", "status": None, "job_id": outcome["job_id"],
+        "detail": f"job {_name(outcome)} {what}: {outcome.get('message') or 'refused'}",
+        "hint": outcome.get("hint"), "code": outcome.get("code"),
+    }  # fmt: skip
 
 
 def _summary(done: Sequence[Mapping[str, Any]]) -> str:

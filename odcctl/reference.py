@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
-from odcctl.__main__ import GROUPS, load
-from odcctl.commands._submitting import SubmitCommand
-from odcctl.options import Command, Option
+import click
+
+from odcctl.cli.app import load, new_root
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, PassThrough, summary_of
+from odcctl.cli.verbs import GROUPS
+from odcctl.http.address import Address
+from odcctl.http.client import Client
 
 HEAD = """\
 # odcctl
@@ -45,6 +51,14 @@ its time limit).
 
 A submit is repeated under one idempotency key when its answer is lost, so it makes one job.
 `wait`, `logs -f`, `run` and `queue --watch` outlive a restart of the daemon.
+
+A command that prints a table also prints CSV (`--output csv`) and a choice of its columns:
+`odcctl queue -o job,user,state`. A column is named as in the header of the CSV. With `--json`, an
+error is one JSON object on standard error: `type`, `title`, `status`, `detail`, `hint` and `code`,
+as the API has them; `status` is null if no server answered with one.
+
+A duration is `30` (minutes), `90s`, `45m`, `4h`, `2d`, `1w`, `1h30m`, `1:30:00` or `1-0` (a day) in
+every command. `-h` of `reserve` and `extend` is hours: a bare number is so many of them.
 """
 
 
@@ -52,25 +66,54 @@ def page() -> str:
     parts = [HEAD]
     for group, verbs in GROUPS.items():
         parts.append(f"## {group}\n")
-        parts += [section(load(verb)) for verb in verbs]
+        parts += [section(context) for verb in verbs for context in contexts(verb)]
     return "\n".join(parts)
 
 
-def section(command: Command) -> str:
-    lines = [f"### odcctl {command.name}", "", f"{command.summary}.", ""]
-    lines += ["```", f"odcctl {command.usage}", "```", ""]
-    if command.notes:
-        lines += [command.notes, ""]
-    if isinstance(command, SubmitCommand):
+def contexts(verb: str) -> Iterator[click.Context]:
+    """The context of a command, then those of its actions."""
+    root = new_root().make_context("odcctl", [], resilient_parsing=True, obj=_Nowhere())
+    command = load(verb)
+    context = command.make_context(verb, [], root, resilient_parsing=True)
+    yield context
+    for name, action in getattr(command, "commands", {}).items():
+        yield action.make_context(name, [], context, resilient_parsing=True)
+
+
+class _Nowhere(Call):
+    """A call without a daemon: the page is the same everywhere."""
+
+    def client(self) -> Client:
+        return Client([Address(path="/nowhere")], None)
+
+
+def section(context: click.Context) -> str:
+    command = context.command
+    depth = "###" if context.parent and context.parent.parent is None else "####"
+    summary, *notes = (command.help or "").split("\n\n")
+    lines = [f"{depth} {context.command_path}", "", summary.replace("\n", " "), ""]
+    lines += ["```", context.get_usage().removeprefix("Usage: "), "```", ""]
+    for note in notes:
+        lines += [note.replace("\n", " "), ""]
+    if isinstance(command, PassThrough):
         lines += ["Its options are [sbatch's](submit-options.md); before them may stand:", ""]
-    lines += ["| option | |", "|---|---|"]
-    lines += [f"| `{_flags(option)}` | {_cell(option.help)} |" for option in command.all_options]
-    lines += ["", "```", command.example, "```", ""]
-    return "\n".join(lines)
+    if isinstance(command, Actions):
+        lines += ["| action | |", "|---|---|"]
+        lines += [f"| `{name}` | {summary_of(one)} |" for name, one in command.commands.items()]
+    else:
+        lines += ["| option | |", "|---|---|"]
+        lines += [_row(context, param) for param in command.get_params(context)]
+    if command.epilog:
+        lines += ["", "```", command.epilog, "```"]
+    return "\n".join([*lines, ""])
 
 
-def _flags(option: Option) -> str:
-    return option.label.strip().replace("|", "\\|")
+def _row(context: click.Context, param: click.Parameter) -> str:
+    if isinstance(param, click.Option):
+        label, text = param.get_help_record(context) or ("", "")
+    else:
+        label, text = param.make_metavar(context), getattr(param, "help", None) or ""
+    return f"| `{_cell(label)}` | {_cell(text)} |"
 
 
 def _cell(text: str) -> str:

@@ -24,7 +24,6 @@ from odcd.database.connections import API, LEADER
 from odcd.database.pool import Database
 from odcd.database.slots import AT_ONCE, Slots
 from odcd.engines.choose import make_engine
-from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
 from odcd.fairness.disk_reserve import DiskReserve
@@ -34,14 +33,14 @@ from odcd.front.tls import warn_of_clear_text
 from odcd.home.postgres_watch import WatchedPostgres
 from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
-from odcd.login.logins import Logins
-from odcd.loops.election import Lead, Leader, Pass
+from odcd.login.logins import make_logins
+from odcd.loops.election import Leader
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.leader_term import Leading, Services
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
 from odcd.settings import Settings
-from odcd.stores.logins import LoginStore
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -116,17 +115,37 @@ class Daemon:
         fairness = Fairness(settings.fairness, clock)
         check_disk = _check_disk(settings, clock, metrics)
         as_root = settings.socket_mode == 0o666
-        oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
-        self._logins = _logins(settings, self._store.logins, clock, serves_uid)
+        self._logins = make_logins(
+            settings.login, self._store.logins, clock, settings.operators, serves_uid
+        )
         self._credentials = Credentials()
         place = settings.audit_log
         self._audit = AuditLog(place, clock) if place is not None else None
-        api = Api(
+        api = self._make_api(fairness, check_disk, serves_uid)
+        self._page = Page(api, create_app(api))
+        watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
+        self._http = HttpServer(
+            Door(self._page, _hosts(settings), settings.front.proxies, watch),
+            path=settings.socket,
+            mode=settings.socket_mode,
+            listen=settings.listen,
+            listen_first=settings.listen_first,
+            taken=taken,
+            front=settings.front,
+            watch=watch,
+        )
+
+    def _make_api(
+        self, fairness: Fairness, check_disk: Callable[[], None], serves_uid: int | None
+    ) -> Api:
+        settings = self._settings
+        oldest = settings.oldest_client
+        return Api(
             store=self._store,
             batcher=SubmitBatcher(
                 self._store.jobs,
-                clock,
+                self._clock,
                 pending=fairness.pending,
                 stored_bytes=fairness.stored_bytes,
                 check_disk=check_disk,
@@ -134,10 +153,10 @@ class Daemon:
             check_disk=check_disk,
             fairness=fairness,
             events=self._events,
-            clock=clock,
+            clock=self._clock,
             wake=self._wake_planner,
             executor_of=lambda: self._executor or self._engine.reader(),
-            listening=lambda: database.listening(CHANNEL),
+            listening=lambda: self._database.listening(CHANNEL),
             led=lambda: self._executor is not None or self._leader.follows,
             metrics=self._metrics,
             scrape=self._sampler.scrape,
@@ -159,18 +178,6 @@ class Daemon:
             credentials=self._credentials,
             audit=self._audit,
             oldest_client=version_of(oldest) if oldest else None,
-        )
-        self._page = Page(api, create_app(api))
-        watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
-        self._http = HttpServer(
-            Door(self._page, _hosts(settings), settings.front.proxies, watch),
-            path=settings.socket,
-            mode=settings.socket_mode,
-            listen=settings.listen,
-            listen_first=settings.listen_first,
-            taken=taken,
-            front=settings.front,
-            watch=watch,
         )
 
     async def run(
@@ -280,17 +287,3 @@ def _hosts(settings: Settings) -> Hosts:
     if settings.login.url is not None and (host := urlsplit(settings.login.url).hostname):
         own.append(host)
     return Hosts.of(settings.front.hosts, own)
-
-
-def _logins(
-    settings: Settings, store: LoginStore, clock: Clock, serves_uid: int | None
-) -> Logins | None:
-    if not settings.login.rules():
-        return None
-    if serves_uid is not None:
-        raise BadRequest(
-            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, but this daemon serves "
-            "only its own user",
-            "Run it as root, or with --executor kubernetes.",
-        )
-    return Logins(settings.login, store, clock, own_uid=os.getuid(), operators=settings.operators)

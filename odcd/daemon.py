@@ -48,31 +48,8 @@ def run(settings: Settings, announce: Announce) -> None:
     prepare_home(settings.home, account)
     _prepare_socket_folder(settings, account)
     with HomeLock(settings.lock, account):
-        postgres: WatchedPostgres | None = None
-        started = False
-        dsn = settings.dsn
-        if dsn is None:
-            embedded = EmbeddedPostgres(settings.home, settings.pg_version, account)
-            embedded.retire_former()
-            started = not embedded.is_running()
-            dsn = embedded.start()
-            embedded.reset_settings()
-        else:
-            embedded = None
-        # Read now, as the starting user: the service account may have no access to our virtual
-        # environment.
-        source = schema.read_source(schema.sql_folder())
-        page.load()
-        if settings.executor == "kubernetes":
-            _import_client()
-        if settings.disks.aws_region is not None:
-            _import_aws()
-        if (
-            settings.executor == "kubernetes"
-            or settings.login.rules()
-            or settings.gpu_use.prometheus_url
-        ):
-            outbound.load()
+        dsn, embedded, started = _start_database(settings, account)
+        source = _load(settings)
         if settings.executor == "local":
             _write_rules(settings)
         if os.geteuid() == 0:
@@ -105,6 +82,38 @@ def run(settings: Settings, announce: Announce) -> None:
             end_runner(settings.runner_folder)
             if postgres is not None:
                 postgres.stop()
+
+
+def _start_database(
+    settings: Settings, account: accounts.Account
+) -> tuple[str, EmbeddedPostgres | None, bool]:
+    """Return the DSN, the embedded PostgreSQL if there is one, and whether this call started it."""
+    if settings.dsn is not None:
+        return settings.dsn, None, False
+    embedded = EmbeddedPostgres(settings.home, settings.pg_version, account)
+    embedded.retire_former()
+    started = not embedded.is_running()
+    dsn = embedded.start()
+    embedded.reset_settings()
+    return dsn, embedded, started
+
+
+def _load(settings: Settings) -> schema.Source:
+    """Read the SQL files, the page's templates and optional libraries; return the SQL. Call this as
+    the starting user: the service account may have no access to our virtual environment."""
+    source = schema.read_source(schema.sql_folder())
+    page.load()
+    if settings.executor == "kubernetes":
+        _import_client()
+    if settings.disks.aws_region is not None:
+        _import_aws()
+    if (
+        settings.executor == "kubernetes"
+        or settings.login.rules()
+        or settings.gpu_use.prometheus_url
+    ):
+        outbound.load()
+    return source
 
 
 def _write_rules(settings: Settings) -> None:

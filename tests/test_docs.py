@@ -15,7 +15,7 @@ import odcctl.reference
 import odcd.reference.events
 import odcd.reference.pages
 import odcd.slurm.reference
-from odcctl.commands import VERBS
+from odcctl.cli.verbs import VERBS
 from odcd import commands
 
 ROOT = Path(__file__).parent.parent

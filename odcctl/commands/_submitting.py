@@ -3,88 +3,78 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
+import click
+from click.shell_completion import CompletionItem
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import PassThrough
 from odcctl.exits import Failure
 from odcctl.http.client import Client
 from odcctl.http.wire import LostAnswer
-from odcctl.options import (
-    HELP_WIDTH,
-    OF_SUBMIT,
-    Arguments,
-    Command,
-    Option,
-    indent,
-    option_lines,
-    wrap,
-)
 from odcctl.submission import submit
 from odcctl.text.render import local_moments, note, put, put_json
 
 NO_OPTIONS = """\
 No daemon answers, so its options cannot be listed here. They are sbatch's, and described in
 docs/reference/submit-options.md."""
+COMPLETE_TIMEOUT_S = 1.0
 
 
-class SubmitCommand(Command):
-    """A verb whose words are the daemon's to parse; --json and --server may stand before them."""
+class SubmitVerb(PassThrough):
+    """A command whose options the daemon lists, in help and for completion."""
 
-    common = OF_SUBMIT  # --output is sbatch's here
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        words = "COMMAND [ARGUMENTS]" if self.name == "run" else "SCRIPT [ARGUMENTS]"
+        return ["[OPTIONS]", words]
 
-    def parse(self, argv: Sequence[str]) -> Arguments:
-        rest, arguments = list(argv), Arguments(self, [])
-        while rest and (taken := _take_own(self, arguments, rest)):
-            del rest[:taken]
-        arguments.words = rest
-        if arguments.flag("help"):
-            self.ask_options(Client.of(arguments))
-        return arguments
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = _daemon_options(ctx.ensure_object(Call).client(), 10.0)
+        if options:
+            with formatter.section("Options"):
+                formatter.write_dl([(_label(one), one.get("help") or "") for one in options])
+        else:
+            formatter.write(f"\n{NO_OPTIONS}\n")
+        records = [param.get_help_record(ctx) for param in self.get_params(ctx)]
+        with formatter.section("Options of odcctl, before those"):
+            formatter.write_dl([record for record in records if record])
 
-    def help(self) -> str:
-        parts = [f"Usage: odcctl {self.usage}", f"{self.summary}."]
-        parts.append("\n".join(wrap(self.notes, HELP_WIDTH)))
-        parts.append("Options:\n" + option_lines(self.options) if self.options else NO_OPTIONS)
-        parts.append("Options of odcctl, before those:\n" + option_lines(self.common))
-        parts.append("Example:\n" + indent(self.example))
-        return "\n\n".join(parts)
-
-    def ask_options(self, client: Client, timeout_s: float = 10.0) -> None:
-        """Ask the daemon for its options; help shows NO_OPTIONS if no daemon answers."""
-        try:
-            reply = client.request("GET", "/v1/submit-options", timeout_s=timeout_s)
-        except (Failure, LostAnswer):
-            return
-        self.options = tuple(
-            Option(o["long"], o.get("short"), o.get("value"), o.get("help") or "")
-            for o in reply.json()["options"]
-        )
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        if not incomplete.startswith("-"):
+            return [CompletionItem(incomplete, type="file")]
+        options = _daemon_options(ctx.ensure_object(Call).client(), COMPLETE_TIMEOUT_S)
+        found = [(f"--{one['long']}", one.get("help")) for one in options]
+        return [
+            *(CompletionItem(name, help=text) for name, text in found
+              if name.startswith(incomplete)),
+            *super().shell_complete(ctx, incomplete),
+        ]  # fmt: skip
 
 
-def _take_own(command: SubmitCommand, arguments: Arguments, rest: Sequence[str]) -> int:
-    """How many words the option at the front takes, when it is one of odcctl's own."""
-    word, equals, value = rest[0].partition("=")
-    if rest[0] in ("--json", "--help", "-h"):
-        arguments.given["help" if rest[0] == "-h" else rest[0][2:]] = [""]
-        return 1
-    if word != "--server":
-        return 0
-    if not equals and len(rest) < 2:
-        command.wrong("option --server requires argument")
-    arguments.given["server"] = [value if equals else rest[1]]
-    return 1 if equals else 2
+def _daemon_options(client: Client, timeout_s: float) -> list[dict[str, Any]]:
+    """sbatch's options as the daemon has them; none if no daemon answers."""
+    try:
+        return client.request("GET", "/v1/submit-options", timeout_s=timeout_s).json()["options"]
+    except (Failure, LostAnswer):
+        return []
 
 
-def submit_words(arguments: Arguments) -> tuple[Client, dict[str, Any]]:
-    client = Client.of(arguments)
-    answer = submit(client, arguments.command.name, arguments.words)
+def _label(option: dict[str, Any]) -> str:
+    short = f"-{option['short']}, " if option.get("short") else ""
+    return f"{short}--{option['long']}" + (f" {option['value']}" if option.get("value") else "")
+
+
+def submit_words(call: Call, command: str, words: list[str]) -> tuple[Client, dict[str, Any]]:
+    client = call.client()
+    answer = submit(client, command, words)
     for warning in answer.get("warnings") or ():
         note(f"odcctl: warning: {local_moments(warning)}")
     if answer.get("json"):
-        arguments.given["json"] = [""]  # Where --json stood among its options, the daemon saw.
+        call.json = True  # Where --json stood among its options, the daemon saw.
     if "test_only" in answer:
         text = local_moments(answer["test_only"]["text"])
-        if arguments.flag("json"):
+        if call.json:
             put_json(answer)
         elif answer.get("preview_preemption"):
             put(f"{text}\n")
@@ -93,8 +83,8 @@ def submit_words(arguments: Arguments) -> tuple[Client, dict[str, Any]]:
     return client, answer
 
 
-def tell_submitted(arguments: Arguments, answer: dict[str, Any]) -> None:
-    if arguments.flag("json"):
+def tell_submitted(call: Call, answer: dict[str, Any]) -> None:
+    if call.json:
         put_json(answer)
     elif answer.get("parsable"):
         put(f"{answer['id']}\n")

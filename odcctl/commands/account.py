@@ -3,55 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.admin_actions import act, client, put_list, qos_text, some, tell
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Listing, Verb, new_app
+from odcctl.cli.params import Limits, OnOff, is_on, limits_of, names_of
 from odcctl.exits import DONE
 from odcctl.http.client import quote
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
-from odcctl.text.limit_args import LIMIT, limits, names, on_off, text_of, text_or_none
+from odcctl.text.limit_args import qos_text, text_of
 
 HEADER = ("ACCOUNT", "SHARES", "QOS", "USERS", "COORDINATORS", "LIMITS")
-TERMS = ("parent", "description", "organisation", "shares", "qos", "default-qos", "limit")
-SETTINGS = ("enforce", "cpus-per-gpu")
+
+app = new_app(
+    Actions,
+    "Show accounts, make, change and delete them: shares, QOS, limits.\n\n"
+    "Accounts make a tree; a limit of an account holds for all below it together. Operators change "
+    "them. A * marks the default QOS.",
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="the account", autocompletion=complete.accounts)
+]
+Parent = Annotated[
+    str | None,
+    typer.Option(
+        "--parent", metavar="NAME", help="the account above; '' for none",
+        autocompletion=complete.accounts,
+    ),
+]  # fmt: skip
+Description = Annotated[
+    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+]
+Organisation = Annotated[
+    str | None, typer.Option("--organisation", metavar="TEXT", help="whose it is")
+]
+Shares = Annotated[
+    int | None,
+    typer.Option(
+        "--shares", metavar="N", help="of what the account above has, against its siblings"
+    ),
+]
+Qos = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--qos", metavar="NAMES", help="what its users may use; none: as the account above",
+        autocompletion=complete.qos,
+    ),
+]  # fmt: skip
+DefaultQos = Annotated[
+    str | None,
+    typer.Option(
+        "--default-qos", metavar="NAME", autocompletion=complete.qos,
+        help="of jobs that name none; '' for the account above's",
+    ),
+]  # fmt: skip
 
 
-def run(arguments: Arguments) -> int:
-    return act(
-        arguments,
-        {
-            "list": (_list, ("no-header",), (0, 0)),
-            "show": (_show, (), (1, 1)),
-            "create": (_create, TERMS, (1, 1)),
-            "edit": (_edit, TERMS, (1, 1)),
-            "delete": (_delete, (), (1, 1)),
-            "settings": (_settings, SETTINGS, (0, 0)),
-        },
-    )
-
-
-def _list(arguments: Arguments, _: Sequence[str]) -> int:
-    reply = client(arguments).get("/v1/accounts")
+@app.command("list", cls=Listing, epilog="odcctl account list")
+def list_accounts(ctx: typer.Context) -> int:
+    """List the accounts, as a tree."""
+    call = Call.of(ctx)
+    reply = call.client().get("/v1/accounts")
     accounts: list[dict[str, Any]] = reply.json()["accounts"]
     depths: dict[str | None, int] = {None: -1}
     for account in accounts:
         depths[account["name"]] = depths.get(account["parent"], -1) + 1
-
-    def row(account: Mapping[str, Any]) -> Sequence[str]:
-        return (
-            "  " * depths[account["name"]] + account["name"], str(account["shares"]),
-            qos_text(account) or "-", ",".join(account["users"]) or "-",
-            ",".join(account["coordinators"]) or "-", text_of(account["limits"]) or "-",
-        )  # fmt: skip
-
-    return put_list(arguments, reply, accounts, "name", HEADER, row)
+    names = (account["name"] for account in accounts)
+    rows = [_row(account, depths[account["name"]]) for account in accounts]
+    return call.put_list(reply, names, HEADER, rows)
 
 
-def _show(arguments: Arguments, words: Sequence[str]) -> int:
-    reply = client(arguments).get(f"/v1/accounts/{quote(words[0])}")
-    if arguments.form != "table":
-        return tell(arguments, reply, words[0], "")
+def _row(account: Mapping[str, Any], depth: int) -> Sequence[str]:
+    cells = (
+        "  " * depth + account["name"], str(account["shares"]),
+        qos_text(account) or "-", ",".join(account["users"]) or "-",
+        ",".join(account["coordinators"]) or "-", text_of(account["limits"]) or "-",
+    )  # fmt: skip
+    return [render.clean(cell) for cell in cells]
+
+
+@app.command(cls=Verb, epilog="odcctl account show lasers")
+def show(ctx: typer.Context, name: Name) -> int:
+    """Show all facts about an account."""
+    call = Call.of(ctx)
+    reply = call.client().get(f"/v1/accounts/{quote(name)}")
+    if call.form != "table":
+        return call.put_outcome(reply, name, "")
     account: dict[str, Any] = reply.json()
     pairs = [
         ("parent", account["parent"] or ""),
@@ -68,77 +109,97 @@ def _show(arguments: Arguments, words: Sequence[str]) -> int:
     return DONE
 
 
-def _create(arguments: Arguments, words: Sequence[str]) -> int:
-    body = {"name": words[0], **_terms(arguments)}
-    reply = client(arguments).post_once("/v1/accounts", body)
-    return tell(arguments, reply, words[0], f"account {words[0]} made")
+@app.command(cls=Verb, epilog="odcctl account create lasers --parent physics --limit user.jobs=20")
+def create(
+    ctx: typer.Context,
+    name: Name,
+    parent: Parent = None,
+    description: Description = None,
+    organisation: Organisation = None,
+    shares: Shares = None,
+    qos: Qos = None,
+    default_qos: DefaultQos = None,
+    limit: Limits = None,
+) -> int:
+    """Make an account."""
+    call = Call.of(ctx)
+    terms = _terms(call, parent, description, organisation, shares, qos, default_qos, limit)
+    reply = call.client().post_once("/v1/accounts", {"name": name, **terms})
+    return call.put_outcome(reply, name, f"account {name} made")
 
 
-def _edit(arguments: Arguments, words: Sequence[str]) -> int:
-    terms = some(arguments, _terms(arguments))
-    reply = client(arguments).patch(f"/v1/accounts/{quote(words[0])}", terms)
-    return tell(arguments, reply, words[0], f"account {words[0]} changed")
+@app.command(cls=Verb, epilog="odcctl account edit lasers --limit group.gpus=64")
+def edit(
+    ctx: typer.Context,
+    name: Name,
+    parent: Parent = None,
+    description: Description = None,
+    organisation: Organisation = None,
+    shares: Shares = None,
+    qos: Qos = None,
+    default_qos: DefaultQos = None,
+    limit: Limits = None,
+) -> int:
+    """Change an account."""
+    call = Call.of(ctx)
+    terms = _terms(call, parent, description, organisation, shares, qos, default_qos, limit)
+    if not terms:
+        call.wrong("say what to change")
+    reply = call.client().patch(f"/v1/accounts/{quote(name)}", terms)
+    return call.put_outcome(reply, name, f"account {name} changed")
 
 
-def _delete(arguments: Arguments, words: Sequence[str]) -> int:
-    reply = client(arguments).delete(f"/v1/accounts/{quote(words[0])}")
-    return tell(arguments, reply, words[0], f"account {words[0]} deleted")
+@app.command(cls=Verb, epilog="odcctl account delete lasers")
+def delete(ctx: typer.Context, name: Name) -> int:
+    """Delete an account."""
+    call = Call.of(ctx)
+    reply = call.client().delete(f"/v1/accounts/{quote(name)}")
+    return call.put_outcome(reply, name, f"account {name} deleted")
 
 
-def _settings(arguments: Arguments, _: Sequence[str]) -> int:
-    terms: dict[str, Any] = {}
-    if arguments.flag("enforce"):
-        terms["enforce"] = on_off(arguments, "enforce")
-    if arguments.flag("cpus-per-gpu"):
-        terms["cpus_per_gpu"] = arguments.number("cpus-per-gpu")
-    server = client(arguments)
-    reply = server.patch("/v1/accounting", terms) if terms else server.get("/v1/accounting")
-    settings: dict[str, Any] = reply.json()
-    who = "only its users may use an account" if settings["enforce"] else "anybody may use any"
-    billed = f"{settings['cpus_per_gpu']} CPUs are billed as one GPU"
-    return tell(arguments, reply, "settings", f"{who}; {billed}")
+@app.command(cls=Verb, epilog="odcctl account settings --enforce on")
+def settings(
+    ctx: typer.Context,
+    enforce: Annotated[
+        OnOff | None,
+        typer.Option(
+            "--enforce", metavar="on|off",
+            help="only its users may use an account",
+        ),
+    ] = None,
+    cpus_per_gpu: Annotated[
+        int | None,
+        typer.Option("--cpus-per-gpu", metavar="N", help="so many CPUs are billed as one GPU"),
+    ] = None,
+) -> int:  # fmt: skip
+    """Show the settings of all accounts, or change them."""
+    call = Call.of(ctx)
+    given = {"enforce": is_on(enforce), "cpus_per_gpu": cpus_per_gpu}
+    terms = {field: value for field, value in given.items() if value is not None}
+    client = call.client()
+    reply = client.patch("/v1/accounting", terms) if terms else client.get("/v1/accounting")
+    now: dict[str, Any] = reply.json()
+    who = "only its users may use an account" if now["enforce"] else "anybody may use any"
+    billed = f"{now['cpus_per_gpu']} CPUs are billed as one GPU"
+    return call.put_outcome(reply, "settings", f"{who}; {billed}")
 
 
-def _terms(arguments: Arguments) -> dict[str, Any]:
-    """The options as the API takes them."""
+def _terms(
+    call: Call, parent: str | None, description: str | None, organisation: str | None,
+    shares: int | None, qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """The options that were given, as the API takes them; an empty text is null."""
+    texts = {
+        "parent": parent, "description": description, "organisation": organisation,
+        "default_qos": default_qos,
+    }  # fmt: skip
     terms: dict[str, Any] = {
-        option: text_or_none(arguments, option)
-        for option in ("parent", "description", "organisation")
-        if arguments.flag(option)
+        field: text or None for field, text in texts.items() if text is not None
     }
-    if arguments.flag("shares"):
-        terms["shares"] = arguments.number("shares")
-    if arguments.flag("default-qos"):
-        terms["default_qos"] = text_or_none(arguments, "default-qos")
-    if arguments.flag("qos"):
-        terms["qos"] = names(arguments, "qos")
-    if arguments.flag("limit"):
-        terms["limits"] = limits(arguments)
+    if shares is not None:
+        terms["shares"] = shares
+    if qos is not None:
+        terms["qos"] = names_of(qos)
+    if limit is not None:
+        terms["limits"] = limits_of(call, limit)
     return terms
-
-
-COMMAND = Command(
-    name="account",
-    summary="Show accounts, make, change and delete them: shares, QOS, limits",
-    usage="account list | show NAME | create NAME | edit NAME | delete NAME | settings [OPTIONS]",
-    words=(1, None),
-    notes=(
-        "Accounts make a tree; a limit of an account holds for all below it together. Operators "
-        "change them. A * marks the default QOS. Without options, the settings are shown."
-    ),
-    options=(
-        Option("parent", None, "NAME", "the account above; '' for none"),
-        Option("description", None, "TEXT", "a text kept with it"),
-        Option("organisation", None, "TEXT", "whose it is"),
-        Option("shares", None, "N", "of what the account above has, against its siblings"),
-        Option("qos", None, "NAMES", "what its users may use; none: as the account above"),
-        Option("default-qos", None, "NAME", "of jobs that name none; '' for the account above's"),
-        LIMIT,
-        Option("enforce", None, "on|off", "settings: only its users may use an account"),
-        Option("cpus-per-gpu", None, "N", "settings: so many CPUs are billed as one GPU"),
-        Option("no-header", None, None, "list: leave the header line out"),
-    ),
-    example="odcctl account create physics --shares 10\n"
-    "odcctl account create lasers --parent physics --limit group.gpus=64 --limit user.jobs=20",
-    run=run,
-)

@@ -3,126 +3,227 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Listing, Verb, new_app
+from odcctl.cli.params import duration, joined
 from odcctl.exits import DONE
-from odcctl.http.client import Client, Reply, quote
-from odcctl.options import Arguments, Command, Option
+from odcctl.http.client import Reply, quote
 from odcctl.text import render
 from odcctl.text.hostlist import fold, unfold
 
 HEADER = ("BOOKING", "KIND", "STATE", "STARTS", "ENDS", "REPEATS", "NODES", "OWNERS / LACKS")
-TERMS = (
-    "name", "start", "duration", "end", "repeat", "until", "nodes", "type", "count", "partition",
-    "all", "users", "accounts", "maintenance", "force", "ignore-running", "comment",
-)  # fmt: skip
-TEXTS = {
-    "name": "name", "start": "starts_at", "duration": "duration", "end": "ends_at",
-    "repeat": "repeats", "type": "gpu_type", "partition": "partition", "comment": "comment",
-}  # fmt: skip
-MOMENTS = ("start", "end", "until")
+FAILING = "nothing booked or changed"
+CREATE = (
+    "odcctl booking create driver --maintenance --start 18:00 --duration 2:00:00 \\\n"
+    "    --nodes gpu-[01-04]\n"
+    "odcctl booking create course --type h100 --count 2 --accounts ml101 \\\n"
+    "    --start 2026-02-02T09:00 --duration 3h --repeat weekly --until 2026-04-30"
+)
+
+app = new_app(
+    Actions,
+    "Set nodes aside for a window to come: create, list, show, edit, delete.\n\n"
+    "Nodes are named, or chosen by type, partition and count. Jobs of the owners run there with "
+    "submit --reservation NAME; no other job starts that would reach into the window. Moments are "
+    "as of submit --begin, in your zone; a booking repeats at the same time in UTC.",
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="the booking", autocompletion=complete.bookings)
+]
+
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="MOMENT", help="when it begins: now+2h, 18:00, 2026-01-20T09:00:00"
+    ),
+]  # fmt: skip
+Lasts = Annotated[
+    str | None,
+    typer.Option(
+        "--duration", metavar="TIME", parser=duration,
+        help="how long it lasts: 30 (minutes), 4h, 1:30:00, 1-0",
+    ),
+]  # fmt: skip
+End = Annotated[
+    str | None,
+    typer.Option("--end", metavar="MOMENT", help="when it ends, instead of a duration"),
+]  # fmt: skip
+Repeat = Annotated[
+    str | None,
+    typer.Option("--repeat", metavar="HOW", help="daily, weekly, weekdays or none"),
+]  # fmt: skip
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", metavar="MOMENT", help="no repetition starts after this; '' for no end"
+    ),
+]  # fmt: skip
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nodes", metavar="NAMES", help="these nodes, as gpu-[01-04]",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+GpuType = Annotated[
+    str | None,
+    typer.Option(
+        "--type", "-t", metavar="TYPE", help="nodes of this GPU type",
+        autocompletion=complete.gpu_types,
+    ),
+]  # fmt: skip
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        "--partition", "-p", metavar="NAME", help="nodes of this partition",
+        autocompletion=complete.partitions,
+    ),
+]  # fmt: skip
+Count = Annotated[
+    int | None,
+    typer.Option("--count", metavar="N", help="so many of them; all of them when left out"),
+]  # fmt: skip
+Every = Annotated[bool, typer.Option("--all", help="every node there is")]
+Users = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--users", metavar="NAMES", help="whose jobs may use it",
+        autocompletion=complete.users,
+    ),
+]  # fmt: skip
+Accounts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accounts", metavar="NAMES", help="and of which accounts, those below included",
+        autocompletion=complete.accounts,
+    ),
+]  # fmt: skip
+Maintenance = Annotated[
+    bool, typer.Option("--maintenance", help="for maintenance: no jobs run in it")
+]  # fmt: skip
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", "--ignore-running",
+        help="with --maintenance: although running jobs reach into it",
+    ),
+]  # fmt: skip
+Comment = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", help="a text kept with it; '' for none")
+]  # fmt: skip
+NewName = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="of edit: another name")
+]  # fmt: skip
 
 
-def run(arguments: Arguments) -> int:
-    action, *names = arguments.words
-    if action not in ACTIONS:
-        arguments.command.wrong(f'"{action}" is not {", ".join(ACTIONS)}')
-    if (action == "list") == bool(names) or len(names) > 1:
-        arguments.command.wrong(
-            "list takes no name" if action == "list" else f"{action} takes one name"
-        )
-    allowed = {"create": (*TERMS[1:],), "edit": TERMS, "list": ("ended", "no-header")}
-    for option in arguments.command.options:
-        if arguments.flag(option.long) and option.long not in allowed.get(action, ()):
-            arguments.command.wrong(f"{action} takes no --{option.long}")
-    return ACTIONS[action](arguments, *names)
+@app.command("create", cls=Verb, epilog=CREATE, help="Book nodes.")
+@app.command(
+    "edit", cls=Verb, epilog="odcctl booking edit driver --start 19:00", help="Change a booking."
+)
+def create_or_edit(
+    ctx: typer.Context,
+    name: Name,
+    start: Start = None,
+    lasts: Lasts = None,
+    end: End = None,
+    repeat: Repeat = None,
+    until: Until = None,
+    nodes: Nodes = None,
+    gpu_type: GpuType = None,
+    partition: Partition = None,
+    count: Count = None,
+    every: Every = False,
+    users: Users = None,
+    accounts: Accounts = None,
+    maintenance: Maintenance = False,
+    force: Force = False,
+    comment: Comment = None,
+    new_name: NewName = None,
+) -> int:  # fmt: skip
+    call = Call.of(ctx, failing=FAILING)
+    # The daemon reads the times.
+    texts = {
+        "name": new_name, "starts_at": start, "duration": lasts, "ends_at": end,
+        "repeats": repeat, "until": until, "gpu_type": gpu_type, "partition": partition,
+        "comment": comment,
+    }  # fmt: skip
+    terms: dict[str, Any] = {
+        field: text or None for field, text in texts.items() if text is not None
+    }
+    if nodes is not None:
+        terms["node_list"] = unfold(joined(nodes) or "")
+    if count is not None:
+        terms["node_count"] = count
+    for field, names in (("users", users), ("accounts", accounts)):
+        if names is not None:
+            terms[field] = [one for one in (joined(names) or "").split(",") if one]
+    terms |= {"all_nodes": True} if every else {}
+    terms |= {"ignore_running": True} if force else {}
+    if (start, end, until) != (None, None, None):
+        terms["time_zone"] = os.environ.get("TZ", "")
+    if ctx.info_name == "edit":
+        return _edit(call, name, terms, maintenance=maintenance)
+    if new_name is not None:
+        call.wrong("create takes no --name")
+    if start is None:
+        call.wrong("create needs a --start")
+    body = {"name": name, **terms, **({"kind": "maintenance"} if maintenance else {})}
+    reply = call.client().post_once("/v1/bookings", body)
+    return _put_outcome(call, reply, f"booking {name} made:")
 
 
-def _create(arguments: Arguments, name: str) -> int:
-    if not arguments.flag("start"):
-        arguments.command.wrong("create needs a --start")
-    body = {"name": name, **_terms(arguments)}
-    if arguments.flag("maintenance"):
-        body["kind"] = "maintenance"
-    reply = Client.of(arguments).post_once("/v1/bookings", body)
-    return _tell(arguments, reply, f"booking {name} made:")
-
-
-def _edit(arguments: Arguments, name: str) -> int:
-    if arguments.flag("maintenance"):
-        arguments.command.wrong("the kind of a booking stays; delete it and create another")
-    terms = _terms(arguments)
+def _edit(call: Call, name: str, terms: dict[str, Any], *, maintenance: bool) -> int:
+    if maintenance:
+        call.wrong("the kind of a booking stays; delete it and create another")
     if not terms:
-        arguments.command.wrong("say what to change")
-    reply = Client.of(arguments).patch(f"/v1/bookings/{quote(name)}", terms)
-    return _tell(arguments, reply, f"booking {name} changed:")
+        call.wrong("say what to change")
+    reply = call.client().patch(f"/v1/bookings/{quote(name)}", terms)
+    return _put_outcome(call, reply, f"booking {name} changed:")
 
 
-def _delete(arguments: Arguments, name: str) -> int:
-    reply = Client.of(arguments).delete(f"/v1/bookings/{quote(name)}")
-    return _tell(arguments, reply, f"booking {name} deleted")
+@app.command("list", cls=Listing, epilog="odcctl booking list")
+def list_bookings(
+    ctx: typer.Context,
+    ended: Annotated[bool, typer.Option("--ended", help="those that are over, too")] = False,
+) -> int:
+    """List the bookings."""
+    call = Call.of(ctx)
+    reply = call.client().get("/v1/bookings", {"all": "true"} if ended else None)
+    found: list[dict[str, Any]] = reply.json()["bookings"]
+    rows = [_row(booking, reply.now_s) for booking in found]
+    return call.put_list(reply, (booking["name"] for booking in found), HEADER, rows)
 
 
-def _show(arguments: Arguments, name: str) -> int:
-    reply = Client.of(arguments).get(f"/v1/bookings/{quote(name)}")
-    if arguments.form != "table":
-        return _tell(arguments, reply, "")
+@app.command(cls=Verb, epilog="odcctl booking show driver")
+def show(ctx: typer.Context, name: Name) -> int:
+    """Show all facts about a booking."""
+    call = Call.of(ctx)
+    reply = call.client().get(f"/v1/bookings/{quote(name)}")
+    if call.form != "table":
+        return call.put_outcome(reply, reply.json()["name"], "")
     render.put(describe(reply.json()))
     return DONE
 
 
-def _list(arguments: Arguments) -> int:
-    params = {"all": "true"} if arguments.flag("ended") else None
-    reply = Client.of(arguments).get("/v1/bookings", params)
-    bookings: list[dict[str, Any]] = reply.json()["bookings"]
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{booking['name']}\n" for booking in bookings))
-    else:
-        head = () if arguments.flag("no-header") else HEADER
-        rows = [_row(booking, reply.now_s) for booking in bookings]
-        render.put(render.table(head, rows, render.terminal_width()))
-    return DONE
+@app.command(cls=Verb, epilog="odcctl booking delete driver")
+def delete(ctx: typer.Context, name: Name) -> int:
+    """Delete a booking."""
+    call = Call.of(ctx, failing=FAILING)
+    reply = call.client().delete(f"/v1/bookings/{quote(name)}")
+    return call.put_outcome(reply, reply.json()["name"], f"booking {name} deleted")
 
 
-def _terms(arguments: Arguments) -> dict[str, Any]:
-    """The options as the API takes them; the daemon reads the times."""
-    terms: dict[str, Any] = {
-        field: arguments.value(option) or None
-        for option, field in TEXTS.items()
-        if arguments.flag(option)
-    }
-    if arguments.flag("until"):
-        terms["until"] = arguments.value("until") or None
-    if arguments.flag("nodes"):
-        terms["node_list"] = unfold(arguments.joined("nodes") or "")
-    if arguments.flag("count"):
-        terms["node_count"] = arguments.number("count")
-    for option in ("users", "accounts"):
-        if arguments.flag(option):
-            terms[option] = [name for name in (arguments.joined(option) or "").split(",") if name]
-    if arguments.flag("all"):
-        terms["all_nodes"] = True
-    if arguments.flag("force") or arguments.flag("ignore-running"):
-        terms["ignore_running"] = True
-    if any(arguments.flag(option) for option in MOMENTS):
-        terms["time_zone"] = os.environ.get("TZ", "")
-    return terms
-
-
-def _tell(arguments: Arguments, reply: Reply, said: str) -> int:
-    booking: dict[str, Any] = reply.json()
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put(f"{booking['name']}\n")
-    elif said.endswith(":"):
-        render.put(f"{said} {_when(booking)} on {fold(booking['node_names']) or 'no node'}\n")
-    else:
-        render.put(f"{said}\n")
-    return DONE
+def _put_outcome(call: Call, reply: Reply, outcome: str) -> int:
+    booking = reply.json()
+    where = fold(booking["node_names"]) or "no node"
+    return call.put_outcome(reply, booking["name"], f"{outcome} {_when(booking)} on {where}")
 
 
 def describe(booking: Mapping[str, Any]) -> str:
@@ -181,54 +282,3 @@ def _asks(booking: Mapping[str, Any]) -> str:
 def _owners(booking: Mapping[str, Any]) -> str:
     accounts = ",".join(booking["accounts"])
     return " ".join([",".join(booking["users"]), f"@{accounts}" if accounts else ""]).strip()
-
-
-ACTIONS: dict[str, Callable[..., int]] = {
-    "create": _create,
-    "list": _list,
-    "show": _show,
-    "edit": _edit,
-    "delete": _delete,
-}
-
-COMMAND = Command(
-    name="booking",
-    summary="Set nodes aside for a window to come: create, list, show, edit, delete",
-    usage="booking create|show|edit|delete NAME [OPTIONS] | booking list [OPTIONS]",
-    words=(1, None),
-    notes=(
-        "Nodes are named, or chosen by type, partition and count. Jobs of the owners run there "
-        "with submit --reservation NAME; no other job starts that would reach into the window. "
-        "Moments are as of submit --begin, in your zone; a booking repeats at the same time in UTC."
-    ),
-    options=(
-        Option("start", None, "MOMENT", "when it begins: now+2h, 18:00, 2026-01-20T09:00:00"),
-        Option("duration", None, "TIME", "how long it lasts: M, H:M:S, D-H, D-H:M:S"),
-        Option("end", None, "MOMENT", "when it ends, instead of a duration"),
-        Option("repeat", None, "HOW", "daily, weekly, weekdays or none"),
-        Option("until", None, "MOMENT", "no repetition starts after this; '' for no end"),
-        Option("nodes", None, "NAMES", "these nodes, as gpu-[01-04]"),
-        Option("type", "t", "TYPE", "nodes of this GPU type"),
-        Option("partition", "p", "NAME", "nodes of this partition"),
-        Option("count", None, "N", "so many of them; all of them when left out"),
-        Option("all", None, None, "every node there is"),
-        Option("users", None, "NAMES", "whose jobs may use it"),
-        Option("accounts", None, "NAMES", "and of which accounts, those below included"),
-        Option("maintenance", None, None, "for maintenance: no jobs run in it"),
-        Option("force", None, None, "with --maintenance: although running jobs reach into it"),
-        Option("ignore-running", None, None, "as --force"),
-        Option("comment", None, "TEXT", "a text kept with it; '' for none"),
-        Option("name", None, "NAME", "of edit: another name"),
-        Option("ended", None, None, "of list: those that are over, too"),
-        Option("no-header", None, None, "of list: leave the header line out"),
-    ),
-    example=(
-        "odcctl booking create driver --maintenance --start 18:00 --duration 2:00:00 \\\n"
-        "    --nodes gpu-[01-04]\n"
-        "odcctl booking create course --type h100 --count 2 --accounts ml101 \\\n"
-        "    --start 2026-02-02T09:00 --duration 3:00:00 --repeat weekly --until 2026-04-30\n"
-        "odcctl booking list"
-    ),
-    run=run,
-    what="nothing booked or changed",
-)

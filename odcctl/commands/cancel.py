@@ -4,48 +4,95 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.caller import me
+import typer
+
+from odcctl.caller import me as caller_name
 from odcctl.changes import tell
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import Accounts, JobNames, Me, Partitions, Qos, Users, joined
 from odcctl.exits import Failure
 from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
 from odcctl.reservations.lookup import own, pick
 from odcctl.text.jobs import check_selectors, parse_states
-from odcctl.text.prompts import agree, on_terminal
+from odcctl.text.prompts import agree
+
+EXAMPLE = "odcctl cancel 7_[3-9] 12\nodcctl cancel --me --state PENDING"
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="7, 7_3, 7_[1-4]", autocompletion=complete.jobs),
+]  # fmt: skip
+Every = Annotated[bool, typer.Option("--all", help="every job that I may cancel")]
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", help="only in these states, as PENDING or PD",
+        autocompletion=complete.states,
+    ),
+]  # fmt: skip
+Signal = Annotated[
+    str | None,
+    typer.Option(
+        "--signal", "-s", metavar="SIGNAL",
+        help="only send this signal to running jobs: USR1, SIGTERM, 12",
+    ),
+]  # fmt: skip
 
 
-def run(arguments: Arguments) -> int:
-    if arguments.flag("me") and arguments.flag("user"):
-        arguments.command.wrong("--me and --user exclude each other")
-    client = Client.of(arguments)
-    body: dict[str, Any] = {}
-    if arguments.words:
-        body["ids"] = check_selectors(arguments.words)
+app = new_app()
+
+
+@app.command(cls=Verb, epilog=EXAMPLE)
+def cancel(
+    ctx: typer.Context,
+    ids: Ids = None,
+    every: Every = False,
+    me: Me = False,
+    user: Users = None,
+    name: JobNames = None,
+    state: State = None,
+    partition: Partitions = None,
+    account: Accounts = None,
+    qos: Qos = None,
+    signal: Signal = None,
+) -> int:  # fmt: skip
+    """Cancel jobs, or send them a signal.
+
+    Filters narrow ids down. Pending jobs end at once, running ones get TERM, and KILL after a
+    grace. Exits 1 when a job could not be cancelled, and says why. On a terminal, without ids and
+    filters, one of my reservations is chosen.
+    """
+    call = Call.of(ctx, failing="nothing cancelled")
+    call.exclude(me=me, user=user)
+    client = call.client()
+    body: dict[str, Any] = {"ids": check_selectors(ids)} if ids else {}
     filters = {
-        "user": me(client) if arguments.flag("me") else arguments.joined("user"),
-        "name": arguments.joined("name"),
-        "partition": arguments.joined("partition"),
-        "account": arguments.joined("account"),
-        "qos": arguments.joined("qos"),
-        "state": parse_states(arguments.joined("state"))[0],
+        "user": caller_name(client) if me else joined(user),
+        "name": joined(name),
+        "partition": joined(partition),
+        "account": joined(account),
+        "qos": joined(qos),
+        "state": parse_states(joined(state))[0],
     }
-    body |= {name: value for name, value in filters.items() if value is not None}
-    if arguments.flag("all"):
+    body |= {field: value for field, value in filters.items() if value is not None}
+    if every:
         if body:
-            arguments.command.wrong("--all stands alone, without ids and filters")
+            call.wrong("--all stands alone, without ids and filters")
         body["all"] = True
     if not body:
-        if arguments.flag("signal") or not on_terminal(arguments):
-            arguments.command.wrong("name jobs, a filter, or --all")
+        if signal is not None or not call.may_ask():
+            call.wrong("name jobs, a filter, or --all")
         body["ids"] = [_chosen(client)]
-    if arguments.flag("signal"):
-        body["signal"] = arguments.value("signal")
+    if signal is not None:
+        body["signal"] = signal
     answer = client.post("/v1/jobs/cancel", body).json()
-    if not arguments.flag("signal"):
+    if signal is None:
         _forget(client, answer)
-    return tell(answer, arguments.form, "not cancelled")
+    return tell(answer, call.form, "not cancelled")
 
 
 def _forget(client: Client, answer: dict[str, Any]) -> None:
@@ -70,31 +117,3 @@ def _chosen(client: Client) -> str:
     if not agree(f"Cancel reservation {one['id']}?"):
         raise Failure("not agreed to")
     return str(one["id"])
-
-
-COMMAND = Command(
-    name="cancel",
-    summary="Cancel jobs, or send them a signal",
-    usage="cancel ID... [OPTIONS] | FILTERS | --all",
-    words=(0, None),
-    takes_jobs=True,
-    notes=(
-        "Ids are 7, 7_3, 7_[1-4]; filters narrow them down. Pending jobs end at once, running "
-        "ones get TERM, and KILL after a grace. Exits 1 when a job could not be cancelled, and "
-        "says why. On a terminal, without any of them, one of my reservations is chosen."
-    ),
-    options=(
-        Option("all", None, None, "every job that I may cancel"),
-        Option("me", None, None, "only my jobs"),
-        Option("user", "u", "NAMES", "only jobs of these users"),
-        Option("name", "n", "NAMES", "only jobs with these names"),
-        Option("state", "t", "STATES", "only jobs in these states, as PENDING or PD"),
-        Option("partition", "p", "NAMES", "only jobs of these partitions"),
-        Option("account", "A", "NAMES", "only jobs of these accounts"),
-        Option("qos", "q", "NAMES", "only jobs under these QOS"),
-        Option("signal", "s", "SIGNAL", "only send this signal to running jobs: USR1, SIGTERM, 12"),
-    ),
-    example="odcctl cancel 7_[3-9] 12\nodcctl cancel --me --state PENDING",
-    run=run,
-    what="nothing cancelled",
-)

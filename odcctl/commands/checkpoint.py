@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import os
+from typing import Annotated
+
+import typer
 
 from odcctl.changes import tell
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.http.client import quote
 from odcctl.text.jobs import check_selector
 
-
-def run(arguments: Arguments) -> int:
-    selector = arguments.words[0] if arguments.words else os.environ.get("ODC_JOB_ID")
-    if not selector:
-        arguments.command.wrong("which job? Outside of a job its ID is needed")
-    client = Client.of(arguments)
-    answer = client.post(f"/v1/jobs/{quote(check_selector(selector))}/checkpoint", {}).json()
-    return tell(answer, arguments.form, "not checkpointed")
+app = new_app()
 
 
-COMMAND = Command(
-    name="checkpoint",
-    summary="Say that a running job has written a checkpoint",
-    usage="checkpoint [ID]",
-    words=(0, 1),
-    takes_jobs=True,
-    notes=(
-        "Inside a job, without an ID: this job. Preemption ends first whose end loses least, and "
-        "what a job did before its last checkpoint is not lost."
-    ),
-    example="odcctl checkpoint",
-    run=run,
-    what="nothing checkpointed",
-)
+@app.command(cls=Verb, epilog="odcctl checkpoint")
+def checkpoint(
+    ctx: typer.Context,
+    job: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID", envvar="ODC_JOB_ID", help="inside a job, the job itself when left out",
+            show_envvar=False, autocompletion=complete.jobs,
+        ),
+    ] = None,
+) -> int:  # fmt: skip
+    """Report that a running job has written a checkpoint.
+
+    Preemption ends the job first whose end loses least, and what a job did before its last
+    checkpoint is not lost.
+    """
+    call = Call.of(ctx, failing="nothing checkpointed")
+    if not job:
+        call.wrong("which job? Outside of a job its ID is needed")
+    path = f"/v1/jobs/{quote(check_selector(job))}/checkpoint"
+    return tell(call.client().post(path, {}).json(), call.form, "not checkpointed")

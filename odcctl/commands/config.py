@@ -2,94 +2,130 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Verb, new_app
+from odcctl.cli.params import Reservation
 from odcctl.exits import DONE, Failure
 from odcctl.http.address import config_path, find_server, parse_address, read_config
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
 
 WHO_S = 5.0
 KEYS = ("server", "github_user", "forward_agent")
+FAILING = "nothing changed"
+
+app = new_app(Actions)
 
 
-def run(arguments: Arguments) -> int:
-    what, *words = arguments.words or ["show"]
-    if what == "show" and not words:
-        return _show(arguments)
-    if what == "set" and len(words) == 2:
-        return _set(arguments, *words)
-    if what == "ssh-include" and words in (["enable"], ["disable"]):
-        return _include(arguments, on=words == ["enable"])
-    if what == "ssh" and len(words) < 2:
-        arguments.words = words
-        return _ssh(arguments)
-    arguments.command.wrong(f'"{" ".join(arguments.words)}" is not what it does')
+@app.callback(invoke_without_command=True)
+def config(ctx: typer.Context) -> int | None:
+    """Show and change what is kept here: the server, GitHub name, ssh's Include line.
+
+    Without an action it is shown.
+    """
+    return show(ctx) if ctx.invoked_subcommand is None else None
 
 
-def _show(arguments: Arguments) -> int:
+@app.command(cls=Verb, epilog="odcctl config show --json")
+def show(ctx: typer.Context) -> int:
+    """Show what is kept here, and who you are to the server."""
     from odcctl.ssh.host_files import FORWARD, REMEMBERED
 
-    config = read_config()
-    told: dict[str, Any] = {
+    call = Call.of(ctx)
+    kept = read_config()
+    facts: dict[str, Any] = {
         "file": config_path(),
-        "server": str(find_server(arguments.value("server")).addresses[0]),
-        "github_user": config.get("github_user"),
-        REMEMBERED: config.get(REMEMBERED),
-        FORWARD: config.get(FORWARD) is not False,
-        "token": "set" if config.get("token") else None,
-        "user": _who(arguments),
+        "server": str(find_server(call.server).addresses[0]),
+        "github_user": kept.get("github_user"),
+        REMEMBERED: kept.get(REMEMBERED),
+        FORWARD: kept.get(FORWARD) is not False,
+        "token": "set" if kept.get("token") else None,
+        "user": _who(call),
     }
-    if arguments.form == "json":
-        render.put_json(told)
+    if call.form == "json":
+        render.put_json(facts)
         return DONE
-    included = {True: "enabled", False: "disabled"}.get(told[REMEMBERED], "not decided")
+    included = {True: "enabled", False: "disabled"}.get(facts[REMEMBERED], "not decided")
     pairs = [
-        ("file", str(told["file"])),
-        ("server", str(told["server"])),
-        ("github_user", render.clean(str(told["github_user"] or "not set"))),
+        ("file", str(facts["file"])),
+        ("server", str(facts["server"])),
+        ("github_user", render.clean(str(facts["github_user"] or "not set"))),
         ("ssh-include", included),
-        ("ssh-agent", "forwarded" if told[FORWARD] else "left to ssh"),
-        ("token", str(told["token"] or "")),
-        ("you are", render.clean(told["user"] or "not known: the server does not say")),
+        ("ssh-agent", "forwarded" if facts[FORWARD] else "left to ssh"),
+        ("token", str(facts["token"] or "")),
+        ("you are", render.clean(facts["user"] or "not known: the server does not say")),
     ]
     render.put(render.block("", pairs))
     return DONE
 
 
-def _who(arguments: Arguments) -> str | None:
+def _who(call: Call) -> str | None:
     """As the server knows who asks, of AWS too; None: it does not answer, or not to us."""
     try:
-        return str(Client.of(arguments).get("/v1/users/me", timeout_s=WHO_S).json()["user"])
+        return str(call.client().get("/v1/users/me", timeout_s=WHO_S).json()["user"])
     except Failure:
         return None
 
 
-def _set(arguments: Arguments, key: str, value: str) -> int:
+@app.command("set", cls=Verb, epilog="odcctl config set github_user octocat")
+def set_value(
+    ctx: typer.Context,
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help=", ".join(KEYS), autocompletion=lambda: list(KEYS))
+    ],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="its value")],
+) -> int:
+    """Set the server, your GitHub name, or whether your SSH agent is forwarded.
+
+    `set server ADDRESS` writes the config file. `set github_user NAME` names the GitHub account
+    whose SSH keys enter your dev servers. `set forward_agent off` leaves agent forwarding to ssh's
+    own files.
+    """
     from odcctl.http.config import keep
 
+    call = Call.of(ctx, failing=FAILING)
     if key not in KEYS:
-        arguments.command.wrong(f'"{key}" cannot be set; what can: {", ".join(KEYS)}')
+        call.wrong(f'"{key}" cannot be set; what can: {", ".join(KEYS)}')
     if key == "server":
         keep(key, str(parse_address(value)))
     elif key == "forward_agent":
         if value not in ("on", "off"):
-            arguments.command.wrong(f'forward_agent is on or off, not "{value}"')
+            call.wrong(f'forward_agent is on or off, not "{value}"')
         keep(key, value == "on")
     else:
         # The daemon keeps it, for it is the one that asks GitHub; here it is only remembered.
-        told = Client.of(arguments).put("/v1/users/me", {"github_user": value}).json()
-        value = str(told["github_user"])
+        reply = call.client().put("/v1/users/me", {"github_user": value})
+        value = str(reply.json()["github_user"])
         keep(key, value)
     render.note(f"odcctl: {key} is {render.clean(value)}")
     return DONE
 
 
-def _include(arguments: Arguments, *, on: bool) -> int:
+@app.command("ssh-include", cls=Verb, epilog="odcctl config ssh-include enable")
+def ssh_include(
+    ctx: typer.Context,
+    state: Annotated[
+        str,
+        typer.Argument(
+            metavar="enable|disable", help="whether the line is there",
+            autocompletion=lambda: ["enable", "disable"],
+        ),
+    ],
+) -> int:  # fmt: skip
+    """Add one line to the files of ssh and Cursor, or remove it.
+
+    By that line of ~/.ssh/config and ~/.cursor/ssh_config `ssh odc-12`, VS Code and Cursor find
+    your reservations.
+    """
     from odcctl.ssh.host_files import INCLUDE, include
 
+    if state not in ("enable", "disable"):
+        Call.of(ctx).wrong(f'ssh-include takes enable or disable, not "{state}"')
+    on = state == "enable"
     changed = include(on)
     for path in changed:
         render.note(f"odcctl: {path} {'begins with' if on else 'has no'} line: {INCLUDE}")
@@ -98,13 +134,15 @@ def _include(arguments: Arguments, *, on: bool) -> int:
     return DONE
 
 
-def _ssh(arguments: Arguments) -> int:
-    """Make ssh find a reservation, and say where that stands."""
+@app.command(cls=Verb, epilog="ssh -F $(odcctl config ssh 12) odc-12")
+def ssh(ctx: typer.Context, reservation: Reservation = None) -> int:
+    """Write the ssh configuration of one reservation, and print its path, for `ssh -F`."""
     from odcctl.reservations.errors import not_now
-    from odcctl.ssh import host_files as ssh
+    from odcctl.ssh import host_files
 
-    client = Client.of(arguments)
-    chosen = named_or_only(client, arguments, ("active",))
+    call = Call.of(ctx, failing=FAILING)
+    client = call.client()
+    chosen = named_or_only(call, reservation, ("active",))
     reply = client.get(f"/v1/reservations/{chosen['id']}")
     one = reply.json()
     if one["status"] != "active" or one.get("connect") is None:
@@ -113,28 +151,9 @@ def _ssh(arguments: Arguments) -> int:
         raise Failure(
             f"reservation {one['id']} is not reached by SSH", f"odcctl connect {one['id']}"
         )
-    path = ssh.write(client, one)
-    if arguments.form == "json":
-        render.put_json({"id": one["id"], "host": ssh.host_of(one["id"]), "file": path})
+    path = host_files.write(client, one)
+    if call.form == "json":
+        render.put_json({"id": one["id"], "host": host_files.host_of(one["id"]), "file": path})
     else:
         render.put(f"{path}\n")
     return DONE
-
-
-COMMAND = Command(
-    name="config",
-    summary="Show and change what is kept here: the server, GitHub name, ssh's Include line",
-    usage="config [show] | set KEY VALUE | ssh-include enable|disable | ssh [ID]",
-    words=(0, 3),
-    notes=(
-        "`set server ADDRESS` writes the config file. `set github_user NAME` names the GitHub "
-        "account whose SSH keys enter your dev servers. `set forward_agent off` leaves agent "
-        "forwarding to ssh's own files. `ssh-include enable` adds one line to ~/.ssh/config and "
-        "Cursor's ~/.cursor/ssh_config, by which `ssh odc-12`, VS Code and Cursor find your "
-        "reservations; disable removes it. `ssh [ID]` writes the ssh configuration of one "
-        "reservation and prints its path, for `ssh -F`."
-    ),
-    example="odcctl config set github_user octocat\nodcctl config ssh-include enable",
-    run=run,
-    what="nothing changed",
-)

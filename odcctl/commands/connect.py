@@ -5,42 +5,85 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import Reservation
 from odcctl.exits import DONE, Failure, Unreachable
 from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
 from odcctl.reservations.errors import denied, dropped, not_now
 from odcctl.reservations.lookup import message, named_or_only
-from odcctl.text.prompts import choose, on_terminal
+from odcctl.text.prompts import choose
 from odcctl.text.render import note, when
 
+EXAMPLE = "odcctl connect\nodcctl connect 12\nodcctl connect 12 --jupyter"
 
-def run(arguments: Arguments) -> int:
-    if arguments.form != "table":
-        arguments.command.wrong("a terminal has no other form")
-    port = arguments.number("port")
-    if port is not None and not (arguments.flag("jupyter") and 0 < port < 65_536):
-        arguments.command.wrong("--port is that of --jupyter here, 1 to 65535")
-    if arguments.flag("forward-agent") and arguments.flag("no-forward-agent"):
-        arguments.command.wrong("--forward-agent and --no-forward-agent contradict each other")
-    if arguments.flag("jupyter") and arguments.number("rank"):
-        arguments.command.wrong("Jupyter Lab is in the first node, rank 0")
-    client = Client.of(arguments)
-    chosen = named_or_only(client, arguments, ("active",))
+app = new_app()
+
+
+@app.command(cls=Verb, epilog=EXAMPLE)
+def connect(
+    ctx: typer.Context,
+    reservation: Reservation = None,
+    rank: Annotated[
+        int | None, typer.Option("--rank", metavar="N", help="which of its nodes; 0 is the first")
+    ] = None,
+    forward_agent: Annotated[
+        bool,
+        typer.Option("--forward-agent", help="forward your SSH agent, even where others may enter"),
+    ] = False,
+    no_forward_agent: Annotated[
+        bool, typer.Option("--no-forward-agent", help="do not forward it")
+    ] = False,
+    jupyter: Annotated[
+        bool, typer.Option("--jupyter", help="open its Jupyter Lab in a browser here, not a shell")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", metavar="N", help="of this machine for --jupyter; 8888, or a free one"
+        ),
+    ] = None,
+) -> int:  # fmt: skip
+    """Use a reservation that is active.
+
+    Without an ID it is the only active reservation, or on a terminal one chosen from several.
+    Ctrl-] d leaves its terminal, and it goes on; several may be connected at once. Exits as attach
+    does. Where ssh reaches it, ssh runs, and its exit code is this one's; your SSH agent is
+    forwarded unless other users may enter or `odcctl config set forward_agent off` was run.
+
+    On a terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a port
+    of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, until
+    Ctrl-C.
+    """
+    call = Call.of(ctx, failing="not connected")
+    if call.form != "table":
+        call.wrong("a terminal has no other form")
+    if port is not None and not (jupyter and 0 < port < 65_536):
+        call.wrong("--port is that of --jupyter here, 1 to 65535")
+    if forward_agent and no_forward_agent:
+        call.wrong("--forward-agent and --no-forward-agent contradict each other")
+    if jupyter and rank:
+        call.wrong("Jupyter Lab is in the first node, rank 0")
+    client = call.client()
+    chosen = named_or_only(call, reservation, ("active",))
     # The list may be a minute old when the user chooses from it.
     reply = client.get(f"/v1/reservations/{chosen['id']}")
     one: dict[str, Any] = reply.json()
     if one["status"] != "active" or not one.get("connect"):
         raise not_now(client, one, reply.now_s)
-    if arguments.flag("jupyter"):
-        from odcctl.reservations import jupyter
+    if jupyter:
+        from odcctl.reservations import jupyter as lab
 
-        return jupyter.open_here(client, one, arguments.number("port"))
+        return lab.open_here(client, one, port)
     if one["connect"] == "ssh":
-        return _ssh(client, one, _which(client, arguments, one), _agent(arguments))
-    if arguments.number("rank"):
-        arguments.command.wrong("--rank is of reservations that ssh reaches")
+        agent = True if forward_agent else False if no_forward_agent else None
+        return _ssh(client, one, _which(call, rank, one), agent)
+    if rank:
+        call.wrong("--rank is of reservations that ssh reaches")
     return _terminal(client, one)
 
 
@@ -73,12 +116,6 @@ def _how_it_ended(client: Client, number: int) -> str:
     except Failure:
         return "its terminal has ended"
     return message(reply.json(), reply.now_s)
-
-
-def _agent(arguments: Arguments) -> bool | None:
-    if arguments.flag("forward-agent"):
-        return True
-    return False if arguments.flag("no-forward-agent") else None
 
 
 def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) -> int:
@@ -124,46 +161,16 @@ def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
     return exit_code(code), bytes(last)
 
 
-def _which(client: Client, arguments: Arguments, one: Mapping[str, Any]) -> int:
+def _which(call: Call, rank: int | None, one: Mapping[str, Any]) -> int:
     """The rank of the member that is meant: of several, 0 unless somebody chooses."""
     nodes = int(one["node_count"])
-    rank = arguments.number("rank")
     if rank is None:
-        if nodes == 1 or not on_terminal(arguments):
+        if nodes == 1 or not call.may_ask():
             return 0
         names = [str(rank) for rank in range(nodes)]
         there = [*one["node_names"], *([""] * nodes)]
         lines = [f"rank {rank}  {there[rank]}  {one['status']}" for rank in range(nodes)]
         return choose("Which node", names, lines)
     if not 0 <= rank < nodes:
-        arguments.command.wrong(f"reservation {one['id']} has ranks 0 to {nodes - 1}")
+        call.wrong(f"reservation {one['id']} has ranks 0 to {nodes - 1}")
     return rank
-
-
-COMMAND = Command(
-    name="connect",
-    summary="Use a reservation that is active",
-    usage="connect [ID] [--rank N | --jupyter [--port N]]",
-    words=(0, 1),
-    takes_jobs=True,
-    notes=(
-        "ID is that of the reservation, the start of it, or its name. Without one it is the only "
-        "active reservation, or on a terminal one chosen from several. Ctrl-] d leaves its "
-        "terminal, and it goes on; several may be connected at once. Exits as attach does. Where "
-        "ssh reaches it, ssh runs, and its exit code is this one's; your SSH agent is forwarded "
-        "unless other users may enter or `odcctl config set forward_agent off` was run. On a "
-        "terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a "
-        "port of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, "
-        "until Ctrl-C."
-    ),
-    options=(
-        Option("rank", None, "N", "which of its nodes; 0 is the first"),
-        Option("forward-agent", None, None, "forward your SSH agent, even where others may enter"),
-        Option("no-forward-agent", None, None, "do not forward it"),
-        Option("jupyter", None, None, "open its Jupyter Lab in a browser here, not a shell"),
-        Option("port", None, "N", "of this machine for --jupyter; 8888, or a free one"),
-    ),
-    example="odcctl connect\nodcctl connect 12\nodcctl connect 12 --jupyter",
-    run=run,
-    what="not connected",
-)

@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
 from odcctl.exits import DONE
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command
 from odcctl.text import render
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    reply = Client.of(arguments).get("/v1/cluster")
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        arguments.command.wrong("there are no ids to print")
+
+@app.command(cls=Verb, epilog="odcctl diag")
+def diag(ctx: typer.Context) -> int:
+    """Show how the daemon is doing: counts, the last pass, who leads."""
+    call = Call.of(ctx)
+    if call.form == "quiet":
+        call.wrong("there are no ids to print")
+    reply = call.client().get("/v1/cluster")
+    if call.form == "json":
+        call.put_reply(reply)
     elif render.terminal_width() is None:
         render.put(describe(reply.json()))
     else:
@@ -83,12 +90,3 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-COMMAND = Command(
-    name="diag",
-    summary="Show how the daemon is doing: counts, the last pass, who leads",
-    usage="diag",
-    example="odcctl diag",
-    run=run,
-)

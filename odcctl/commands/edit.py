@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.admin_actions import tell
-from odcctl.commands.extend import YES, extend
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import Reservation, Yes
+from odcctl.commands.extend import give_hours, hours_of
 from odcctl.reservation_states import LIVE
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.hours import hours_of
-from odcctl.text.prompts import ask_until, choose, on_terminal
+from odcctl.text.prompts import ask_until, choose
 
 CHANGES = {
     "extend": "more hours for it", "name": "its name", "add-user": "let another user in",
@@ -20,30 +21,66 @@ CHANGES = {
 }  # fmt: skip
 ASKED = {"name": "Its new name", "add-user": "Their name at GitHub"}
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    given = [name for name in CHANGES if arguments.flag(name)]
+
+@app.command(cls=Verb, epilog="odcctl edit 12 --name debug\nodcctl edit 12 --extend 0.5")
+def edit(
+    ctx: typer.Context,
+    reservation: Reservation = None,
+    more_hours: Annotated[
+        str | None,
+        typer.Option(
+            "--extend", metavar="HOURS", help="as odcctl extend: above 0 and up to 24, as 0.5"
+        ),
+    ] = None,
+    yes: Yes = False,
+    name: Annotated[
+        str | None, typer.Option("--name", "-n", metavar="NAME", help="another name")
+    ] = None,
+    add_user: Annotated[
+        str | None,
+        typer.Option(
+            "--add-user", metavar="NAME", help="this GitHub user's keys may enter it, too"
+        ),
+    ] = None,
+    enable_jupyter: Annotated[
+        bool, typer.Option("--enable-jupyter", help="start Jupyter Lab in it")
+    ] = False,
+    disable_jupyter: Annotated[
+        bool, typer.Option("--disable-jupyter", help="end Jupyter Lab in it")
+    ] = False,
+) -> int:  # fmt: skip
+    """Change a reservation: extend it, rename it, share it, Jupyter.
+
+    One change at a time, on a terminal from a menu when none is named. Without an ID it is the
+    only reservation that there is. A server that is too old rejects what it does not know.
+    """
+    call = Call.of(ctx, failing="nothing changed")
+    values = {
+        "extend": more_hours, "name": name, "add-user": add_user,
+        "enable-jupyter": enable_jupyter or None, "disable-jupyter": disable_jupyter or None,
+    }  # fmt: skip
+    given = [change for change, value in values.items() if value is not None]
     if len(given) > 1:
-        arguments.command.wrong(f"--{given[0]} and --{given[1]}: one change at a time")
-    if arguments.flag("yes") and given != ["extend"]:
-        arguments.command.wrong("--yes belongs to --extend")
-    if not given and not on_terminal(arguments):
-        arguments.command.wrong("say what to change")
-    what, value = (given[0], arguments.value(given[0])) if given else (None, None)
-    if value == "" and what in ASKED:
-        arguments.command.wrong(f"--{what} is empty")
-    hours = hours_of(arguments, "extend", 0.0)
-    client = Client.of(arguments)
-    one = named_or_only(client, arguments, ("active",) if what == "extend" else LIVE)
-    if what is None:
-        what, value = _ask()
-    if what == "extend":
-        return extend(client, arguments, one, hours)
-    if what in ("enable-jupyter", "disable-jupyter"):
-        return _set_jupyter(client, arguments, one, on=what == "enable-jupyter")
-    body, said = _change(what, value)
-    reply = client.patch(f"/v1/reservations/{one['id']}", body)
-    return tell(arguments, reply, str(one["id"]), f"reservation {one['id']}: {said}")
+        call.wrong(f"--{given[0]} and --{given[1]}: one change at a time")
+    if yes and given != ["extend"]:
+        call.wrong("--yes belongs to --extend")
+    if not given and not call.may_ask():
+        call.wrong("say what to change")
+    for change, value in (("name", name), ("add-user", add_user)):
+        if value == "":
+            call.wrong(f"--{change} is empty")
+    hours = hours_of(call, "extend", more_hours)
+    one = named_or_only(call, reservation, ("active",) if given == ["extend"] else LIVE)
+    change, value = (given[0], name or add_user) if given else _ask()
+    if change == "extend":
+        return give_hours(call, one, hours, yes=yes)
+    if change in ("enable-jupyter", "disable-jupyter"):
+        return _set_jupyter(call, one, on=change == "enable-jupyter")
+    body, text = _change(change, value)
+    reply = call.client().patch(f"/v1/reservations/{one['id']}", body)
+    return call.put_outcome(reply, str(one["id"]), f"reservation {one['id']}: {text}")
 
 
 def _ask() -> tuple[str, str | None]:
@@ -66,13 +103,11 @@ def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
     return {"add_user": value}, f"{render.clean(value or '')} may use it, too"
 
 
-def _set_jupyter(
-    client: Client, arguments: Arguments, one: dict[str, Any], *, on: bool
-) -> int:  # fmt: skip
+def _set_jupyter(call: Call, one: dict[str, Any], *, on: bool) -> int:
     """Asked for, and looked at until it is so."""
     from odcctl.reservations import jupyter
 
-    path = f"/v1/reservations/{one['id']}"
+    client, path = call.client(), f"/v1/reservations/{one['id']}"
     reply = client.patch(path, {"jupyter": on})
     settled = jupyter.until_settled(client, reply.json())
     if settled.get("jupyter") == "failed" or (on and settled.get("jupyter") == "starting"):
@@ -80,34 +115,9 @@ def _set_jupyter(
     if settled != reply.json():
         reply = client.get(path)
     if settled["status"] != "active":
-        said = "Jupyter Lab starts with it" if on else "Jupyter Lab does not start with it"
+        text = "Jupyter Lab starts with it" if on else "Jupyter Lab does not start with it"
     else:
-        said = f"Jupyter Lab runs: odcctl connect {one['id']} --jupyter" if on else (
+        text = f"Jupyter Lab runs: odcctl connect {one['id']} --jupyter" if on else (
             "Jupyter Lab is ended"
         )  # fmt: skip
-    return tell(arguments, reply, str(one["id"]), f"reservation {one['id']}: {said}")
-
-
-COMMAND = Command(
-    name="edit",
-    summary="Change a reservation: extend it, rename it, share it, Jupyter",
-    usage="edit [ID] --extend HOURS | --name NAME | --add-user NAME | --enable-jupyter",
-    words=(0, 1),
-    takes_jobs=True,
-    notes=(
-        "One change at a time, on a terminal from a menu when none is named. ID is that of the "
-        "reservation, the start of it, or its name; without one it is the only one that there is. "
-        "A server that is too old rejects what it does not know."
-    ),
-    options=(
-        Option("extend", None, "HOURS", "as odcctl extend: above 0 and up to 24, as 0.5"),
-        YES,
-        Option("name", "n", "NAME", "another name"),
-        Option("add-user", None, "NAME", "this GitHub user's keys may enter it, too"),
-        Option("enable-jupyter", None, None, "start Jupyter Lab in it"),
-        Option("disable-jupyter", None, None, "end Jupyter Lab in it"),
-    ),
-    example="odcctl edit 12 --name debug\nodcctl edit 12 --extend 0.5",
-    run=run,
-    what="nothing changed",
-)
+    return call.put_outcome(reply, str(one["id"]), f"reservation {one['id']}: {text}")

@@ -5,50 +5,110 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
 from odcctl.exits import DONE
 from odcctl.follow import Patience, outages
-from odcctl.http.client import Client, quote
+from odcctl.http.client import quote
 from odcctl.http.sse import Events
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
 from odcctl.text.jobs import check_selector
 
 LAGGED = "lagged"
 """The daemon's word that this client was too slow: it comes again, after the last event it got."""
+HEADER = ("ID", "AT", "KIND", "JOB", "NODE", "ACTOR", "DETAIL")
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
-    job, follow = arguments.value("job"), arguments.flag("follow")
-    after = arguments.number("after", None if follow and not job else 0)
+@app.command(cls=Listing, epilog="odcctl events --job 7\nodcctl events --follow")
+def events(
+    ctx: typer.Context,
+    job: Annotated[
+        str | None,
+        typer.Option(
+            "--job", "-j", metavar="ID", help="only events of this job",
+            autocompletion=complete.jobs,
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="go on with new events; without --job, only those"),
+    ] = False,
+    after: Annotated[
+        int | None, typer.Option("--after", metavar="ID", help="only events after this one")
+    ] = None,
+) -> int:  # fmt: skip
+    """Show who did what to what, and why.
+
+    The audit log, oldest first. --json prints one value a line, as the stream has them. As CSV and
+    with --format, an event has the columns id, at, kind, job, node, actor and detail.
+    """
+    call = Call.of(ctx)
+    if after is None and (job or not follow):
+        after = 0
     path = f"/v1/jobs/{quote(check_selector(job))}/events" if job else "/v1/events"
-    client, patience = Client.of(arguments), Patience()
-    show = _SHOW[arguments.form]
+    client, patience = call.client(), Patience()
+    if call.form == "csv":
+        call.put_table(HEADER, ())
+        call.header = False
     while True:
         with outages(patience):
             params = {"after": after, "follow": "true" if follow else "false"}
-            events = Events(client.stream("GET", path, params))
+            stream = Events(client.stream("GET", path, params))
             patience.reached()
-            for event in events:
+            for event in stream:
                 after = event["id"]
                 if event["kind"] == LAGGED:
                     break
-                render.put(show(event) + "\n")
+                _put(call, event)
                 sys.stdout.flush()
             if not follow:
                 return DONE
-            events.close()
+            stream.close()
+
+
+def _put(call: Call, event: Mapping[str, Any]) -> None:
+    if call.form == "json":
+        render.put_json(event)
+    elif call.form == "quiet":
+        call.put_ids([event["id"]])
+    elif call.form == "csv" or call.columns is not None:
+        call.header = False
+        call.put_table(HEADER, [_row(event)])
+    else:
+        render.put(line(event) + "\n")
+
+
+def _row(event: Mapping[str, Any]) -> tuple[str, ...]:
+    cells = (
+        event["id"], event["at"], event["kind"], event.get("job_id"), event.get("node"),
+        event["actor"], _detail(event),
+    )  # fmt: skip
+    return tuple("" if cell is None else render.clean(str(cell)) for cell in cells)
+
+
+def _detail(event: Mapping[str, Any]) -> str:
+    facts: Mapping[str, Any] = event.get("detail") or {}
+    return render.local_moments(" ".join(f"{key}={_plain(facts[key])}" for key in facts))
 
 
 def line(event: Mapping[str, Any]) -> str:
     about = f"job {event['job_id']}" if event.get("job_id") is not None else ""
     if event.get("node"):
         about = f"{about} node {event['node']}".strip()
-    detail = render.local_moments(
-        " ".join(f"{key}={_plain(value)}" for key, value in (event.get("detail") or {}).items())
-    )
-    parts = [render.when(event["at"]), str(event["kind"]), about, f"by {event['actor']}", detail]
+    parts = [
+        render.when(event["at"]),
+        str(event["kind"]),
+        about,
+        f"by {event['actor']}",
+        _detail(event),
+    ]
     return "  ".join(render.clean(part) for part in parts if part)
 
 
@@ -56,28 +116,3 @@ def _plain(value: object) -> str:
     if isinstance(value, list):
         return ",".join(_plain(item) for item in cast("list[object]", value))
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-
-
-def _json(event: Mapping[str, Any]) -> str:
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-
-
-def _id(event: Mapping[str, Any]) -> str:
-    return str(event["id"])
-
-
-_SHOW = {"table": line, "json": _json, "quiet": _id}
-
-COMMAND = Command(
-    name="events",
-    summary="Show who did what to what, and why",
-    usage="events [OPTIONS]",
-    notes="The audit log, oldest first. --json prints one value a line, as the stream has them.",
-    options=(
-        Option("job", "j", "ID", "only events of this job"),
-        Option("follow", "f", None, "go on with new events; without --job, only those"),
-        Option("after", None, "ID", "only events after this one"),
-    ),
-    example="odcctl events --job 7\nodcctl events --follow",
-    run=run,
-)

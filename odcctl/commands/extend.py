@@ -3,62 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.admin_actions import tell
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import HOURS_CONTEXT, Verb, new_app
+from odcctl.cli.params import Reservation, Yes
 from odcctl.exits import DONE, INTERRUPTED, REFUSED
-from odcctl.http.client import Client
-from odcctl.options import Arguments, HoursCommand, Option
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.hours import ask_hours, hours_of
-from odcctl.text.prompts import agree, on_terminal
+from odcctl.text.hours import ask_hours, read_hours
+from odcctl.text.prompts import agree
 
 MOST_DELAYS = 5
-YES = Option("yes", "y", None, "do not ask; elsewhere than on a terminal: though jobs start later")
-TEST_ONLY = Option("test-only", None, None, "only say whom it would delay")
+EXAMPLE = "odcctl extend 12 -h 4\nodcctl extend 12 -h 4 --test-only"
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
-    hours = hours_of(arguments, "hours", 0.0)
-    if hours is None and not on_terminal(arguments):
-        arguments.command.wrong("say for how long: -h HOURS")
-    client = Client.of(arguments)
-    one = named_or_only(client, arguments, ("active",))
-    return extend(client, arguments, one, hours)
-
-
+@app.command(cls=Verb, epilog=EXAMPLE, context_settings=HOURS_CONTEXT)
 def extend(
-    client: Client, arguments: Arguments, one: Mapping[str, Any], hours: float | None
+    ctx: typer.Context,
+    reservation: Reservation = None,
+    hours: Annotated[
+        str | None,
+        typer.Option(
+            "--hours", "-h", metavar="HOURS",
+            help="how long: above 0 and up to 24, as 0.5; asked when missing",
+        ),
+    ] = None,
+    yes: Yes = False,
+    test_only: Annotated[
+        bool, typer.Option("--test-only", help="only say whom it would delay")
+    ] = False,
+) -> int:  # fmt: skip
+    """Give an active reservation more hours, once.
+
+    Without an ID it is the only active reservation. Once, by up to 24 hours, to 48 in all. Reports
+    whose planned starts it moves, and on a terminal asks then; elsewhere one that delays others
+    needs --yes. -h is hours here: help is --help.
+    """
+    call = Call.of(ctx, failing="nothing extended")
+    number = hours_of(call, "hours", hours)
+    if number is None and not call.may_ask():
+        call.wrong("say for how long: -h HOURS")
+    one = named_or_only(call, reservation, ("active",))
+    return give_hours(call, one, number, yes=yes, test_only=test_only)
+
+
+def hours_of(call: Call, option: str, text: str | None) -> float | None:
+    """The hours of an option; None if it was not given."""
+    try:
+        return None if text is None else read_hours(text, 0.0)
+    except ValueError as error:
+        call.wrong(f"--{option} takes {error}")
+
+
+def give_hours(
+    call: Call, one: Mapping[str, Any], hours: float | None, *, yes: bool, test_only: bool = False
 ) -> int:
     """Ask what it would delay, then for it. hours None: asked for, on a terminal."""
+    client = call.client()
     try:
         if hours is None:
             hours = ask_hours(f"Hours more for reservation {one['id']}", "", 0.0)
         path = f"/v1/reservations/{one['id']}/extend"
         preview = client.post(path, {"hours": hours, "dry_run": True})
-        told = _would(one, preview.json(), hours, preview.now_s)
-        if arguments.flag("test-only"):
-            text = preview.text.rstrip("\n") if arguments.form == "json" else told
+        effect = _would(one, preview.json(), hours, preview.now_s)
+        if test_only:
+            text = preview.text.rstrip("\n") if call.form == "json" else effect
             render.put(f"{text}\n")
             return DONE
-        if on_terminal(arguments) and not arguments.flag("yes"):
-            render.note(told)
+        if call.may_ask() and not yes:
+            render.note(effect)
             if not agree("Extend it? It can be done once", default=not preview.json()["delays"]):
                 render.note("odcctl: nothing extended")
                 return REFUSED
-        elif preview.json()["delays"] and not arguments.flag("yes"):
-            render.note(f"odcctl: nothing extended: {told}\n  --yes extends it all the same.")
+        elif preview.json()["delays"] and not yes:
+            render.note(f"odcctl: nothing extended: {effect}\n  --yes extends it all the same.")
             return REFUSED
-        elif arguments.form == "table" or preview.json()["delays"]:
-            render.note(f"odcctl: {told}")
+        elif call.form == "table" or preview.json()["delays"]:
+            render.note(f"odcctl: {effect}")
     except KeyboardInterrupt:
         render.note("odcctl: nothing extended")
         return INTERRUPTED
     reply = client.post(path, {"hours": hours, "dry_run": False})
     until = render.when(reply.json()["expires_at"])
-    return tell(
-        arguments, reply, str(one["id"]), f"reservation {one['id']} extended: it expires {until}"
+    return call.put_outcome(
+        reply, str(one["id"]), f"reservation {one['id']} extended: it expires {until}"
     )
 
 
@@ -85,26 +118,3 @@ def _delay(delay: Mapping[str, Any], now_s: float) -> str:
         return f"{who} loses its planned start {render.clock(delay['from'], now_s)}"
     late = render.duration(render.seconds_between(delay["from"], delay["to"]))
     return f"{who} by {late}, to {render.clock(delay['to'], now_s)}"
-
-
-COMMAND = HoursCommand(
-    name="extend",
-    summary="Give an active reservation more hours, once",
-    usage="extend [ID] -h HOURS [--yes | --test-only]",
-    words=(0, 1),
-    takes_jobs=True,
-    notes=(
-        "ID is that of the reservation, the start of it, or its name; without one it is the only "
-        "active reservation. Once, by up to 24 hours, to 48 in all. Tells whose planned starts it "
-        "moves, and on a terminal asks then; elsewhere one that delays others needs --yes. -h is "
-        "hours here: help is --help."
-    ),
-    options=(
-        Option("hours", "h", "HOURS", "how long: above 0 and up to 24, as 0.5; asked when missing"),
-        YES,
-        TEST_ONLY,
-    ),
-    example="odcctl extend 12 -h 4\nodcctl extend 12 -h 4 --test-only",
-    run=run,
-    what="nothing extended",
-)

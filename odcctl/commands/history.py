@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.caller import me
+import typer
+
+from odcctl.caller import me as caller_name
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import Accounts, JobNames, Me, Partitions, Qos, Users, joined, past
 from odcctl.exits import DONE
 from odcctl.http.client import Client
 from odcctl.listing import fetch_jobs
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
-from odcctl.text.time_args import past
 
 HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES")
 FIELDS = (
@@ -21,64 +25,104 @@ FIELDS = (
 )
 LIMIT = 50
 
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", "-S", metavar="TIME", parser=past,
+        help="all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+    ),
+]  # fmt: skip
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", metavar="N",
+        help=f"the last N jobs; {LIMIT} when left out without --since",
+    ),
+]  # fmt: skip
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", help="only these states, as FAILED,TIMEOUT or F,TO",
+        autocompletion=complete.states,
+    ),
+]  # fmt: skip
+Job = Annotated[
+    list[str] | None,
+    typer.Option("--job", "-j", metavar="IDS", help="only these jobs: 7, 7_3, 7_[1-4]"),
+]  # fmt: skip
+Efficiency = Annotated[
+    bool, typer.Option("--efficiency", help="what their GPUs did, as seff; then sums by user")
+]  # fmt: skip
 
-def run(arguments: Arguments) -> int:
-    client = Client.of(arguments)
-    since = past(arguments, "since")
-    limit = arguments.number("limit", None if since else LIMIT)
+
+app = new_app()
+
+
+@app.command(cls=Listing, epilog="odcctl history --me --state FAILED --limit 10")
+def history(
+    ctx: typer.Context,
+    since: Since = None,
+    limit: Limit = None,
+    user: Users = None,
+    me: Me = False,
+    state: State = None,
+    partition: Partitions = None,
+    job: Job = None,
+    account: Accounts = None,
+    qos: Qos = None,
+    name: JobNames = None,
+    efficiency: Efficiency = False,
+) -> int:  # fmt: skip
+    """Show jobs that have ended, and how.
+
+    Newest last. EXIT is the exit code and, after the colon, the signal that ended the job. With
+    --efficiency: GPU-H were held; BUSY of what was SEEN of them; MEMORY is the most that was used
+    of one GPU. CPUs are not measured. The sums are of the jobs shown.
+    """
+    call = Call.of(ctx)
+    if limit is None and since is None:
+        limit = LIMIT
     if limit is not None and limit < 1:
-        arguments.command.wrong("--limit is at least 1")
-    states = jobs.parse_states(arguments.joined("state"))[0] or ",".join(jobs.ENDED)
+        call.wrong("--limit is at least 1")
+    states = jobs.parse_states(joined(state))[0] or ",".join(jobs.ENDED)
     if set(states.split(",")) - set(jobs.ENDED):
-        arguments.command.wrong("--state takes states of ended jobs; odcctl queue shows the others")
-    if arguments.flag("me") and arguments.flag("user"):
-        arguments.command.wrong("--me and --user exclude each other")
-    chosen = arguments.joined("job")
-    efficiency = arguments.flag("efficiency")
+        call.wrong("--state takes states of ended jobs; odcctl queue shows the others")
+    call.exclude(me=me, user=user)
+    client = call.client()
+    fields = f"{FIELDS},gpu_use" if efficiency else FIELDS
     params = {
-        "job": ",".join(jobs.check_selectors([chosen])) if chosen else None,
-        "user": me(client) if arguments.flag("me") else arguments.joined("user"),
-        "name": arguments.joined("name"),
-        "partition": arguments.joined("partition"),
-        "account": arguments.joined("account"),
-        "qos": arguments.joined("qos"),
+        "job": ",".join(jobs.check_selectors(job)) if job else None,
+        "user": caller_name(client) if me else joined(user),
+        "name": joined(name),
+        "partition": joined(partition),
+        "account": joined(account),
+        "qos": joined(qos),
         "state": states,
         "ended": "true",
         "ended_since": since,
-        "fields": None
-        if arguments.form == "json"
-        else f"{FIELDS},gpu_use"
-        if efficiency
-        else FIELDS,
+        "fields": None if call.form == "json" else fields,
     }
     listing = fetch_jobs(client, params, limit)
-    if arguments.form == "json":
-        render.put(listing.text)
-        return DONE
     oldest_first = listing.jobs[::-1]
-    if arguments.form == "quiet":
-        render.put("".join(f"{jobs.job_id(job)}\n" for job in oldest_first))
-        return DONE
-    now_s = listing.reply.now_s
-    if efficiency:
-        _put_efficiency(oldest_first, with_header=not arguments.flag("no-header"))
+    if call.form == "json":
+        render.put(listing.text)
+    elif call.form == "quiet":
+        call.put_ids(map(jobs.job_id, oldest_first))
+    elif efficiency:
+        _put_efficiency(call, oldest_first)
         _note_unknown(client, oldest_first)
-        return DONE
-    head = () if arguments.flag("no-header") else HEADER
-    rows = [_row(job, now_s) for job in oldest_first]
-    render.put(render.table(head, rows, render.terminal_width()))
+    else:
+        call.put_table(HEADER, [_row(job, listing.reply.now_s) for job in oldest_first])
     return DONE
 
 
-def _put_efficiency(listed: Sequence[Mapping[str, Any]], *, with_header: bool) -> None:
-    """GPU usage by job, then totals by user."""
-    width = render.terminal_width()
-    head = gpu_use.HEADER if with_header else ()
-    text = render.table(head, gpu_use.rows(listed), width)
+def _put_efficiency(call: Call, listed: Sequence[Mapping[str, Any]]) -> None:
+    """GPU usage by job, then totals by user; as CSV without the totals."""
+    call.put_table(gpu_use.HEADER, gpu_use.rows(listed))
     totals = gpu_use.totals(listed)
-    if totals:
-        text += "\n" + render.table(gpu_use.TOTALS if with_header else (), totals, width)
-    render.put(text)
+    if totals and call.form == "table" and call.columns is None:
+        head = gpu_use.TOTALS if call.header else ()
+        render.put("\n" + render.table(head, totals, render.terminal_width()))
 
 
 def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
@@ -106,33 +150,3 @@ def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
         render.duration(render.seconds_between(job.get("started_at"), ended)),
         render.clock(ended, now_s) if ended else "-", fold(job.get("node_names") or ()) or "-",
     )  # fmt: skip
-
-
-COMMAND = Command(
-    name="history",
-    summary="Show jobs that have ended, and how",
-    usage="history [OPTIONS]",
-    notes=(
-        "Newest last. EXIT is the exit code and, after the colon, the signal that ended the job. "
-        "With --efficiency: GPU-H were held; BUSY of what was SEEN of them; MEMORY is the most "
-        "that was used of one GPU. CPUs are not measured. The sums are of the jobs shown."
-    ),
-    options=(
-        Option(
-            "since", "S", "TIME", "all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00"
-        ),
-        Option("limit", None, "N", f"the last N jobs; {LIMIT} when left out without --since"),
-        Option("user", "u", "NAMES", "only jobs of these users"),
-        Option("me", None, None, "only my jobs"),
-        Option("state", "t", "STATES", "only these states, as FAILED,TIMEOUT or F,TO"),
-        Option("partition", "p", "NAMES", "only jobs that ran in these partitions"),
-        Option("job", "j", "IDS", "only these jobs: 7, 7_3, 7_[1-4]"),
-        Option("account", "A", "NAMES", "only jobs of these accounts"),
-        Option("qos", "q", "NAMES", "only jobs under these QOS"),
-        Option("name", "n", "NAMES", "only jobs with these names"),
-        Option("efficiency", None, None, "what their GPUs did, as seff; then sums by user"),
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example="odcctl history --me --state FAILED --limit 10",
-    run=run,
-)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import typer
+
 from odcctl.changes import tell
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import JobIds
 from odcctl.text.jobs import check_selectors
 
-
-def run(arguments: Arguments) -> int:
-    body = {"ids": check_selectors(arguments.words)}
-    return tell(Client.of(arguments).post("/v1/jobs/hold", body).json(), arguments.form, "not held")
+app = new_app()
 
 
-COMMAND = Command(
-    name="hold",
-    summary="Keep pending jobs from starting",
-    usage="hold ID...",
-    words=(1, None),
-    takes_jobs=True,
-    example="odcctl hold 7 8_[1-4]",
-    run=run,
-    what="nothing held",
-)
+@app.command(cls=Verb, epilog="odcctl hold 7 8_[1-4]")
+def hold(ctx: typer.Context, ids: JobIds) -> int:
+    """Keep pending jobs from starting."""
+    call = Call.of(ctx, failing="nothing held")
+    body = {"ids": check_selectors(ids)}
+    return tell(call.client().post("/v1/jobs/hold", body).json(), call.form, "not held")

@@ -3,50 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.caller import me
+import typer
+
+from odcctl.caller import me as caller_name
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import Accounts, GpuTypes, Me, Users, joined
 from odcctl.exits import DONE
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
 
 HEADER = ("JOB", "NAME", "USER", "ACCOUNT", "TYPE", "IDLE", "BUSY", "SINCE", "LOST GPU-H", "ENDS",
           "NODES")  # fmt: skip
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    wrong = arguments.command.wrong
-    if arguments.flag("me") and arguments.flag("user"):
-        wrong("--me and --user exclude each other")
-    if arguments.flag("reservations") and arguments.flag("batch"):
-        wrong("--reservations and --batch exclude each other")
-    client = Client.of(arguments)
-    kind = "reservation" if arguments.flag("reservations") else None
+
+@app.command(cls=Listing, epilog="odcctl idle --gpu-type h100\nodcctl idle --me --json")
+def idle(
+    ctx: typer.Context,
+    me: Me = False,
+    user: Users = None,
+    account: Accounts = None,
+    gpu_type: GpuTypes = None,
+    reservations: Annotated[bool, typer.Option("--reservations", help="only reservations")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="only batch jobs")] = False,
+) -> int:
+    """Show GPUs that are held and rest: whose, since when, and who waits for such.
+
+    IDLE counts the GPUs of a job that have rested for 15 minutes (operators may set another time,
+    and what counts as use), BUSY is the mean of all its GPUs, SINCE is when the first of them
+    became idle, LOST GPU-H is the sum of their idle hours. Time without a measurement counts as
+    use.
+    """
+    call = Call.of(ctx)
+    call.exclude(me=me, user=user)
+    call.exclude(reservations=reservations, batch=batch)
+    client = call.client()
     reply = client.get(
         "/v1/idle",
         {
-            "user": me(client) if arguments.flag("me") else arguments.joined("user"),
-            "account": arguments.joined("account"),
-            "gpu_type": arguments.joined("gpu-type"),
-            "kind": "batch" if arguments.flag("batch") else kind,
+            "user": caller_name(client) if me else joined(user),
+            "account": joined(account),
+            "gpu_type": joined(gpu_type),
+            "kind": "batch" if batch else "reservation" if reservations else None,
         },
     )
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-        return DONE
-    told: dict[str, Any] = reply.json()
-    if arguments.form == "quiet":
-        render.put("".join(f"{jobs.job_id(job)}\n" for job in told["jobs"]))
-        return DONE
-    head = () if arguments.flag("no-header") else HEADER
-    rows = [_row(job, reply.now_s) for job in told["jobs"]]
-    if rows:
-        render.put(render.table(head, rows, render.terminal_width()))
-    for wait in told["waiting"]:
-        render.put(_waiting(wait, reply.now_s) + "\n")
-    _note(told)
+    answer: dict[str, Any] = reply.json()
+    rows = [_row(job, reply.now_s) for job in answer["jobs"]]
+    if rows or call.form != "table":
+        call.put_list(reply, map(jobs.job_id, answer["jobs"]), HEADER, rows)
+    if call.form == "table":
+        for wait in answer["waiting"]:
+            render.put(_waiting(wait, reply.now_s) + "\n")
+        _note(answer)
     return DONE
 
 
@@ -70,38 +82,14 @@ def _waiting(wait: Mapping[str, Any], now_s: float) -> str:
     )
 
 
-def _note(told: Mapping[str, Any]) -> None:
+def _note(answer: Mapping[str, Any]) -> None:
     """The thresholds, and the nodes without measurements."""
-    if told["source"] is None:
+    if answer["source"] is None:
         render.note(
             "odcctl: what GPUs do is not measured here, but for dev servers whose QOS looks for "
             f"idle ones{gpu_use.UNMEASURED}"
         )
-    elif not told["jobs"]:
-        minutes = round(told["idle_after_s"] / 60)
-        limit = gpu_use.percent(told["idle_ratio"])
+    elif not answer["jobs"]:
+        minutes = round(answer["idle_after_s"] / 60)
+        limit = gpu_use.percent(answer["idle_ratio"])
         render.note(f"odcctl: no GPU that is held was below {limit} for {minutes} minutes")
-
-
-COMMAND = Command(
-    name="idle",
-    summary="Show GPUs that are held and rest: whose, since when, and who waits for such",
-    usage="idle [OPTIONS]",
-    notes=(
-        "IDLE counts the GPUs of a job that have rested for 15 minutes (operators may set another "
-        "time, and what counts as use), BUSY is the mean of all its GPUs, SINCE is when the first "
-        "of them became idle, LOST GPU-H is the sum of their idle hours. Time without a "
-        "measurement counts as use."
-    ),
-    options=(
-        Option("me", None, None, "only mine"),
-        Option("user", "u", "NAMES", "only of these users"),
-        Option("account", "A", "NAMES", "only of these accounts"),
-        Option("gpu-type", None, "TYPES", "only of these GPU types"),
-        Option("reservations", None, None, "only reservations"),
-        Option("batch", None, None, "only batch jobs"),
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example="odcctl idle --gpu-type h100\nodcctl idle --me --json",
-    run=run,
-)

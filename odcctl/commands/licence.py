@@ -2,78 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.exits import DONE
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command, Option
-from odcctl.text import render
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Listing, Verb, new_app
+from odcctl.http.client import quote
 
 HEADER = ("LICENCE", "TOTAL", "USED", "FREE", "JOBS")
-WORDS = {"list": 0, "set": 2, "delete": 1}
+FAILING = "nothing changed"
+
+app = new_app(
+    Actions,
+    "Show licences, and say how many there are: list, set, delete.\n\n"
+    "A job asks for licences by submit --licenses NAME[:N] and holds them while it runs. "
+    "`odcctl license` is the same command.",
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="the licence", autocompletion=complete.licences)
+]
 
 
-def run(arguments: Arguments) -> int:
-    action, *words = arguments.words
-    if action not in WORDS:
-        arguments.command.wrong(f'"{action}" is not list, set or delete')
-    if len(words) != WORDS[action]:
-        arguments.command.wrong(
-            {
-                "list": "list takes no name",
-                "set": "set takes a name and a total",
-                "delete": "delete takes a name",
-            }[action]
-        )
-    if action != "list" and arguments.flag("no-header"):
-        arguments.command.wrong(f"{action} takes no --no-header")
-    client = Client.of(arguments)
-    if action == "list":
-        reply = client.get("/v1/licences")
-        licences: list[dict[str, Any]] = reply.json()["licences"]
-        said = render.table(
-            () if arguments.flag("no-header") else HEADER,
-            [_row(licence) for licence in licences],
-            render.terminal_width(),
-        )
-    else:
-        name = words[0]
-        path = f"/v1/licences/{quote(name)}"
-        if action == "set":
-            reply = client.put(path, {"total": _total(arguments, words[1])})
-            said = f"licence {name}: {reply.json()['total']} in all\n"
-        else:
-            reply = client.delete(path)
-            said = f"licence {name} deleted\n"
-        licences = [reply.json()]
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{licence['name']}\n" for licence in licences))
-    else:
-        render.put(said)
-    return DONE
+@app.command("list", cls=Listing, epilog="odcctl licence list")
+def list_licences(ctx: typer.Context) -> int:
+    """List the licences, and the jobs that hold them."""
+    call = Call.of(ctx)
+    reply = call.client().get("/v1/licences")
+    licences: list[dict[str, Any]] = reply.json()["licences"]
+    names = (licence["name"] for licence in licences)
+    return call.put_list(reply, names, HEADER, [_row(licence) for licence in licences])
 
 
-def _total(arguments: Arguments, text: str) -> int:
-    if not text.isdecimal():
-        arguments.command.wrong(f'"{text}" is not a total')
-    return int(text)
+@app.command("set", cls=Verb, epilog="odcctl licence set matlab 4")
+def set_total(
+    ctx: typer.Context,
+    name: Name,
+    total: Annotated[str, typer.Argument(metavar="TOTAL", help="how many there are")],
+) -> int:
+    """Say how many there are of a licence."""
+    call = Call.of(ctx, failing=FAILING)
+    if not total.isdecimal():
+        call.wrong(f'"{total}" is not a total')
+    reply = call.client().put(f"/v1/licences/{quote(name)}", {"total": int(total)})
+    licence = reply.json()
+    return call.put_outcome(reply, licence["name"], f"licence {name}: {licence['total']} in all")
+
+
+@app.command(cls=Verb, epilog="odcctl licence delete matlab")
+def delete(ctx: typer.Context, name: Name) -> int:
+    """Delete a licence."""
+    call = Call.of(ctx, failing=FAILING)
+    reply = call.client().delete(f"/v1/licences/{quote(name)}")
+    return call.put_outcome(reply, reply.json()["name"], f"licence {name} deleted")
 
 
 def _row(licence: dict[str, Any]) -> tuple[str, ...]:
     counts = (str(licence[key]) for key in ("total", "used", "free"))
     return (licence["name"], *counts, " ".join(str(job) for job in licence["jobs"]))
-
-
-COMMAND = Command(
-    name="licence",
-    summary="Show licences, and say how many there are: list, set, delete",
-    usage="licence list | licence set NAME TOTAL | licence delete NAME",
-    words=(1, None),
-    notes="A job asks for licences by submit --licenses NAME[:N] and holds them while it runs.",
-    options=(Option("no-header", None, None, "of list: leave the header line out"),),
-    example="odcctl licence set matlab 4\nodcctl licence list",
-    run=run,
-    what="nothing changed",
-)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.exits import DONE
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import joined
 from odcctl.http.client import Client, Reply
-from odcctl.options import Arguments, Command, Option
 from odcctl.reservation_states import OVER, WAITING
 from odcctl.reservations.lookup import disk, expected_at, parse_statuses, status, until
 from odcctl.text import render
@@ -18,34 +22,59 @@ HEADER = (
     "ID", "TYPE", "USER", "GPUS", "STATUS", "STORAGE", "QUEUE", "CREATED", "EXPIRES / ETA",
 )  # fmt: skip
 WATCH_S = 2.0
+EXAMPLE = "odcctl list\nodcctl list -u all -s active,queued --watch"
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
+@app.command("list", cls=Listing, epilog=EXAMPLE)
+def list_reservations(
+    ctx: typer.Context,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", "-u", metavar="NAME", help="this user's; all: everybody's",
+            autocompletion=complete.users,
+        ),
+    ] = None,
+    of_status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status", "-s", metavar="STATUSES", help="only these, as active,queued",
+            autocompletion=complete.statuses,
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="those that are over, too")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="keep showing it, every 2 seconds; Ctrl-C ends it")
+    ] = False,
+) -> int:  # fmt: skip
+    """List reservations: mine in progress, and those that ended badly within the hour.
+
+    A status is pending, queued, preparing, active, expired, cancelled or failed. QUEUE is the
+    place among those that wait for the type, and for how long it should last; the last column is
+    when it expires or ended, and of one that waits when it should start.
+    """
+    call = Call.of(ctx)
     params = {
-        "user": arguments.value("user"),
-        "status": parse_statuses(arguments.joined("status")),
-        "all": "true" if arguments.flag("all") else None,
+        "user": user,
+        "status": parse_statuses(joined(of_status)),
+        "all": "true" if every else None,
     }
-    client = Client.of(arguments)
-    if arguments.flag("watch"):
-        from odcctl.live_table import watch
+    client = call.client()
+    if watch:
+        from odcctl import live_table
 
-        if arguments.form != "table":
-            arguments.command.wrong("--watch shows a table; read events for a stream of JSON")
-        return watch(
+        if call.form != "table":
+            call.wrong("--watch shows a table; read events for a stream of JSON")
+        return live_table.watch(
             client, "odcctl list --watch",
             lambda: (HEADER, _rows(client.get("/v1/reservations", params))), WATCH_S,
         )  # fmt: skip
     reply = client.get("/v1/reservations", params)
     _tidy(client, reply)
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{one['id']}\n" for one in reply.json()["reservations"]))
-    else:
-        head = () if arguments.flag("no-header") else HEADER
-        render.put(render.table(head, _rows(reply), render.terminal_width()))
-    return DONE
+    ids = (one["id"] for one in reply.json()["reservations"])
+    return call.put_list(reply, ids, HEADER, _rows(reply))
 
 
 def _tidy(client: Client, reply: Reply) -> None:
@@ -84,24 +113,3 @@ def _ends(one: dict[str, Any]) -> str:
         at = expected_at(one) if one["status"] != "preparing" else None
         return f"starts about {render.when(at)}" if at else "-"
     return render.when(one.get("ended_at") or one.get("expires_at")) or "-"
-
-
-COMMAND = Command(
-    name="list",
-    summary="List reservations: mine in progress, and those that ended badly within the hour",
-    usage="list [-u NAME|all] [-s STATUS[,STATUS...]] [-a] [--watch]",
-    notes=(
-        "A status is pending, queued, preparing, active, expired, cancelled or failed. QUEUE is "
-        "the place among those that wait for the type, and for how long it should last; the last "
-        "column is when it expires or ended, and of one that waits when it should start."
-    ),
-    options=(
-        Option("user", "u", "NAME", "this user's; all: everybody's"),
-        Option("status", "s", "STATUSES", "only these, as active,queued"),
-        Option("all", "a", None, "those that are over, too"),
-        Option("watch", None, None, "keep showing it, every 2 seconds; Ctrl-C ends it"),
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example="odcctl list\nodcctl list -u all -s active,queued --watch",
-    run=run,
-)

@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-from odcctl.admin_actions import tell
+from typing import Annotated
+
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
 from odcctl.commands.login import tcp_address
 from odcctl.exits import DONE, Failure, Refused
 from odcctl.http import keys
 from odcctl.http.client import Client, quote
 from odcctl.http.wire import LostAnswer
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
 
-
-def run(arguments: Arguments) -> int:
-    return _user(arguments) if arguments.flag("user") else _own(arguments)
+app = new_app()
 
 
-def _user(arguments: Arguments) -> int:
-    name = arguments.value("user") or arguments.command.wrong("say which user")
-    reply = Client.of(arguments).delete(f"/v1/users/{quote(name)}/keys")
+@app.command(cls=Verb, epilog="odcctl logout\nodcctl logout --user ann")
+def logout(
+    ctx: typer.Context,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", metavar="NAME", autocompletion=complete.users,
+            help="end all keys and page sessions of a user (operators)",
+        ),
+    ] = None,
+) -> int:  # fmt: skip
+    """End the key that a login gave, there and here.
+
+    Where a browser is let in to the page by that key, it is out, too. Other logins of yours, on
+    other machines, go on. Running jobs continue.
+    """
+    call = Call.of(ctx)
+    if user is None:
+        return _own(call)
+    return _of_user(call, user or call.wrong("say which user"))
+
+
+def _of_user(call: Call, name: str) -> int:
+    reply = call.client().delete(f"/v1/users/{quote(name)}/keys")
     ended = reply.json()
     held = render.counted(ended["keys"], "key")
     sessions = render.counted(ended["page_sessions"], "session")
-    said = f"ended {held} and {sessions} of the page of {render.clean(name)}"
+    outcome = f"ended {held} and {sessions} of the page of {render.clean(name)}"
     if not ended["keys"] + ended["page_sessions"]:
-        said = f"{render.clean(name)} has no key, and no session of the page"
-    return tell(arguments, reply, name, said)
+        outcome = f"{render.clean(name)} has no key, and no session of the page"
+    return call.put_outcome(reply, name, outcome)
 
 
-def _own(arguments: Arguments) -> int:
-    if arguments.form != "table":
-        arguments.command.wrong("there is nothing to print")
-    address = tcp_address(arguments)
+def _own(call: Call) -> int:
+    if call.form != "table":
+        call.wrong("there is nothing to print")
+    address = tcp_address(call)
     entry = keys.find(address)
     # So that no command logs in again by itself.
     keys.keep(address, {"out": True})
@@ -50,17 +74,3 @@ def _own(arguments: Arguments) -> int:
         ) from None
     render.put(f"logged out of {address}\n")
     return DONE
-
-
-COMMAND = Command(
-    name="logout",
-    summary="End the key that a login gave, there and here",
-    usage="logout [--user NAME]",
-    notes=(
-        "Where a browser is let in to the page by that key, it is out, too. Other logins of yours, "
-        "on other machines, go on. Running jobs continue."
-    ),
-    options=(Option("user", None, "NAME", "end all keys and page sessions of a user (operators)"),),
-    example="odcctl logout\nodcctl logout --user ann",
-    run=run,
-)

@@ -3,32 +3,63 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import JobId
 from odcctl.exits import DONE, Failure
 from odcctl.follow import Patience, output
 from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
 from odcctl.text.jobs import check_selector
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    rank = arguments.value("rank") or "0"
-    if rank != "all" and not rank.isdecimal():
-        arguments.command.wrong(f'--rank is a number or all, not "{rank}"')
-    if arguments.form != "table":
-        arguments.command.wrong("a job's output has no other form")
+
+@app.command(cls=Verb, epilog="odcctl logs 7 --follow")
+def logs(
+    ctx: typer.Context,
+    job: JobId,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="go on until the job has ended")
+    ] = False,
+    build: Annotated[
+        bool, typer.Option("--build", help="of a reservation: the end of its image's build")
+    ] = False,
+    rank: Annotated[
+        str | None,
+        typer.Option(
+            "--rank", metavar="N",
+            help="of which node of a gang (the first is 0), or all of them",
+        ),
+    ] = None,
+    stderr: Annotated[
+        bool,
+        typer.Option(
+            "--stderr", help="what it wrote to its standard error, where that is kept apart"
+        ),
+    ] = False,
+) -> int:  # fmt: skip
+    """Print what a job wrote."""
+    call = Call.of(ctx)
+    check_selector(job)
+    if rank not in (None, "all") and not rank.isdecimal():
+        call.wrong(f'--rank is a number or all, not "{rank}"')
+    if call.form != "table":
+        call.wrong("a job's output has no other form")
+    if build:
+        if follow or stderr or rank is not None:
+            call.wrong("--build has no other options beside it")
+        return _of_build(call.client(), job)
     params = {
-        "stream": "stderr" if arguments.flag("stderr") else "stdout",
-        "follow": "true" if arguments.flag("follow") else None,
-        "rank": rank,
+        "stream": "stderr" if stderr else "stdout",
+        "follow": "true" if follow else None,
+        "rank": rank or "0",
     }
-    job = check_selector(arguments.words[0])
-    if arguments.flag("build"):
-        if len(arguments.given) > 1:
-            arguments.command.wrong("--build has no other options beside it")
-        return _of_build(Client.of(arguments), job)
-    pieces = output(Client.of(arguments), job, params, Patience(), resumable=rank != "all")
+    pieces = output(call.client(), job, params, Patience(), resumable=rank != "all")
     for piece in pieces:
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
@@ -45,22 +76,3 @@ def _of_build(client: Client, reservation: str) -> int:
     said = client.get(f"/v1/builds/{one['build']}/log").text
     sys.stdout.write("".join(f"{render.clean(line)}\n" for line in said.splitlines()))
     return DONE
-
-
-COMMAND = Command(
-    name="logs",
-    summary="Print what a job wrote",
-    usage="logs ID [OPTIONS]",
-    words=(1, 1),
-    takes_jobs=True,
-    options=(
-        Option("follow", "f", None, "go on until the job has ended"),
-        Option("build", None, None, "of a reservation: the end of its image's build"),
-        Option("rank", None, "N", "of which node of a gang (the first is 0), or all of them"),
-        Option(
-            "stderr", None, None, "what it wrote to its standard error, where that is kept apart"
-        ),
-    ),
-    example="odcctl logs 7 --follow",
-    run=run,
-)

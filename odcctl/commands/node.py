@@ -1,66 +1,76 @@
-"""odcctl node drain | resume: take nodes out of use and back; for operators."""
+"""odcctl node drain | resume | down: take nodes out of use and back; for operators."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Verb, new_app
 from odcctl.exits import DONE, REFUSED, Refused
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command, Option
+from odcctl.http.client import quote
 from odcctl.text import render
-from odcctl.text.complaints import describe
 from odcctl.text.hostlist import unfold
 
-STATES = {"drain": "DRAIN", "resume": "UP", "down": "DOWN"}
+app = new_app(
+    Actions,
+    "Take nodes out of use, and back: drain, resume, down.\n\n"
+    "A draining node finishes its jobs and accepts no new ones.",
+)
+
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME...", help="a node, or a list as gpu-[01-03]", autocompletion=complete.nodes
+    ),
+]
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="why; shown by nodes and to users who wait"),
+]
 
 
-def run(arguments: Arguments) -> int:
-    action, *lists = arguments.words
-    if action not in STATES:
-        arguments.command.wrong(f'"{action}" is not drain, resume or down')
-    reason = arguments.value("reason")
-    if action == "resume" and reason:
-        arguments.command.wrong("resume takes no --reason")
-    if action != "resume" and not reason:
-        arguments.command.wrong(f"{action} needs a --reason: users who wait will read it")
-    body: dict[str, Any] = {"state": STATES[action], "reason": reason}
-    client = Client.of(arguments)
+@app.command(cls=Verb, epilog="odcctl node drain gpu-[01-02] --reason 'new driver'")
+def drain(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
+    """Let nodes finish their jobs and start no new ones."""
+    return _set(ctx, names, "DRAIN", _given(ctx, reason), "its jobs run on, no new ones start")
+
+
+@app.command(cls=Verb, epilog="odcctl node resume gpu-01")
+def resume(ctx: typer.Context, names: Names) -> int:
+    """Let nodes take jobs again."""
+    return _set(ctx, names, "UP", None, "takes jobs again")
+
+
+@app.command(cls=Verb, epilog="odcctl node down gpu-01 --reason 'power supply'")
+def down(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
+    """Take nodes out of use at once."""
+    return _set(ctx, names, "DOWN", _given(ctx, reason), "out of use")
+
+
+def _given(ctx: typer.Context, reason: str | None) -> str:
+    if not reason:
+        Call.of(ctx).wrong(f"{ctx.info_name} needs a --reason: users who wait will read it")
+    return reason
+
+
+def _set(
+    ctx: typer.Context, names: list[str], state: str, reason: str | None, outcome: str
+) -> int:  # fmt: skip
+    call, code = Call.of(ctx), DONE
     answers: list[Any] = []
-    code = DONE
-    for name in [name for text in lists for name in unfold(text)]:
+    for name in [name for text in names for name in unfold(text)]:
         try:
-            answers.append(client.patch(f"/v1/nodes/{quote(name)}", body).json())
+            body = {"state": state, "reason": reason}
+            answers.append(call.client().patch(f"/v1/nodes/{quote(name)}", body).json())
         except Refused as refused:
-            render.note(describe(refused, f"node {name} not changed"))
+            call.complain(refused, f"node {name} not changed")
             code = REFUSED
             continue
-        if arguments.form == "table":
-            render.put(f"node {name}: {_told(action)}\n")
-        elif arguments.form == "quiet":
-            render.put(f"{name}\n")
-    if arguments.form == "json":
+        if call.form != "json":
+            render.put(f"{name}\n" if call.form == "quiet" else f"node {name}: {outcome}\n")
+    if call.form == "json":
         render.put_json(answers[0] if len(answers) == 1 else answers)
     return code
-
-
-def _told(action: str) -> str:
-    return {
-        "drain": "its jobs run on, no new ones start",
-        "resume": "takes jobs again",
-        "down": "out of use",
-    }[action]
-
-
-COMMAND = Command(
-    name="node",
-    summary="Take nodes out of use, and back: drain, resume, down",
-    usage="node drain|resume|down NAME... [--reason TEXT]",
-    words=(2, None),
-    notes=(
-        "NAME may be a list as gpu-[01-03]. A draining node finishes its jobs and "
-        "accepts no new ones."
-    ),
-    options=(Option("reason", None, "TEXT", "why; shown by nodes and to users who wait"),),
-    example="odcctl node drain gpu-[01-02] --reason 'new driver'\nodcctl node resume gpu-01",
-    run=run,
-)

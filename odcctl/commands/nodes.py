@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import AsOf, Partitions, joined
 from odcctl.exits import DONE
-from odcctl.http.client import Client
 from odcctl.listing import refuse_unknown
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
 from odcctl.text.hostlist import unfold
-from odcctl.text.time_args import AS_OF, past
 
 STATES = {"IDLE", "MIXED", "ALLOCATED", "DRAIN", "DRAINING", "DOWN"}
 TOPOLOGY_HEADER = ("NODE", "TYPE", "STATE", "GPUS", "ZONE", "GROUP", "TOPOLOGY")
@@ -21,66 +24,116 @@ FREE_HEADER = (
 )  # fmt: skip
 HEADER = ("NODE", "TYPE", "STATE", "GPUS", "CPUS", "MEMORY", "PARTITIONS", "JOBS / REASON")
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME...", help="a node, or a list as gpu-[01-03]",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", help="only nodes in these states, as IDLE,DRAIN",
+        autocompletion=lambda: sorted(STATES),
+    ),
+]  # fmt: skip
+GpuType = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type", metavar="TYPES", help="only nodes of these GPU types, as h100",
+        autocompletion=complete.gpu_types,
+    ),
+]  # fmt: skip
+Topology = Annotated[
+    bool,
+    typer.Option("--topology", help="show where they lie: zone, placement group, network"),
+]  # fmt: skip
+Fragmentation = Annotated[
+    bool, typer.Option("--fragmentation", help="show how the free GPUs lie on nodes, per type")
+]  # fmt: skip
 
-def run(arguments: Arguments) -> int:
-    if arguments.flag("fragmentation"):
-        if arguments.flag("as-of"):
-            arguments.command.wrong("--fragmentation and --as-of exclude each other")
-        return _fragmentation(arguments)
-    reply = Client.of(arguments).get("/v1/nodes", {"as_of": past(arguments, "as-of")})
+
+app = new_app()
+
+
+@app.command(cls=Listing, epilog="odcctl nodes --type h100\nodcctl nodes --fragmentation")
+def nodes(
+    ctx: typer.Context,
+    names: Names = None,
+    partition: Partitions = None,
+    state: State = None,
+    gpu_type: GpuType = None,
+    topology: Topology = False,
+    fragmentation: Fragmentation = False,
+    as_of: AsOf = None,
+) -> int:  # fmt: skip
+    """Show the nodes, and how much of each is used.
+
+    GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, TOPOLOGY the layers of the
+    network from the outermost to the node's block. FRAGMENTED is the share of the free GPUs on
+    nodes with some GPUs taken, FIT n how many jobs with n GPUs on one node could start, LARGEST
+    GANG how many whole nodes one job could take.
+    """
+    call, types = Call.of(ctx), _split(gpu_type)
+    if fragmentation:
+        for option, value in (
+            ("as-of", as_of), ("partition", partition), ("state", state), ("topology", topology),
+        ):  # fmt: skip
+            if value:
+                call.wrong(f"--fragmentation and --{option} exclude each other")
+        if names:
+            call.wrong("--fragmentation covers all nodes; --type selects GPU types")
+        return _fragmentation(call, types)
+    reply = call.client().get("/v1/nodes", {"as_of": as_of})
     answer = reply.json()
-    every: list[dict[str, Any]] = answer["nodes"]
-    known = {node["name"] for node in every}
-    wanted = {name for word in arguments.words for name in unfold(word)}
-    if missing := sorted(wanted - known):
-        arguments.command.wrong(f'no node "{missing[0]}"')
-    states = _split(arguments.joined("state"), upper=True)
-    partitions = _split(arguments.joined("partition"))
-    types = _split(arguments.joined("type"))
+    wanted = {name for word in names or () for name in unfold(word)}
+    states = {word.upper() for word in _split(state)}
+    chosen = _choose(call, answer["nodes"], wanted, states, _split(partition), types)
+    if call.form == "json":
+        render.put_json({**answer, "nodes": chosen})
+    elif call.form == "quiet":
+        call.put_ids(node["name"] for node in chosen)
+    elif topology:
+        call.put_table(TOPOLOGY_HEADER, [_place(node) for node in chosen])
+    else:
+        call.put_table(HEADER, [_row(node, reply.now_s) for node in chosen])
+    return DONE
+
+
+def _choose(
+    call: Call, every: list[dict[str, Any]], wanted: set[str], states: set[str],
+    partitions: set[str], types: set[str],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The nodes that fit all filters. A filter that names what does not exist is refused."""
+    if missing := sorted(wanted - {node["name"] for node in every}):
+        call.wrong(f'no node "{missing[0]}"')
     if unheard := sorted(states - STATES):
-        arguments.command.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
+        call.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
     if partitions - {name for node in every for name in node["partitions"]}:
-        there = Client.of(arguments).get("/v1/partitions").json()["partitions"]
+        there = call.client().get("/v1/partitions").json()["partitions"]
         refuse_unknown("partition", partitions, (one["name"] for one in there))
     refuse_unknown("type", types, (node["gpu_type"] for node in every))
-    nodes = [
+    return [
         node for node in every
         if (not wanted or node["name"] in wanted)
         and (not states or node["state"].upper() in states)
         and (not partitions or partitions & set(node["partitions"]))
         and (not types or node["gpu_type"] in types)
     ]  # fmt: skip
-    if arguments.form == "json":
-        render.put_json({**answer, "nodes": nodes})
-    elif arguments.form == "quiet":
-        render.put("".join(f"{node['name']}\n" for node in nodes))
-    else:
-        places = arguments.flag("topology")
-        head = TOPOLOGY_HEADER if places else HEADER
-        rows = [_place(node) if places else _row(node, reply.now_s) for node in nodes]
-        head = () if arguments.flag("no-header") else head
-        render.put(render.table(head, rows, render.terminal_width()))
-    return DONE
 
 
-def _fragmentation(arguments: Arguments) -> int:
+def _fragmentation(call: Call, wanted: set[str]) -> int:
     """How free GPUs lie on the nodes, a line per type."""
-    for name in ("partition", "state", "topology"):
-        if arguments.flag(name):
-            arguments.command.wrong(f"--fragmentation and --{name} exclude each other")
-    if arguments.words:
-        arguments.command.wrong("--fragmentation covers all nodes; --type selects GPU types")
-    answer = Client.of(arguments).get("/v1/cluster/fragmentation").json()
-    wanted = _split(arguments.joined("type"))
+    answer = call.client().get("/v1/cluster/fragmentation").json()
     refuse_unknown("type", wanted, (kind["gpu_type"] for kind in answer["types"]))
     types = [kind for kind in answer["types"] if not wanted or kind["gpu_type"] in wanted]
-    if arguments.form == "json":
+    if call.form == "json":
         render.put_json({**answer, "types": types})
-    elif arguments.form == "quiet":
-        render.put("".join(f"{kind['gpu_type']}\n" for kind in types))
+    elif call.form == "quiet":
+        call.put_ids(kind["gpu_type"] for kind in types)
     else:
-        head = () if arguments.flag("no-header") else FREE_HEADER
-        render.put(render.table(head, [_free(kind) for kind in types], render.terminal_width()))
+        call.put_table(FREE_HEADER, [_free(kind) for kind in types])
     return DONE
 
 
@@ -100,20 +153,20 @@ def _place(node: Mapping[str, Any]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _split(text: str | None, *, upper: bool = False) -> set[str]:
-    return set((text.upper() if upper else text).split(",")) if text else set()
+def _split(values: Sequence[str] | None) -> set[str]:
+    return set((joined(values) or "").split(",")) - {""}
 
 
 def _row(node: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
     running = " ".join(str(job) for job in node.get("jobs") or ())
     reason = render.clean(node.get("reason") or "")
-    told = [running, reason, _booked(node, now_s)]
+    parts = [running, reason, _booked(node, now_s)]
     return (
         node["name"], node["gpu_type"], node["state"], f"{node['gpus_used']}/{node['gpus']}",
         f"{node['cpus_used']}/{node['cpus']}",
         f"{_gib(node['mem_used_mib'])}/{_gib(node['mem_mib'])}G",
         ",".join(node.get("partitions") or ()) or "-",
-        " / ".join(part for part in told if part),
+        " / ".join(part for part in parts if part),
     )  # fmt: skip
 
 
@@ -126,29 +179,3 @@ def _booked(node: Mapping[str, Any], now_s: float) -> str:
 
 def _gib(mib: int) -> str:
     return f"{mib / 1024:.0f}" if mib >= 10_240 or mib % 1024 == 0 else f"{mib / 1024:.1f}"
-
-
-COMMAND = Command(
-    name="nodes",
-    summary="Show the nodes, and how much of each is used",
-    usage="nodes [NAME...] [OPTIONS]",
-    words=(0, None),
-    notes=(
-        "NAME may be a list as gpu-[01-03]. GPUS, CPUS and MEMORY are used/all. GROUP is the "
-        "placement group, TOPOLOGY the layers of the network from the outermost to the node's "
-        "block. FRAGMENTED is the share of the free GPUs on nodes with some GPUs taken, FIT n how "
-        "many jobs with n GPUs on one node could start, LARGEST GANG how many whole nodes one job "
-        "could take."
-    ),
-    options=(
-        Option("partition", "p", "NAMES", "only nodes of these partitions"),
-        Option("state", "t", "STATES", "only nodes in these states, as IDLE,DRAIN"),
-        Option("type", None, "TYPES", "only nodes of these GPU types, as h100"),
-        Option("topology", None, None, "show where they lie: zone, placement group, network"),
-        Option("fragmentation", None, None, "show how the free GPUs lie on nodes, per type"),
-        AS_OF,
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example="odcctl nodes --type h100\nodcctl nodes --fragmentation",
-    run=run,
-)

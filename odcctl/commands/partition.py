@@ -2,117 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from odcctl.admin_actions import tell
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Listing, Verb, new_app
+from odcctl.cli.params import (
+    Limits,
+    PlanDepth,
+    depth_text,
+    duration,
+    joined,
+    limits_of,
+    number_or_none,
+)
 from odcctl.exits import DONE
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command, Option
+from odcctl.http.client import quote
 from odcctl.text import render
 from odcctl.text.hostlist import fold, unfold
-from odcctl.text.limit_args import LIMIT, limits, text_of
+from odcctl.text.limit_args import text_of
 
 HEADER = (
     "PARTITION", "STATE", "POLICY", "DEPTH", "PLACEMENT", "TIER", "LIMIT", "GPUS", "NODES",
 )  # fmt: skip
-TEXTS = {
-    "state": "state", "policy": "policy", "placement": "placement",
-    "max-time": "max_time_limit", "default-time": "default_time_limit",
-}  # fmt: skip
-NUMBERS = {"max-nodes": "max_nodes", "mem-per-cpu": "def_mem_per_cpu_mib"}
-ALL_JOBS = 1_000_000
+CREATE = "odcctl partition create urgent --all-nodes --tier 2 --policy fifo"
+EDIT = "odcctl partition edit main --placement spread --policy wfp3"
+
+app = new_app(
+    Actions,
+    "Show partitions, make, change and delete them: order, placement, limits, nodes.\n\n"
+    "Operators make and change them. A * marks the default one. Two partitions that share nodes "
+    "are of different tiers or have one policy: else their jobs would have no order among them.",
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="the partition", autocompletion=complete.partitions)
+]
+
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="NAME", autocompletion=complete.policies,
+        help="how its jobs are ordered; `policy list` shows them",
+    ),
+]  # fmt: skip
+Placement = Annotated[
+    str | None,
+    typer.Option(
+        "--placement", metavar="FORM", autocompletion=lambda: ["pack", "spread"],
+        help="pack: the fullest node that fits; spread: the emptiest",
+    ),
+]  # fmt: skip
+Tier = Annotated[
+    int | None,
+    typer.Option(
+        "--tier", metavar="N",
+        help="of partitions that share nodes the highest is served first",
+    ),
+]  # fmt: skip
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (takes none) or INACTIVE"
+    ),
+]  # fmt: skip
+Default = Annotated[
+    bool, typer.Option("--default", help="jobs that name no partition go here")
+]  # fmt: skip
+MaxTime = Annotated[
+    str | None,
+    typer.Option(
+        "--max-time", metavar="TIME", parser=duration,
+        help="the longest time limit, as of submit --time; UNLIMITED",
+    ),
+]  # fmt: skip
+DefaultTime = Annotated[
+    str | None,
+    typer.Option(
+        "--default-time", metavar="TIME", parser=duration, help="of jobs that name no time limit"
+    ),
+]  # fmt: skip
+MaxNodes = Annotated[
+    str | None,
+    typer.Option("--max-nodes", metavar="N", help="nodes of one job; none: any number"),
+]  # fmt: skip
+MemPerCpu = Annotated[
+    str | None,
+    typer.Option(
+        "--mem-per-cpu", metavar="MIB",
+        help="of jobs that name no memory; none: the node's share",
+    ),
+]  # fmt: skip
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nodes", metavar="NAMES", help="its nodes, as gpu-[01-03]",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+AllNodes = Annotated[
+    bool, typer.Option("--all-nodes", help="it has all nodes, and those to come")
+]  # fmt: skip
 
 
-def run(arguments: Arguments) -> int:
-    action, *names = arguments.words
-    if action not in ACTIONS:
-        arguments.command.wrong(f'"{action}" is not {", ".join(ACTIONS)}')
-    if (action == "list") == bool(names) or len(names) > 1:
-        arguments.command.wrong(
-            "list takes no name" if action == "list" else f"{action} takes one name"
-        )
-    if action in ("list", "show", "delete"):
-        for option in OPTIONS:
-            if arguments.flag(option.long) and (action, option.long) != ("list", "no-header"):
-                arguments.command.wrong(f"{action} takes no --{option.long}")
-    return ACTIONS[action](arguments, *names)
+@app.command("list", cls=Listing, epilog="odcctl partition list")
+def list_partitions(ctx: typer.Context) -> int:
+    """List the partitions."""
+    call = Call.of(ctx)
+    reply = call.client().get("/v1/partitions")
+    found: list[dict[str, Any]] = reply.json()["partitions"]
+    return call.put_list(reply, (one["name"] for one in found), HEADER, [_row(p) for p in found])
 
 
-def _list(arguments: Arguments) -> int:
-    reply = Client.of(arguments).get("/v1/partitions")
-    partitions: list[dict[str, Any]] = reply.json()["partitions"]
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{partition['name']}\n" for partition in partitions))
-    else:
-        head = () if arguments.flag("no-header") else HEADER
-        rows = [_row(partition) for partition in partitions]
-        render.put(render.table(head, rows, render.terminal_width()))
-    return DONE
-
-
-def _show(arguments: Arguments, name: str) -> int:
-    reply = Client.of(arguments).get(f"/v1/partitions/{quote(name)}")
-    if arguments.form != "table":
-        return tell(arguments, reply, str(reply.json()["name"]), "")
+@app.command(cls=Verb, epilog="odcctl partition show main")
+def show(ctx: typer.Context, name: Name) -> int:
+    """Show all facts about a partition."""
+    call = Call.of(ctx)
+    reply = call.client().get(f"/v1/partitions/{quote(name)}")
+    if call.form != "table":
+        return call.put_outcome(reply, str(reply.json()["name"]), "")
     render.put(describe(reply.json()))
     return DONE
 
 
-def _create(arguments: Arguments, name: str) -> int:
-    body = {"name": name, **_terms(arguments)}
-    return tell(
-        arguments, Client.of(arguments).post("/v1/partitions", body), name, f"partition {name} made"
-    )
-
-
-def _edit(arguments: Arguments, name: str) -> int:
-    terms = _terms(arguments)
+@app.command("create", cls=Verb, epilog=CREATE, help="Make a partition.")
+@app.command("edit", cls=Verb, epilog=EDIT, help="Change a partition.")
+def create_or_edit(
+    ctx: typer.Context,
+    name: Name,
+    policy: Policy = None,
+    placement: Placement = None,
+    tier: Tier = None,
+    plan_depth: PlanDepth = None,
+    state: State = None,
+    default: Default = False,
+    max_time: MaxTime = None,
+    default_time: DefaultTime = None,
+    max_nodes: MaxNodes = None,
+    mem_per_cpu: MemPerCpu = None,
+    limit: Limits = None,
+    nodes: Nodes = None,
+    all_nodes: AllNodes = False,
+) -> int:  # fmt: skip
+    call = Call.of(ctx)
+    # The daemon reads the times.
+    given = {
+        "policy": policy, "placement": placement, "tier": tier, "plan_depth": plan_depth,
+        "state": state and state.upper(), "is_default": default or None,
+        "max_time_limit": max_time, "default_time_limit": default_time,
+        "all_nodes": all_nodes or None,
+    }  # fmt: skip
+    terms: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    if max_nodes is not None:
+        terms["max_nodes"] = number_or_none(call, "max-nodes", max_nodes)
+    if mem_per_cpu is not None:
+        terms["def_mem_per_cpu_mib"] = number_or_none(call, "mem-per-cpu", mem_per_cpu)
+    if limit is not None:
+        terms["limits"] = limits_of(call, limit)
+    if nodes is not None:
+        terms["node_list"] = unfold(joined(nodes) or "")
+    if ctx.info_name == "create":
+        reply = call.client().post("/v1/partitions", {"name": name, **terms})
+        return call.put_outcome(reply, name, f"partition {name} made")
     if not terms:
-        arguments.command.wrong("say what to change")
-    reply = Client.of(arguments).patch(f"/v1/partitions/{quote(name)}", terms)
-    return tell(arguments, reply, name, f"partition {name} changed")
+        call.wrong("say what to change")
+    reply = call.client().patch(f"/v1/partitions/{quote(name)}", terms)
+    return call.put_outcome(reply, name, f"partition {name} changed")
 
 
-def _delete(arguments: Arguments, name: str) -> int:
-    reply = Client.of(arguments).delete(f"/v1/partitions/{quote(name)}")
-    return tell(arguments, reply, name, f"partition {name} deleted")
-
-
-def _terms(arguments: Arguments) -> dict[str, Any]:
-    """The options as the API takes them; the daemon reads the times."""
-    terms: dict[str, Any] = {
-        field: arguments.value(option) for option, field in TEXTS.items() if arguments.flag(option)
-    }
-    for option, field in NUMBERS.items():
-        if arguments.flag(option):
-            none = arguments.value(option) == "none"
-            terms[field] = None if none else arguments.number(option)
-    if "state" in terms:
-        terms["state"] = str(terms["state"]).upper()
-    if arguments.flag("tier"):
-        terms["tier"] = arguments.number("tier")
-    if arguments.flag("plan-depth"):
-        terms["plan_depth"] = depth(arguments)
-    if arguments.flag("default"):
-        terms["is_default"] = True
-    if arguments.flag("limit"):
-        terms["limits"] = limits(arguments)
-    if arguments.flag("all-nodes"):
-        terms["all_nodes"] = True
-    if arguments.flag("nodes"):
-        terms["node_list"] = unfold(arguments.joined("nodes") or "")
-    return terms
-
-
-def depth(arguments: Arguments) -> int | None:
-    return ALL_JOBS if arguments.value("plan-depth") == "all" else arguments.number("plan-depth")
-
-
-def depth_text(plan_depth: int) -> str:
-    return "all" if plan_depth >= ALL_JOBS else str(plan_depth)
+@app.command(cls=Verb, epilog="odcctl partition delete urgent")
+def delete(ctx: typer.Context, name: Name) -> int:
+    """Delete a partition."""
+    call = Call.of(ctx)
+    reply = call.client().delete(f"/v1/partitions/{quote(name)}")
+    return call.put_outcome(reply, name, f"partition {name} deleted")
 
 
 def describe(partition: Mapping[str, Any]) -> str:
@@ -145,39 +211,3 @@ def _row(partition: Mapping[str, Any]) -> tuple[str, ...]:
         f"{partition['gpus'] - partition['gpus_free']}/{partition['gpus']}",
         fold(partition["node_names"]),
     )  # fmt: skip
-
-
-ACTIONS: dict[str, Callable[..., int]] = {
-    "list": _list, "show": _show, "create": _create, "edit": _edit, "delete": _delete,
-}  # fmt: skip
-OPTIONS = (
-    Option("policy", None, "NAME", "how its jobs are ordered; `policy list` shows them"),
-    Option("placement", None, "FORM", "pack: the fullest node that fits; spread: the emptiest"),
-    Option("tier", None, "N", "of partitions that share nodes the highest is served first"),
-    Option("plan-depth", None, "N", "of its policy, if no other partition has it: protected jobs"),
-    Option("state", None, "STATE", "UP, DOWN (jobs wait), DRAIN (takes none) or INACTIVE"),
-    Option("default", None, None, "jobs that name no partition go here"),
-    Option("max-time", None, "TIME", "the longest time limit, as of submit --time; UNLIMITED"),
-    Option("default-time", None, "TIME", "of jobs that name no time limit"),
-    Option("max-nodes", None, "N", "nodes of one job; none: any number"),
-    Option("mem-per-cpu", None, "MIB", "of jobs that name no memory; none: the node's share"),
-    LIMIT,
-    Option("nodes", None, "NAMES", "its nodes, as gpu-[01-03]"),
-    Option("all-nodes", None, None, "it has all nodes, and those to come"),
-    Option("no-header", None, None, "of list: leave the header line out"),
-)
-COMMAND = Command(
-    name="partition",
-    summary="Show partitions, make, change and delete them: order, placement, limits, nodes",
-    usage="partition list | show NAME | create NAME [OPTIONS] | edit NAME OPTIONS | delete NAME",
-    words=(1, None),
-    notes=(
-        "Operators make and change them. A * marks the default one. Two partitions that share "
-        "nodes are of different tiers or have one policy: else their jobs would have no order "
-        "among them."
-    ),
-    options=OPTIONS,
-    example="odcctl partition edit main --placement spread --policy wfp3\n"
-    "odcctl partition create urgent --all-nodes --tier 2 --policy fifo",
-    run=run,
-)

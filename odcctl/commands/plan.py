@@ -5,18 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import AsOf, joined
+from odcctl.commands import _plan_options as params
 from odcctl.exits import DONE, REFUSED
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
+from odcctl.text.durations import for_daemon
 from odcctl.text.hostlist import fold
 from odcctl.text.jobs import expected_start, gpus, job_id, local_times
-from odcctl.text.time_args import AS_OF, moment_of, past
+from odcctl.text.time_args import moment_of
 
 HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "LIKELY", "NODES")
 MOVES = ("JOB", "USER", "CHANGE", "PLANNED", "NOW", "PASS", "BECAUSE")
@@ -25,101 +29,119 @@ WHAT_IF = ("GPUS", "TYPE", "LIMIT", "STARTS", "NODES", "DELAYS")
 COLUMNS = {
     "nodes": "COUNT", "cpus-per-task": "CPUS", "mem": "MEM", "qos": "QOS", "account": "ACCOUNT"
 }  # fmt: skip
-# Several values, by commas, are alternatives of each other. Those of -p are sbatch's: any of them.
-GRID = (
-    Option("nodes", "N", "COUNTS", "what-if: so many nodes: 1,2,4; 2-4 for any number between"),
-    Option("gres", None, "GRES", "what-if: GPUs per node: gpu:h100:8,gpu:l4:4"),
-    Option("gpus-per-node", None, "GPUS", "what-if: GPUs per node: 4,8 or h100:4"),
-    Option("gpus", "G", "GPUS", "what-if: GPUs in all: 1,8,16"),
-    Option("time", "t", "TIMES", "what-if: time limits: 1h,4h,1-00:00:00"),
-    Option("cpus-per-task", "c", "COUNTS", "what-if: CPUs per node: 8,64"),
-    Option("mem", None, "SIZES", "what-if: memory per node: 64G,256G"),
-    Option("qos", "q", "NAMES", "what-if: under each QOS"),
-    Option("account", "A", "NAMES", "what-if: of each account"),
+GRID = ("nodes", "gres", "gpus-per-node", "gpus", "time", "cpus-per-task", "mem", "qos", "account")
+"""Several values of these, by commas, are alternatives of each other. Those of the others, as -p,
+are sbatch's."""
+EXAMPLE = (
+    "odcctl plan\nodcctl plan --gantt --hours 12\nodcctl plan --diff 2h\n"
+    "odcctl plan --what-if -N 1,2,4 --gres gpu:h100:8 -t 1h,4h"
 )
-REST = (
-    Option("partition", "p", "NAMES", "what-if: in any of these partitions"),
-    Option("constraint", "C", "FEATURES", "what-if: nodes with these features"),
-    Option("nodelist", "w", "NODES", "what-if: on these nodes"),
-    Option("exclude", "x", "NODES", "what-if: not on these nodes"),
-    Option("exclusive", None, None, "what-if: whole nodes"),
-    Option("licenses", "L", "NAMES", "what-if: with all of these licences"),
-)
-_SPAN = re.compile(r"(\d{1,6})([smhdw])")
-_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+Job = Mapping[str, str | None]
+"""The options of --what-if that were given: "" for a flag."""
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
-    asked = [o for o in ("what-if", "diff", "as-of", "gantt") if arguments.flag(o)]
-    if len(asked) > 1:
-        arguments.command.wrong(f"--{asked[0]} and --{asked[1]} exclude each other")
-    if not arguments.flag("what-if"):
-        for option in (*GRID, *REST):
-            if arguments.flag(option.long):
-                arguments.command.wrong(f"--{option.long} needs --what-if")
-    for name in ("hours", "node", "type"):
-        if arguments.flag(name) and not arguments.flag("gantt"):
-            arguments.command.wrong(f"--{name} needs --gantt")
-    if arguments.flag("diff"):
-        return _diff(arguments)
-    if arguments.words:
-        arguments.command.wrong(f'"{arguments.words[0]}" is one word too many')
-    if arguments.flag("gantt"):
-        return _gantt(arguments)
-    return _what_if(arguments) if arguments.flag("what-if") else _show(arguments)
+@app.command(cls=Listing, epilog=EXAMPLE)
+def plan(
+    ctx: typer.Context,
+    ends: params.Ends = None,
+    as_of: AsOf = None,
+    diff: params.Diff = False,
+    gantt: params.Gantt = False,
+    hours: params.Hours = None,
+    node: params.OnNodes = None,
+    gpu_type: params.OfTypes = None,
+    what_if: params.WhatIf = False,
+    nodes: params.Nodes = None,
+    gres: params.Gres = None,
+    gpus_per_node: params.GpusPerNode = None,
+    gpus: params.Gpus = None,
+    time: params.Times = None,
+    cpus_per_task: params.Cpus = None,
+    mem: params.Mem = None,
+    qos: params.Qos = None,
+    account: params.Account = None,
+    partition: params.Partition = None,
+    constraint: params.Constraint = None,
+    nodelist: params.NodeList = None,
+    exclude: params.Exclude = None,
+    exclusive: params.Exclusive = False,
+    licenses: params.Licenses = None,
+) -> int:
+    """Show whom the last pass promised a start, what moved a promise, and what-if.
+
+    PLANNED is the latest moment at which a job starts, LIKELY when it should. --diff takes passes
+    (their numbers) or times, and names the event that moved each planned start. --what-if takes
+    sbatch's options; values parted by commas are alternatives, and all that they combine to are
+    planned, each as if it alone were submitted now. Nothing is.
+    """
+    call = Call.of(ctx)
+    job = {
+        "nodes": joined(nodes), "gres": joined(gres), "gpus-per-node": joined(gpus_per_node),
+        "gpus": joined(gpus), "time": joined(time), "cpus-per-task": joined(cpus_per_task),
+        "mem": joined(mem), "qos": joined(qos), "account": joined(account),
+        "partition": joined(partition), "constraint": joined(constraint),
+        "nodelist": joined(nodelist), "exclude": joined(exclude),
+        "exclusive": "" if exclusive else None, "licenses": joined(licenses),
+    }  # fmt: skip
+    call.exclude(what_if=what_if, diff=diff, as_of=as_of, gantt=gantt)
+    _refuse_without(call, "what-if", what_if, job)
+    _refuse_without(call, "gantt", gantt, {"hours": hours, "node": node, "type": gpu_type})
+    if diff:
+        return _diff(call, ends or ())
+    if ends:
+        call.wrong(f'"{ends[0]}" is one word too many')
+    if gantt:
+        return _gantt(call, hours or GANTT_HOURS, joined(node), joined(gpu_type))
+    return _what_if(call, job) if what_if else _show(call, as_of)
 
 
-def _put(arguments: Arguments, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    head = () if arguments.flag("no-header") else header
-    render.put(render.table(head, rows, render.terminal_width()))
+def _refuse_without(call: Call, mode: str, on: bool, options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None and not on:
+            call.wrong(f"--{name} needs --{mode}")
 
 
-def _show(arguments: Arguments) -> int:
-    reply = Client.of(arguments).get("/v1/plan", {"as_of": past(arguments, "as-of")})
+def _show(call: Call, as_of: str | None) -> int:
+    reply = call.client().get("/v1/plan", {"as_of": as_of})
     jobs: list[dict[str, Any]] = reply.json()["jobs"]
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{job['id']}\n" for job in jobs))
-    else:
-        rows = [
-            (
-                job_id(job), render.clean(job["user"]), job["partition"] or "-",
-                gpus({**job, "state": "PENDING"}), render.limit(job["time_limit_s"]),
-                _at(job["planned_start_at"], reply.now_s) or "not in sight",
-                expected_start(job, reply.now_s)[0] or "-", fold(job["node_names"]) or "-",
-            )
-            for job in jobs
-        ]  # fmt: skip
-        _put(arguments, HEADER, rows)
-    return DONE
+    rows = [
+        (
+            job_id(job), render.clean(job["user"]), job["partition"] or "-",
+            gpus({**job, "state": "PENDING"}), render.limit(job["time_limit_s"]),
+            _at(job["planned_start_at"], reply.now_s) or "not in sight",
+            expected_start(job, reply.now_s)[0] or "-", fold(job["node_names"]) or "-",
+        )
+        for job in jobs
+    ]  # fmt: skip
+    return call.put_list(reply, (job["id"] for job in jobs), HEADER, rows)
 
 
-def _gantt(arguments: Arguments) -> int:
+def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
     """All pages; as JSON one answer with the nodes of all of them."""
     from odcctl.text.gantt import draw
 
-    hours = arguments.number("hours", GANTT_HOURS)
-    params = {
-        "hours": hours, "node": arguments.joined("node"), "gpu_type": arguments.joined("type"),
-        "limit": 1000,
-    }  # fmt: skip
-    client = Client.of(arguments)
-    told: dict[str, Any] = client.get("/v1/plan/gantt", params).json()
-    following = told["next"]
+    query = {"hours": hours, "node": nodes, "gpu_type": types, "limit": 1000}
+    client = call.client()
+    whole: dict[str, Any] = client.get("/v1/plan/gantt", query).json()
+    following = whole["next"]
     while following is not None:
-        more: dict[str, Any] = client.get("/v1/plan/gantt", {**params, "cursor": following}).json()
-        told["nodes"] += more["nodes"]
+        more: dict[str, Any] = client.get("/v1/plan/gantt", {**query, "cursor": following}).json()
+        whole["nodes"] += more["nodes"]
         following = more["next"]
-    told["next"] = None
-    if arguments.form == "json":
-        render.put(json.dumps(told) + "\n")
-    elif arguments.form == "quiet":
-        jobs = {bar["job_id"] for node in told["nodes"] for bar in node["bars"] if bar["job_id"]}
-        render.put("".join(f"{job}\n" for job in sorted(jobs)))
+    whole["next"] = None
+    if call.form == "json":
+        render.put(json.dumps(whole) + "\n")
+    elif call.form == "quiet":
+        bars = (bar for node in whole["nodes"] for bar in node["bars"])
+        call.put_ids(sorted({bar["job_id"] for bar in bars if bar["job_id"]}))
+    elif call.form == "csv" or call.columns is not None:
+        call.wrong("--gantt is a picture, not a table")
     else:
         blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        lines = draw(told, render.terminal_width() or _columns_told(), blocks=blocks)
+        lines = draw(whole, render.terminal_width() or _columns_told(), blocks=blocks)
         render.put("\n".join(lines) + "\n")
     return DONE
 
@@ -130,23 +152,18 @@ def _columns_told() -> int | None:
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
-def _diff(arguments: Arguments) -> int:
-    if not 1 <= len(arguments.words) <= 2:
-        arguments.command.wrong("--diff takes two passes or times, or one to compare with now")
+def _diff(call: Call, words: Sequence[str]) -> int:
+    if not 1 <= len(words) <= 2:
+        call.wrong("--diff takes two passes or times, or one to compare with now")
     ends = [
-        word if word.isdecimal() else moment_of(word) or arguments.command.wrong(
+        word if word.isdecimal() else moment_of(word) or call.wrong(
             f'"{word}" is neither a pass nor a time such as 2h or 2026-07-01T12:00'
         )
-        for word in arguments.words
+        for word in words
     ]  # fmt: skip
-    reply = Client.of(arguments).get("/v1/plan/diff", dict(zip(("from", "to"), ends, strict=False)))
+    query: dict[str, str | int | None] = dict(zip(("from", "to"), ends, strict=False))
+    reply = call.client().get("/v1/plan/diff", query)
     answer: dict[str, Any] = reply.json()
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-        return DONE
-    if arguments.form == "quiet":
-        render.put("".join(f"{job['id']}\n" for job in answer["jobs"]))
-        return DONE
     rows: list[tuple[str, ...]] = []
     for job in answer["jobs"]:
         head = (
@@ -159,97 +176,83 @@ def _diff(arguments: Arguments) -> int:
             ),
         )
         for move in job["moves"] or [{"pass_id": None, "text": "-"}]:
-            rows.append(
-                (*head, str(move["pass_id"] or "-"), local_times(str(move["text"]), reply.now_s))
-            )
-            head = ("", "", "", "", "")
-    _put(arguments, MOVES, rows)
-    first, last = answer["from"], answer["to"]
-    render.note(
-        f"from pass {first['pass_id']} ({render.when(first['at'])}) "
-        f"to pass {last['pass_id']} ({render.when(last['at'])})"
-    )
+            cause = local_times(str(move["text"]), reply.now_s)
+            rows.append((*head, str(move["pass_id"] or "-"), cause))
+            head = head if call.form == "csv" else ("", "", "", "", "")
+    call.put_list(reply, (job["id"] for job in answer["jobs"]), MOVES, rows)
+    if call.form == "table":
+        first, last = answer["from"], answer["to"]
+        render.note(
+            f"from pass {first['pass_id']} ({render.when(first['at'])}) "
+            f"to pass {last['pass_id']} ({render.when(last['at'])})"
+        )
     return DONE
 
 
-def _what_if(arguments: Arguments) -> int:
-    argv = [list(itertools.chain(*words)) for words in itertools.product(*_axes(arguments))]
-    reply = Client.of(arguments).post("/v1/plan/what-if", {"argv": argv})
+def _what_if(call: Call, job: Job) -> int:
+    argv = [list(itertools.chain(*words)) for words in itertools.product(*_axes(call, job))]
+    reply = call.client().post("/v1/plan/what-if", {"argv": argv})
     answer: dict[str, Any] = reply.json()
     jobs: list[dict[str, Any]] = answer["jobs"]
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{job['start_at'] or '-'}\n" for job in jobs))
+    if call.form == "json":
+        call.put_reply(reply)
+    elif call.form == "quiet":
+        call.put_ids(one["start_at"] or "-" for one in jobs)
     else:
-        columns = _columns(arguments)
+        columns = _columns(job)
         rows: list[tuple[str, ...]] = []
         notes: list[str] = []
-        for words, job in zip(argv, jobs, strict=True):
-            asked = " ".join(word.removeprefix("--") for word in words)
-            if (refused := job["refused"]) is not None:
-                notes.append(f"refused: {asked}: {local_times(refused['message'], reply.now_s)}")
+        for words, one in zip(argv, jobs, strict=True):
+            request = " ".join(word.removeprefix("--") for word in words)
+            if (refused := one["refused"]) is not None:
+                notes.append(f"refused: {request}: {local_times(refused['message'], reply.now_s)}")
                 if refused["hint"]:
                     notes.append(f"  {local_times(refused['hint'], reply.now_s)}")
                 continue
-            if job["start_at"] is None and not job["limit"]:
-                notes.append(f"{asked}: {local_times(job['text'], reply.now_s)}")
+            if one["start_at"] is None and not one["limit"]:
+                notes.append(f"{request}: {local_times(one['text'], reply.now_s)}")
             extra = [next(w.partition("=")[2] for w in words if w.startswith(f"--{name}="))
                      for name in columns]  # fmt: skip
-            rows.append((*extra, *_alternative(job, answer["at"], reply.now_s)))
+            rows.append((*extra, *_alternative(one, answer["at"], reply.now_s)))
         if rows:
-            _put(arguments, (*columns.values(), *WHAT_IF), rows)
+            call.put_table((*columns.values(), *WHAT_IF), rows)
         for line in notes:
             render.note(line)
-    return DONE if any(job["refused"] is None for job in jobs) else REFUSED
+    return DONE if any(one["refused"] is None for one in jobs) else REFUSED
 
 
-def _columns(arguments: Arguments) -> dict[str, str]:
+def _columns(job: Job) -> dict[str, str]:
     """The options that distinguish alternatives with equal GPUS, TYPE and LIMIT."""
-    values = {
-        option.long: (arguments.joined(option.long) or "").split(",")
-        for option in GRID
-        if arguments.flag(option.long)
-    }
-    told = {"time", "gres", "gpus", "gpus-per-node"}
-    if told.intersection(values).difference({"time"}) and all(
+    values = {name: (job[name] or "").split(",") for name in GRID if job[name] is not None}
+    shown = {"time", "gres", "gpus", "gpus-per-node"}
+    if shown.intersection(values).difference({"time"}) and all(
         word.isdecimal() for word in values.get("nodes", ())
     ):
-        told.add("nodes")
+        shown.add("nodes")
     return {
         name: COLUMNS[name]
         for name, words in values.items()
-        if name not in told and (len(words) > 1 or name in ("qos", "account"))
+        if name not in shown and (len(words) > 1 or name in ("qos", "account"))
     }
 
 
-def _axes(arguments: Arguments) -> list[list[list[str]]]:
+def _axes(call: Call, job: Job) -> list[list[list[str]]]:
     """Per option, the words of each of its alternatives; times vary fastest."""
     axes: list[list[list[str]]] = []
-    for option in sorted(GRID, key=lambda option: option.long == "time"):
-        text = arguments.joined(option.long)
+    for name in sorted(GRID, key=lambda name: name == "time"):
+        text = job[name]
         if text is None:
             continue
         values = [value for value in text.split(",") if value]
         if not values:
-            arguments.command.wrong(f"--{option.long} is empty")
-        if option.long == "time":
-            values = [_limit(value) for value in values]
-        axes.append([[f"--{option.long}={value}"] for value in values])
-    for option in REST:
-        if arguments.flag(option.long):
-            value = arguments.joined(option.long)
-            axes.append([[f"--{option.long}={value}" if option.value else f"--{option.long}"]])
+            call.wrong(f"--{name} is empty")
+        if name == "time":
+            values = [for_daemon(value) for value in values]
+        axes.append([[f"--{name}={value}"] for value in values])
+    for name, value in job.items():
+        if name not in GRID and value is not None:
+            axes.append([[f"--{name}={value}" if name != "exclusive" else "--exclusive"]])
     return axes
-
-
-def _limit(text: str) -> str:
-    """sbatch's time limit; it does not know 90s, 45m, 4h, 2d and 1w."""
-    span = _SPAN.fullmatch(text)
-    if span is None:
-        return text
-    minutes, seconds = divmod(int(span[1]) * _UNIT_S[span[2]], 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _alternative(job: Mapping[str, Any], at: str, now_s: float) -> tuple[str, ...]:
@@ -276,38 +279,3 @@ def _alternative(job: Mapping[str, Any], at: str, now_s: float) -> tuple[str, ..
 
 def _at(text: str | None, now_s: float) -> str:
     return render.clock(text, now_s) if text else ""
-
-
-COMMAND = Command(
-    name="plan",
-    summary="Show whom the last pass promised a start, what moved a promise, and what-if",
-    usage=(
-        "plan [--as-of TIME] | plan --gantt | plan --diff A [B] | plan --what-if [-t 1h,4h] ..."
-    ),
-    words=(0, 2),
-    notes=(
-        "PLANNED is the latest moment at which a job starts, LIKELY when it should. --diff takes "
-        "passes (their numbers) or times, and names the event that moved each planned start. "
-        "--what-if takes sbatch's options; values parted by commas are alternatives, and all that "
-        "they combine to are planned, each as if it alone were submitted now. Nothing is."
-    ),
-    options=(
-        AS_OF,
-        Option("diff", None, None, "whose planned starts moved between two passes or times"),
-        Option("gantt", None, None, "draw it: what runs, is planned and is booked on each node"),
-        Option("hours", None, "N", "gantt: how far ahead, 1 to 744; default 24"),
-        Option("node", None, "NAMES", "gantt: only these nodes, by commas"),
-        Option("type", None, "TYPES", "gantt: only nodes of these GPU types"),
-        Option("what-if", None, None, "when such jobs would start, and whom they would delay"),
-        *GRID,
-        *REST,
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example=(
-        "odcctl plan\n"
-        "odcctl plan --gantt --hours 12\n"
-        "odcctl plan --diff 2h\n"
-        "odcctl plan --what-if -N 1,2,4 --gres gpu:h100:8 -t 1h,4h"
-    ),
-    run=run,
-)

@@ -3,54 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.admin_actions import act, client, put_list, some, tell
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Listing, Verb, new_app
+from odcctl.cli.params import Limits, OnOff, duration, is_on, limits_of, names_of
 from odcctl.exits import DONE
 from odcctl.http.client import quote
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
-from odcctl.text.limit_args import LIMIT, limits, names, on_off, text_of, text_or_none
+from odcctl.text.limit_args import text_of
 
 HEADER = ("QOS", "PRIORITY", "PREEMPTS", "FACTOR", "FOR", "LIMITS")
-TERMS = (
-    "description", "priority", "restricted", "deny-on-limit", "usage-factor", "preempts",
-    "preempt-mode", "exempt", "grace", "idle-warn", "idle-release", "limit",
-)  # fmt: skip
-TIMES = ("exempt", "grace", "idle-warn", "idle-release")
+CREATE = "odcctl qos create urgent --priority 100 --restricted on --preempts normal"
+EDIT = "odcctl qos edit normal --limit user.gpus=16 --limit job.wall=2-00:00:00"
+
+app = new_app(
+    Actions,
+    "Show QOS, make, change and delete them: priority, limits, preemption.\n\n"
+    "A job runs under one: submit --qos NAME. Operators change them. Times are as of submit "
+    "--time: 30 is half an hour, 0:30 half a minute, 4h four hours.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="the QOS", autocompletion=complete.qos)]
+
+Description = Annotated[
+    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+]  # fmt: skip
+Priority = Annotated[
+    int | None, typer.Option("--priority", metavar="N", help="against other QOS, 0 and up")
+]  # fmt: skip
+Restricted = Annotated[
+    OnOff | None,
+    typer.Option(
+        "--restricted", metavar="on|off",
+        help="only for accounts and users that name it",
+    ),
+]  # fmt: skip
+UsageFactor = Annotated[
+    float | None,
+    typer.Option("--usage-factor", metavar="X", help="used time counts so many times"),
+]  # fmt: skip
+DenyOnLimit = Annotated[
+    OnOff | None,
+    typer.Option(
+        "--deny-on-limit", metavar="on|off",
+        help="refuse a job above a limit by itself (on), or let it wait",
+    ),
+]  # fmt: skip
+Preempts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preempts", metavar="NAMES", help="QOS whose jobs its own may end; none",
+        autocompletion=complete.qos,
+    ),
+]  # fmt: skip
+PreemptMode = Annotated[
+    str | None,
+    typer.Option(
+        "--preempt-mode", metavar="MODE", help="its own, preempted: requeue or cancel",
+        autocompletion=lambda: ["requeue", "cancel"],
+    ),
+]  # fmt: skip
+Exempt = Annotated[
+    str | None,
+    typer.Option(
+        "--exempt", metavar="TIME", parser=duration,
+        help="its jobs run so long before they are preempted",
+    ),
+]  # fmt: skip
+Grace = Annotated[
+    str | None,
+    typer.Option(
+        "--grace", metavar="TIME", parser=duration,
+        help="from the signal to the kill of a preempted job",
+    ),
+]  # fmt: skip
+IdleWarn = Annotated[
+    str | None,
+    typer.Option(
+        "--idle-warn", metavar="TIME", parser=duration,
+        help="notify users of idle reservations after it; 0: never",
+    ),
+]  # fmt: skip
+IdleRelease = Annotated[
+    str | None,
+    typer.Option(
+        "--idle-release", metavar="TIME", parser=duration,
+        help="end idle reservations after it; 0: never",
+    ),
+]  # fmt: skip
 
 
-def run(arguments: Arguments) -> int:
-    return act(
-        arguments,
-        {
-            "list": (_list, ("no-header",), (0, 0)),
-            "show": (_show, (), (1, 1)),
-            "create": (_create, TERMS, (1, 1)),
-            "edit": (_edit, TERMS, (1, 1)),
-            "delete": (_delete, (), (1, 1)),
-        },
-    )
-
-
-def _list(arguments: Arguments, _: Sequence[str]) -> int:
-    reply = client(arguments).get("/v1/qos")
-    return put_list(arguments, reply, reply.json()["qos"], "name", HEADER, _row)
+@app.command("list", cls=Listing, epilog="odcctl qos list")
+def list_qos(ctx: typer.Context) -> int:
+    """List the QOS."""
+    call = Call.of(ctx)
+    reply = call.client().get("/v1/qos")
+    found: list[dict[str, Any]] = reply.json()["qos"]
+    return call.put_list(reply, (one["name"] for one in found), HEADER, [_row(q) for q in found])
 
 
 def _row(qos: Mapping[str, Any]) -> Sequence[str]:
-    return (
+    cells = (
         qos["name"], str(qos["priority"]), ",".join(qos["preempts"]) or "-",
         f"{qos['usage_factor']:g}", "who names it" if qos["restricted"] else "all",
         text_of(qos["limits"]) or "-",
     )  # fmt: skip
+    return [render.clean(cell) for cell in cells]
 
 
-def _show(arguments: Arguments, words: Sequence[str]) -> int:
-    reply = client(arguments).get(f"/v1/qos/{quote(words[0])}")
-    if arguments.form != "table":
-        return tell(arguments, reply, words[0], "")
-    qos: dict[str, Any] = reply.json()
+@app.command(cls=Verb, epilog="odcctl qos show normal")
+def show(ctx: typer.Context, name: Name) -> int:
+    """Show all facts about a QOS."""
+    call = Call.of(ctx)
+    reply = call.client().get(f"/v1/qos/{quote(name)}")
+    if call.form != "table":
+        return call.put_outcome(reply, name, "")
+    render.put(describe(reply.json()))
+    return DONE
+
+
+def describe(qos: Mapping[str, Any]) -> str:
     above = "refused" if qos["deny_on_limit"] else "kept until the limit changes"
     pairs = [
         ("description", qos["description"] or ""),
@@ -63,9 +139,56 @@ def _show(arguments: Arguments, words: Sequence[str]) -> int:
         ("limits", text_of(qos["limits"])),
         ("above them", f"a job that is so by itself is {above}" if qos["limits"] else ""),
     ]
-    block = [(key, render.clean(value)) for key, value in pairs]
-    render.put(render.block(f"QOS {qos['name']}", block))
-    return DONE
+    return render.block(f"QOS {qos['name']}", [(key, render.clean(text)) for key, text in pairs])
+
+
+@app.command("create", cls=Verb, epilog=CREATE, help="Make a QOS.")
+@app.command("edit", cls=Verb, epilog=EDIT, help="Change a QOS.")
+def create_or_edit(
+    ctx: typer.Context,
+    name: Name,
+    description: Description = None,
+    priority: Priority = None,
+    restricted: Restricted = None,
+    usage_factor: UsageFactor = None,
+    limit: Limits = None,
+    deny_on_limit: DenyOnLimit = None,
+    preempts: Preempts = None,
+    preempt_mode: PreemptMode = None,
+    exempt: Exempt = None,
+    grace: Grace = None,
+    idle_warn: IdleWarn = None,
+    idle_release: IdleRelease = None,
+) -> int:  # fmt: skip
+    call = Call.of(ctx)
+    given = {
+        "description": description, "priority": priority, "restricted": is_on(restricted),
+        "usage_factor": usage_factor, "deny_on_limit": is_on(deny_on_limit),
+        "preempt_mode": preempt_mode, "exempt": exempt, "grace": grace, "idle_warn": idle_warn,
+        "idle_release": idle_release,
+    }  # fmt: skip
+    terms: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    if description == "":
+        terms["description"] = None
+    if preempts is not None:
+        terms["preempts"] = names_of(preempts) or []
+    if limit is not None:
+        terms["limits"] = limits_of(call, limit)
+    if ctx.info_name == "create":
+        reply = call.client().post_once("/v1/qos", {"name": name, **terms})
+        return call.put_outcome(reply, name, f"QOS {name} made")
+    if not terms:
+        call.wrong("say what to change")
+    reply = call.client().patch(f"/v1/qos/{quote(name)}", terms)
+    return call.put_outcome(reply, name, f"QOS {name} changed")
+
+
+@app.command(cls=Verb, epilog="odcctl qos delete urgent")
+def delete(ctx: typer.Context, name: Name) -> int:
+    """Delete a QOS."""
+    call = Call.of(ctx)
+    reply = call.client().delete(f"/v1/qos/{quote(name)}")
+    return call.put_outcome(reply, name, f"QOS {name} deleted")
 
 
 def _preempted(qos: Mapping[str, Any]) -> str:
@@ -80,86 +203,7 @@ def _preempted(qos: Mapping[str, Any]) -> str:
 def _idle(qos: Mapping[str, Any]) -> str:
     if not qos["idle_warn_s"]:
         return ""
-    told = f"users of idle reservations are notified after {render.duration(qos['idle_warn_s'])}"
+    text = f"users of idle reservations are notified after {render.duration(qos['idle_warn_s'])}"
     if not qos["idle_release_s"]:
-        return told
-    return f"{told}, and end after {render.duration(qos['idle_release_s'])}"
-
-
-def _create(arguments: Arguments, words: Sequence[str]) -> int:
-    body = {"name": words[0], **_terms(arguments)}
-    reply = client(arguments).post_once("/v1/qos", body)
-    return tell(arguments, reply, words[0], f"QOS {words[0]} made")
-
-
-def _edit(arguments: Arguments, words: Sequence[str]) -> int:
-    terms = some(arguments, _terms(arguments))
-    reply = client(arguments).patch(f"/v1/qos/{quote(words[0])}", terms)
-    return tell(arguments, reply, words[0], f"QOS {words[0]} changed")
-
-
-def _delete(arguments: Arguments, words: Sequence[str]) -> int:
-    reply = client(arguments).delete(f"/v1/qos/{quote(words[0])}")
-    return tell(arguments, reply, words[0], f"QOS {words[0]} deleted")
-
-
-def _terms(arguments: Arguments) -> dict[str, Any]:
-    """The options as the API takes them; the daemon reads the times."""
-    terms: dict[str, Any] = {
-        option.replace("-", "_"): arguments.value(option)
-        for option in TIMES
-        if arguments.flag(option)
-    }
-    if arguments.flag("description"):
-        terms["description"] = text_or_none(arguments, "description")
-    if arguments.flag("priority"):
-        terms["priority"] = arguments.number("priority")
-    if arguments.flag("usage-factor"):
-        text = arguments.value("usage-factor") or ""
-        try:
-            terms["usage_factor"] = float(text)
-        except ValueError:
-            arguments.command.wrong(f'--usage-factor takes a number, not "{text}"')
-    if arguments.flag("preempts"):
-        terms["preempts"] = names(arguments, "preempts") or []
-    if arguments.flag("preempt-mode"):
-        terms["preempt_mode"] = arguments.value("preempt-mode")
-    for option in ("restricted", "deny-on-limit"):
-        if arguments.flag(option):
-            terms[option.replace("-", "_")] = on_off(arguments, option)
-    if arguments.flag("limit"):
-        terms["limits"] = limits(arguments)
-    return terms
-
-
-COMMAND = Command(
-    name="qos",
-    summary="Show QOS, make, change and delete them: priority, limits, preemption",
-    usage="qos list | show NAME | create NAME [OPTIONS] | edit NAME OPTIONS | delete NAME",
-    words=(1, None),
-    notes=(
-        "A job runs under one: submit --qos NAME. Operators change them. Times are as of submit "
-        "--time: 30 is half an hour, 0:30 half a minute."
-    ),
-    options=(
-        Option("description", None, "TEXT", "a text kept with it"),
-        Option("priority", None, "N", "against other QOS, 0 and up"),
-        Option("restricted", None, "on|off", "only for accounts and users that name it"),
-        Option("usage-factor", None, "X", "used time counts so many times"),
-        LIMIT,
-        Option(
-            "deny-on-limit", None, "on|off",
-            "refuse a job above a limit by itself (on), or let it wait",
-        ),
-        Option("preempts", None, "NAMES", "QOS whose jobs its own may end; none"),
-        Option("preempt-mode", None, "MODE", "its own, preempted: requeue or cancel"),
-        Option("exempt", None, "TIME", "its jobs run so long before they are preempted"),
-        Option("grace", None, "TIME", "from the signal to the kill of a preempted job"),
-        Option("idle-warn", None, "TIME", "notify users of idle reservations after it; 0: never"),
-        Option("idle-release", None, "TIME", "end idle reservations after it; 0: never"),
-        Option("no-header", None, None, "list: leave the header line out"),
-    ),
-    example="odcctl qos create urgent --priority 100 --restricted on --preempts normal\n"
-    "odcctl qos edit normal --limit user.gpus=16 --limit job.wall=2-00:00:00",
-    run=run,
-)  # fmt: skip
+        return text
+    return f"{text}, and end after {render.duration(qos['idle_release_s'])}"

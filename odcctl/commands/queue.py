@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.caller import me
+import typer
+
+from odcctl.caller import me as caller_name
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import Accounts, AsOf, JobNames, Me, Partitions, Qos, Users, joined
 from odcctl.exits import DONE
-from odcctl.http.client import Client
-from odcctl.listing import Listing, fetch_jobs
-from odcctl.options import Arguments, Command, Option
+from odcctl.listing import Listing as Jobs
+from odcctl.listing import fetch_jobs
 from odcctl.text import jobs, render
-from odcctl.text.time_args import AS_OF, past
 
 HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
 START_HEADER = (
@@ -21,60 +25,97 @@ FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,user,partition,qos,gpus_per_node,node_count,"
     "node_count_max,state,time_limit_s,node_names,reason,why,planned_start_at"
 )
+EXAMPLE = "odcctl queue --partition h100 --state PENDING,RUNNING\nodcctl queue 17 18_[1-3]"
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ID...", help="only these jobs: 7, 7_3, 7_[1-4]", autocompletion=complete.jobs
+    ),
+]  # fmt: skip
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", autocompletion=complete.states,
+        help="only these states, as PENDING or PD; all includes ended jobs",
+    ),
+]  # fmt: skip
+Job = Annotated[
+    list[str] | None,
+    typer.Option("--job", "-j", metavar="IDS", help="as ID", autocompletion=complete.jobs),
+]  # fmt: skip
+Start = Annotated[
+    bool, typer.Option("--start", help="show pending jobs by expected start")
+]  # fmt: skip
+Watch = Annotated[
+    bool, typer.Option("--watch", help="keep showing it, as it changes; Ctrl-C ends it")
+]  # fmt: skip
 
 
-def run(arguments: Arguments) -> int:
-    client = Client.of(arguments)
-    params = filters(arguments, client)
-    if arguments.flag("watch"):
-        from odcctl.live_table import watch
+app = new_app()
 
-        if arguments.form != "table":
-            arguments.command.wrong("--watch shows a table; read events for a stream of JSON")
-        if params["as_of"]:
-            arguments.command.wrong("--watch and --as-of exclude each other")
-        return watch(
-            client, "odcctl queue --watch", lambda: lines(arguments, fetch_jobs(client, params))
+
+@app.command(cls=Listing, epilog=EXAMPLE)
+def queue(
+    ctx: typer.Context,
+    ids: Ids = None,
+    user: Users = None,
+    me: Me = False,
+    state: State = None,
+    partition: Partitions = None,
+    job: Job = None,
+    account: Accounts = None,
+    qos: Qos = None,
+    name: JobNames = None,
+    start: Start = False,
+    as_of: AsOf = None,
+    watch: Watch = False,
+) -> int:  # fmt: skip
+    """Show what runs and what waits, and why."""
+    call = Call.of(ctx)
+    call.exclude(me=me, user=user)
+    states, ended = jobs.parse_states(joined(state))
+    if start:
+        if states is not None:
+            call.wrong("--start shows pending jobs; it takes no --state")
+        states, ended = "PENDING", False
+    chosen = jobs.check_selectors([*(ids or ()), *(job or ())])
+    client = call.client()
+    params = {
+        "job": ",".join(chosen) or None,
+        "user": caller_name(client) if me else joined(user),
+        "name": joined(name),
+        "partition": joined(partition),
+        "account": joined(account),
+        "qos": joined(qos),
+        "state": states,
+        "ended": "true" if ended else None,
+        "as_of": as_of,
+        "fields": None if call.form == "json" else f"{FIELDS},eta" if start else FIELDS,
+    }
+    if watch:
+        from odcctl import live_table
+
+        if call.form != "table":
+            call.wrong("--watch shows a table; read events for a stream of JSON")
+        call.exclude(watch=watch, as_of=as_of)
+        return live_table.watch(
+            client, "odcctl queue --watch", lambda: lines(fetch_jobs(client, params), start=start)
         )
     listing = fetch_jobs(client, params)
-    if arguments.form == "json":
+    if call.form == "json":
         render.put(listing.text)
-    elif arguments.form == "quiet":
-        render.put("".join(f"{jobs.job_id(job)}\n" for job in listing.jobs))
+    elif call.form == "quiet":
+        call.put_ids(map(jobs.job_id, listing.jobs))
     else:
-        header, rows = lines(arguments, listing)
-        head = () if arguments.flag("no-header") else header
-        render.put(render.table(head, rows, render.terminal_width()))
+        call.put_table(*lines(listing, start=start))
     return DONE
 
 
-def filters(arguments: Arguments, client: Client) -> dict[str, str | int | None]:
-    states, ended = jobs.parse_states(arguments.joined("state"))
-    start = arguments.flag("start")
-    if start:
-        if states is not None:
-            arguments.command.wrong("--start shows pending jobs; it takes no --state")
-        states, ended = "PENDING", False
-    if arguments.flag("me") and arguments.flag("user"):
-        arguments.command.wrong("--me and --user exclude each other")
-    chosen = arguments.joined("job")
-    return {
-        "job": ",".join(jobs.check_selectors([chosen])) if chosen else None,
-        "user": me(client) if arguments.flag("me") else arguments.joined("user"),
-        "name": arguments.joined("name"),
-        "partition": arguments.joined("partition"),
-        "account": arguments.joined("account"),
-        "qos": arguments.joined("qos"),
-        "state": states,
-        "ended": "true" if ended else None,
-        "as_of": past(arguments, "as-of"),
-        "fields": None if arguments.form == "json" else f"{FIELDS},eta" if start else FIELDS,
-    }
-
-
-def lines(arguments: Arguments, listing: Listing) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+def lines(listing: Jobs, *, start: bool) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """The header and the rows. start: pending jobs by expected start."""
     now_s = listing.reply.now_s
-    if not arguments.flag("start"):
+    if not start:
         return HEADER, [_row(job, now_s) for job in listing.jobs]
     ordered = sorted(listing.jobs, key=_expected_at)
     return START_HEADER, [_start_row(job, now_s) for job in ordered]
@@ -100,28 +141,3 @@ def _start_row(job: dict[str, Any], now_s: float) -> tuple[str, ...]:
         *(text or "-" for text in jobs.expected_start(job, now_s)),
         jobs.place({**job, "planned_start_at": None}, now_s),
     )  # fmt: skip
-
-
-COMMAND = Command(
-    name="queue",
-    summary="Show what runs and what waits, and why",
-    usage="queue [OPTIONS]",
-    options=(
-        Option("user", "u", "NAMES", "only jobs of these users"),
-        Option("me", None, None, "only my jobs"),
-        Option(
-            "state", "t", "STATES", "only these states, as PENDING or PD; all includes ended jobs"
-        ),
-        Option("partition", "p", "NAMES", "only jobs that these partitions may run"),
-        Option("job", "j", "IDS", "only these jobs: 7, 7_3, 7_[1-4]"),
-        Option("account", "A", "NAMES", "only jobs of these accounts"),
-        Option("qos", "q", "NAMES", "only jobs under these QOS"),
-        Option("name", "n", "NAMES", "only jobs with these names"),
-        Option("start", None, None, "show pending jobs by expected start"),
-        AS_OF,
-        Option("watch", None, None, "keep showing it, as it changes; Ctrl-C ends it"),
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example="odcctl queue --partition h100 --state PENDING,RUNNING",
-    run=run,
-)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+import typer
+
 from odcctl.changes import tell
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import JobIds
 from odcctl.text.jobs import check_selectors
 
-
-def run(arguments: Arguments) -> int:
-    body = {"ids": check_selectors(arguments.words)}
-    answer = Client.of(arguments).post("/v1/jobs/release", body).json()
-    return tell(answer, arguments.form, "not released")
+app = new_app()
 
 
-COMMAND = Command(
-    name="release",
-    summary="Let held jobs start again",
-    usage="release ID...",
-    words=(1, None),
-    takes_jobs=True,
-    example="odcctl release 7",
-    run=run,
-    what="nothing released",
-)
+@app.command(cls=Verb, epilog="odcctl release 7")
+def release(ctx: typer.Context, ids: JobIds) -> int:
+    """Let held jobs start again."""
+    call = Call.of(ctx, failing="nothing released")
+    body = {"ids": check_selectors(ids)}
+    return tell(call.client().post("/v1/jobs/release", body).json(), call.form, "not released")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.commands.partition import depth
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import PlanDepth
 from odcctl.exits import DONE, REFUSED
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command, Option
+from odcctl.http.client import quote
 from odcctl.text import render
 from odcctl.text.jobs import local_times
 
@@ -17,21 +21,39 @@ HEADER = ("WHAT", "JOB", "THEN", "NOW")
 NAMES = {"start": "start", "planned": "planned start", "preempt": "preempted",
          "refusal": "refusal", "limit": "limit"}  # fmt: skip
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    number = arguments.words[0]
+
+@app.command(cls=Verb, epilog="odcctl replay 38\nodcctl replay 38 --policy sjf")
+def replay(
+    ctx: typer.Context,
+    number: Annotated[str, typer.Argument(metavar="PASS", help="the number of the pass")],
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", metavar="NAME", help="as if every partition had this policy",
+            autocompletion=complete.policies,
+        ),
+    ] = None,
+    plan_depth: PlanDepth = None,
+) -> int:  # fmt: skip
+    """Decide a pass of the scheduler once more from what it read then, and compare.
+
+    By the same rules a pass decides the same: the exit code is 0 when it does, else 1. With
+    --policy or --plan-depth the differences are shown: what would have started and been promised.
+    Starts are partition:node/mask of GPUs. `odcctl plan --diff` prints the numbers of passes,
+    `odcctl diag` the last one.
+    """
+    call = Call.of(ctx)
     if not number.isdecimal():
-        arguments.command.wrong(f'a pass has a number, not "{number}"')
-    params = {
-        "policy": arguments.value("policy"),
-        "plan_depth": str(depth(arguments)) if arguments.flag("plan-depth") else None,
-    }
-    reply = Client.of(arguments).get(f"/v1/passes/{quote(number)}/replay", params)
+        call.wrong(f'a pass has a number, not "{number}"')
+    params = {"policy": policy, "plan_depth": None if plan_depth is None else str(plan_depth)}
+    reply = call.client().get(f"/v1/passes/{quote(number)}/replay", params)
     answer: dict[str, Any] = reply.json()
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{name}\n" for name in _jobs(answer)))
+    if call.form == "json":
+        call.put_reply(reply)
+    elif call.form == "quiet":
+        call.put_ids(_jobs(answer))
     else:
         _put_table(answer, reply.now_s, other=any(params.values()))
     return DONE if any(params.values()) or _holds(answer) else REFUSED
@@ -74,11 +96,11 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         which = "decides otherwise" if answer["input"]["equal"] else "reads something else"
         lines = [f"{pass_name} {which}: that is a fault of odc, or somebody changed its tables"]
     for what in ("input", "output"):
-        told = answer[what]
-        then, now = told["then"][:DIGITS], told["now"][:DIGITS]
-        parts = told.get("differs")
+        digests = answer[what]
+        then, now = digests["then"][:DIGITS], digests["now"][:DIGITS]
+        parts = digests.get("differs")
         other_now = f", now {now}" if not parts else f": {', '.join(parts)} differ"
-        lines.append(f"  {what} {then}" + ("" if told["equal"] else other_now))
+        lines.append(f"  {what} {then}" + ("" if digests["equal"] else other_now))
     if answer["chain"] is False:
         lines.append("  its digests do not follow from the pass before: somebody changed them")
     render.put("\n".join(lines) + "\n")
@@ -91,23 +113,3 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
     ]  # fmt: skip
     if rows:
         render.put("\n" + render.table(HEADER, rows, render.terminal_width()))
-
-
-COMMAND = Command(
-    name="replay",
-    summary="Decide a pass of the scheduler once more from what it read then, and compare",
-    usage="replay PASS [--policy NAME] [--plan-depth N]",
-    words=(1, 1),
-    notes=(
-        "By the same rules a pass decides the same: the exit code is 0 when it does, else 1. With "
-        "--policy or --plan-depth the differences are shown: what would have started and been "
-        "promised. Starts are partition:node/mask of GPUs. `odcctl plan --diff` prints the numbers "
-        "of passes, `odcctl diag` the last one."
-    ),
-    options=(
-        Option("policy", None, "NAME", "as if every partition had this policy"),
-        Option("plan-depth", None, "N", "as if so many starts were protected; all"),
-    ),
-    example="odcctl replay 38\nodcctl replay 38 --policy sjf",
-    run=run,
-)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from odcctl.changes import tell
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command, Option
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import JobIds
 from odcctl.text.jobs import check_selectors
 
-
-def run(arguments: Arguments) -> int:
-    body = {"ids": check_selectors(arguments.words), "hold": arguments.flag("hold")}
-    answer = Client.of(arguments).post("/v1/jobs/requeue", body).json()
-    return tell(answer, arguments.form, "not requeued")
+app = new_app()
 
 
-COMMAND = Command(
-    name="requeue",
-    summary="Stop running jobs and put them back into the queue",
-    usage="requeue ID... [--hold]",
-    words=(1, None),
-    takes_jobs=True,
-    options=(Option("hold", None, None, "and hold them there"),),
-    example="odcctl requeue 7 --hold",
-    run=run,
-    what="nothing requeued",
-)
+@app.command(cls=Verb, epilog="odcctl requeue 7 --hold")
+def requeue(
+    ctx: typer.Context,
+    ids: JobIds,
+    hold: Annotated[bool, typer.Option("--hold", help="and hold them there")] = False,
+) -> int:
+    """Stop running jobs and put them back into the queue."""
+    call = Call.of(ctx, failing="nothing requeued")
+    body = {"ids": check_selectors(ids), "hold": hold}
+    return tell(call.client().post("/v1/jobs/requeue", body).json(), call.form, "not requeued")

@@ -2,76 +2,203 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import HOURS_CONTEXT, Verb, new_app
+from odcctl.commands import _reserve_options as params
 from odcctl.exits import INTERRUPTED, Refused
 from odcctl.http.client import Client
-from odcctl.options import Arguments, HoursCommand, Option
-from odcctl.reservations.asking import complete, of_several_nodes
+from odcctl.reservations import asking
 from odcctl.reservations.guide import agree_on_nodes, refuse_nodes
-from odcctl.reservations.request import wanted_of
+from odcctl.reservations.request import Options, check, read_labels
 from odcctl.reservations.start import foresee, make, see_it_start, tell_interrupted
 from odcctl.text import render
-from odcctl.text.prompts import on_terminal
+from odcctl.text.hours import LEAST, read_hours
 
 if TYPE_CHECKING:
     from odcctl.reservations.build_context import Context
     from odcctl.reservations.remote_run import Task
 
+EXAMPLE = (
+    "odcctl reserve\nodcctl reserve -t h100 -g 2 -h 4 --name debug\n"
+    "odcctl reserve -t h100 -g 1 -h 2 --send . -- python train.py --epochs 3"
+)
 
-def run(arguments: Arguments) -> int:
-    wanted = wanted_of(arguments)
-    task = _task(arguments)
-    wanted["ssh"] = task is not None
-    client = Client.of(arguments)
+HELP = """\
+Reserve a dev server for some hours, and wait until it is active.
+
+On a terminal what is missing of type, GPUs and hours is asked; without one, or with
+--no-interactive, --json or --output quiet, nothing is: 1 GPU of the default type for 8 hours.
+Ctrl-C leaves the reservation as it is, and says how to look at it and how to cancel it. Exits
+0 when it is active, 1 when it failed. -h is hours here: help is --help.
+
+With a command behind -- it runs on the first node when that is active, in /workspace/run,
+where what --send names is put first and fetched from at the end; the reservation is cancelled
+then, and after Ctrl-C, too. The exit code is the command's; 124 when the time of --timeout was
+over.
+"""
+
+
+class WithCommand(Verb):
+    """The words after -- are a command with its own options; there are no others."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        cut = args.index("--") if "--" in args else len(args)
+        command = args[cut + 1 :]
+        if cut < len(args) and not command and not ctx.resilient_parsing:
+            ctx.fail("after -- stands the command")
+        super().parse_args(ctx, args[:cut])
+        ctx.args = command
+        return ctx.args
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND [ARGUMENTS]]"]
+
+
+app = new_app()
+
+
+@app.command(cls=WithCommand, help=HELP, epilog=EXAMPLE, context_settings=HOURS_CONTEXT)
+def reserve(
+    ctx: typer.Context,
+    gpu_type: params.GpuType = None,
+    gpus: params.Gpus = None,
+    hours: params.Hours = None,
+    name: params.Name = None,
+    distributed: params.Distributed = False,
+    disk: params.Disk = None,
+    no_persist: params.NoPersist = False,
+    ignore_no_persist: params.IgnoreNoPersist = False,
+    recreate_env: params.RecreateEnv = False,
+    jupyter: params.Jupyter = False,
+    image: params.Image = None,
+    dockerfile: params.Dockerfile = None,
+    rebuild: params.Rebuild = False,
+    preserve_entrypoint: params.PreserveEntrypoint = False,
+    node_label: params.NodeLabel = None,
+    github_user: params.GithubUser = None,
+    account: params.Account = None,
+    qos: params.Qos = None,
+    partition: params.Partition = None,
+    booking: params.Booking = None,
+    verbose: params.Verbose = False,
+    no_interactive: params.NoInteractive = False,
+    test_only: params.TestOnly = False,
+    no_wait: params.NoWait = False,
+    send: params.Send = None,
+    no_fetch: params.NoFetch = False,
+    keep_alive: params.KeepAlive = False,
+    timeout: params.Timeout = None,
+    trace: params.Trace = False,
+) -> int:  # fmt: skip
+    call = Call.of(ctx, failing="nothing reserved")
+    wanted: dict[str, Any] = {
+        "gpu_type": gpu_type, "gpus": gpus, "hours": _hours(call, hours), "name": name,
+        "distributed": distributed, "disk": disk, "no_persist": no_persist,
+        "recreate_env": recreate_env, "jupyter": jupyter, "image": image,
+        "preserve_entrypoint": preserve_entrypoint, "github_user": github_user,
+        "account": account, "qos": qos, "partition": partition, "booking": booking,
+    }  # fmt: skip
+    options = Options(
+        asks=call.may_ask() and not no_interactive, test_only=test_only, waits=not no_wait,
+        ignore_no_persist=ignore_no_persist, verbose=verbose, trace=trace,
+    )  # fmt: skip
+    of_command = {
+        "send": send, "no-fetch": no_fetch, "keep-alive": keep_alive, "timeout": timeout,
+    }  # fmt: skip
     try:
-        context = _context(client, arguments)
-        complete(client, arguments, wanted)
-        if context is not None:
-            from odcctl.reservations.build_context import send
-
-            wanted["build"] = send(client, context, anew=arguments.flag("rebuild"))
-        try:
-            return _carry_out(client, arguments, wanted, task)
-        except Refused as refused:
-            # Which is cheaper than to look first: what is free is a plan for each size.
-            kind = of_several_nodes(client, wanted, refused)
-            if kind is None:
-                raise
-            if not on_terminal(arguments):
-                raise refuse_nodes(kind, wanted["gpus"]) from None
-            agree_on_nodes(kind, wanted)
-        return _carry_out(client, arguments, wanted, task)
+        wanted["labels"] = read_labels(node_label or ())
+        check(wanted, dockerfile, rebuild=rebuild)
+        task = _task(call, options, ctx.args, of_command)
+    except ValueError as error:
+        call.wrong(str(error))
+    wanted["ssh"] = task is not None
+    try:
+        return _carry_out(call, options, wanted, task, dockerfile, rebuild=rebuild)
     except KeyboardInterrupt:
         render.note("odcctl: nothing reserved")
         return INTERRUPTED
 
 
+def _hours(call: Call, text: str | None) -> float | None:
+    try:
+        return None if text is None else read_hours(text, LEAST)
+    except ValueError as error:
+        call.wrong(f"--hours takes {error}")
+
+
+def _task(
+    call: Call, options: Options, words: list[str], of_command: Mapping[str, Any]
+) -> Task | None:
+    """The command to run in it, with the options that are only for one. Its modules are loaded
+    only if there is one. Raises ValueError for wrong usage."""
+    if not words:
+        for name, value in of_command.items():
+            if value not in (None, False):
+                call.wrong(f"--{name} is of a command: give that, after --")
+        return None
+    from odcctl.reservations.remote_run import task_of
+
+    if call.form != "table":
+        call.wrong("what the command writes is all there is: it has no other form")
+    if not options.waits:
+        call.wrong("--no-wait leaves before a command can run: give one of them")
+    return task_of(
+        words, send=of_command["send"], fetches=not of_command["no-fetch"],
+        keeps=of_command["keep-alive"], timeout=of_command["timeout"],
+    )  # fmt: skip
+
+
 def _carry_out(
-    client: Client, arguments: Arguments, wanted: Mapping[str, Any], task: Task | None
-) -> int:
-    if arguments.flag("test-only"):
-        return foresee(client, arguments, wanted)
-    made, interrupted = make(client, arguments, wanted)
+    call: Call, options: Options, wanted: dict[str, Any], task: Task | None,
+    dockerfile: str | None, *, rebuild: bool,
+) -> int:  # fmt: skip
+    client = call.client()
+    context = _context(client, dockerfile)
+    asking.complete(client, options, wanted)
+    if context is not None:
+        from odcctl.reservations.build_context import send
+
+        wanted["build"] = send(client, context, anew=rebuild)
+    try:
+        return _request(call, options, wanted, task)
+    except Refused as refused:
+        # Which is cheaper than to look first: what is free is a plan for each size.
+        kind = asking.of_several_nodes(client, wanted, refused)
+        if kind is None:
+            raise
+        if not options.asks:
+            raise refuse_nodes(kind, wanted["gpus"]) from None
+        agree_on_nodes(kind, wanted)
+    return _request(call, options, wanted, task)
+
+
+def _request(call: Call, options: Options, wanted: Mapping[str, Any], task: Task | None) -> int:
+    if options.test_only:
+        return foresee(call, wanted)
+    client = call.client()
+    made, interrupted = make(client, wanted, verbose=options.verbose)
     if made is None:
         return INTERRUPTED
     if task is not None:
         from odcctl.reservations.remote_run import see_through
 
-        verbose = arguments.flag("verbose")
-        return see_through(client, made, task, verbose=verbose, interrupted=interrupted)
+        return see_through(client, made, task, verbose=options.verbose, interrupted=interrupted)
     try:
         if interrupted:
             raise KeyboardInterrupt
-        return see_it_start(client, arguments, made)
+        return see_it_start(call, options, made)
     except KeyboardInterrupt:
         tell_interrupted(client, made)
         return INTERRUPTED
 
 
-def _context(client: Client, arguments: Arguments) -> Context | None:
-    dockerfile = arguments.value("dockerfile")
+def _context(client: Client, dockerfile: str | None) -> Context | None:
     if dockerfile is None:
         return None
     from odcctl.reservations.build_context import check_builds, pack  # for these alone
@@ -79,84 +206,3 @@ def _context(client: Client, arguments: Arguments) -> Context | None:
     # First: errors in the folder do not matter if the server builds no images.
     check_builds(client)
     return pack(dockerfile)
-
-
-def _task(arguments: Arguments) -> Task | None:
-    """The command to run in it. Its modules are loaded only if there is one."""
-    if arguments.words:
-        from odcctl.reservations.remote_run import task_of
-
-        return task_of(arguments)
-    for option in ("send", "no-fetch", "keep-alive", "timeout"):
-        if arguments.flag(option):
-            arguments.command.wrong(f"--{option} is of a command: give that, after --")
-    return None
-
-
-class ReserveCommand(HoursCommand):
-    """The words after -- are a command with its own options."""
-
-    def parse(self, argv: Sequence[str]) -> Arguments:
-        cut = argv.index("--") if "--" in argv else len(argv)
-        arguments = super().parse(argv[:cut])
-        arguments.words = list(argv[cut + 1 :])
-        if cut < len(argv) and not arguments.words:
-            self.wrong("after -- stands the command")
-        return arguments
-
-
-COMMAND = ReserveCommand(
-    name="reserve",
-    summary="Reserve a dev server for some hours, and wait until it is active",
-    usage="reserve [-t TYPE] [-g N] [-h HOURS] [OPTIONS] [-- COMMAND [ARGUMENTS]]",
-    notes=(
-        "On a terminal what is missing of type, GPUs and hours is asked; without one, or with "
-        "--no-interactive, --json or --output quiet, nothing is: 1 GPU of the default type for 8 "
-        "hours. Ctrl-C leaves the reservation as it is, and says how to look at it and how to "
-        "cancel it. Exits 0 when it is active, 1 when it failed. -h is hours here: help is --help. "
-        "With a command behind -- it runs on the "
-        "first node when that is active, in /workspace/run, where what --send names is put first "
-        "and fetched from at the end; the reservation is cancelled then, and after Ctrl-C, too. "
-        "The exit code is the command's; 124 when the time of --timeout was over."
-    ),
-    options=(
-        Option("gpu-type", "t", "TYPE", "the GPU type: h100, l4, cpu-x86 as odcctl avail has them"),
-        Option("gpus", "g", "N", "GPUs in all: up to a node's, or whole nodes; 0 of a CPU type"),
-        Option("hours", "h", "HOURS", "how long: 0.0833 (5 minutes) to 24, as 0.5"),
-        Option("name", "n", "NAME", "a name; one is made up when left out"),
-        Option("distributed", "d", None, "more than one node is what I want"),
-        Option("disk", None, "NAME", "the named disk that is the home folder; none: no disk"),
-        Option("no-persist", None, None, "a home folder that ends with the reservation"),
-        Option("ignore-no-persist", None, None, "when the disk is in use: wait, and do not ask"),
-        Option("recreate-env", None, None, "recreate the shell's start files on the disk"),
-        Option("jupyter", None, None, "start Jupyter Lab in it"),
-        Option("dockerimage", None, "REF", "run this image"),
-        Option(
-            "dockerfile", None, "PATH",
-            "run the image that this Dockerfile and its folder make; a .dockerignore holds",
-        ),
-        Option("rebuild", None, None, "build it again, also if it was built before"),
-        Option("preserve-entrypoint", None, None, "keep the image's own ENTRYPOINT and CMD"),
-        Option(
-            "node-label", "l", "KEY=VALUE", "on nodes with this label; may be repeated"
-        ),
-        Option("github-user", None, "NAME", "whose SSH keys enter it, instead of mine"),
-        Option("account", None, "NAME", "the account it is charged to"),
-        Option("qos", None, "NAME", "the QOS it runs under"),
-        Option("partition", None, "NAME", "the partition it runs in"),
-        Option("booking", None, "NAME", "inside this booking of nodes only"),
-        Option("verbose", "v", None, "print the request, and every step"),
-        Option("no-interactive", None, None, "ask nothing"),
-        Option("test-only", None, None, "say when it would start, and reserve nothing"),
-        Option("no-wait", None, None, "do not wait until it is active"),
-        Option("send", None, "DIR", "for a command: send this folder, at most 1 GiB, all of it"),
-        Option("no-fetch", None, None, "do not fetch what is new in that folder"),
-        Option("keep-alive", None, None, "do not cancel the reservation after the command"),
-        Option("timeout", None, "TIME", "of waiting and the command; default 24:00:00"),
-        Option("trace", None, None, "at the end, how long each phase took"),
-    ),
-    example="odcctl reserve\nodcctl reserve -t h100 -g 2 -h 4 --name debug\n"
-    "odcctl reserve -t h100 -g 1 -h 2 --send . -- python train.py --epochs 3",
-    run=run,
-    what="nothing reserved",
-)  # fmt: skip

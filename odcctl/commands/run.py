@@ -10,13 +10,16 @@ import time
 from types import FrameType
 from typing import Any
 
-from odcctl.commands._submitting import SubmitCommand, submit_words
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import new_app
+from odcctl.commands._submitting import SubmitVerb, submit_words
 from odcctl.exits import DONE, Failure, Refused, job_exit_code
 from odcctl.follow import Patience, outages, output
 from odcctl.http.client import Client
 from odcctl.http.sse import Events
 from odcctl.http.wire import LostAnswer
-from odcctl.options import Arguments
 from odcctl.text.complaints import describe
 from odcctl.text.jobs import LIVE, place
 from odcctl.text.render import note, put_json
@@ -27,14 +30,25 @@ AGAIN_WITHIN_S = 1.0
 """The second Ctrl-C cancels when it follows the first within this time."""
 SETTLE_S = 5
 """How long one question waits for a job whose output has ended to end or to be requeued."""
+EXAMPLE = "odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash"
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
-    client, answer = submit_words(arguments)
+@app.command(cls=SubmitVerb, epilog=EXAMPLE)
+def run(ctx: typer.Context) -> int:
+    """Run a command as a job: follow its output and exit with its code.
+
+    OPTIONS are those of submit. Ctrl-C prints the job's state; a second one within a second
+    cancels it. With --pty the job has a terminal: odcctl run --pty bash is a shell on its node,
+    and Ctrl-] d leaves it running for odcctl attach. With --output FILE nothing is followed.
+    """
+    call = Call.of(ctx, failing="job not run")
+    client, answer = submit_words(call, "run", ctx.args)
     if "test_only" in answer:
         return DONE
     job = str(answer["id"])
-    if arguments.flag("json"):
+    if call.json:
         put_json(answer)
         sys.stdout.flush()
     watched = RunningJob(client, job, quiet=answer["quiet"], pty=answer["pty"])
@@ -182,19 +196,3 @@ class RunningJob:
 def _say(text: str) -> None:
     # From a signal handler: straight to the descriptor, whatever a print was interrupted in.
     os.write(2, f"odcctl: {text}\n".encode())
-
-
-COMMAND = SubmitCommand(
-    name="run",
-    summary="Run a command as a job: follow its output and exit with its code",
-    usage="run [OPTIONS] COMMAND [ARGUMENTS]",
-    notes=(
-        "OPTIONS are those of submit. Ctrl-C prints the job's state; a second one within a "
-        "second cancels it. With --pty the job has a terminal: odcctl run --pty bash is a "
-        "shell on its node, and Ctrl-] d leaves it running for odcctl attach. With --output "
-        "FILE nothing is followed."
-    ),
-    example="odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash",
-    run=run,
-    what="job not run",
-)

@@ -3,42 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Listing, new_app
+from odcctl.cli.params import Accounts, joined
 from odcctl.exits import DONE
-from odcctl.http.client import Client
 from odcctl.listing import refuse_unknown
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
 
 HEADER = (
     "ACCOUNT", "USER", "SHARES", "NORM", "USED GPU-H", "EFFECTIVE", "LEVEL FS", "FAIRSHARE",
 )  # fmt: skip
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    reply = Client.of(arguments).get("/v1/shares")
+
+@app.command(cls=Listing, epilog="odcctl shares --account physics")
+def shares(
+    ctx: typer.Context,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--user", "-u", metavar="NAMES", help="only these users",
+            autocompletion=complete.users,
+        ),
+    ] = None,
+    account: Accounts = None,
+) -> int:  # fmt: skip
+    """Show shares, used time and the fair-share factor of accounts and users.
+
+    NORM and EFFECTIVE are parts of what the siblings have, and have used, together; LEVEL FS is
+    the one over the other. The higher one goes first, with all below it (Fair Tree).
+    """
+    call = Call.of(ctx)
+    client = call.client()
+    reply = client.get("/v1/shares")
     answer: dict[str, Any] = reply.json()
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
+    if call.form == "json":
+        call.put_reply(reply)
         return DONE
-    users = set((arguments.joined("user") or "").split(",")) - {""}
-    accounts = set((arguments.joined("account") or "").split(",")) - {""}
+    users = set((joined(user) or "").split(",")) - {""}
+    accounts = set((joined(account) or "").split(",")) - {""}
     refuse_unknown("account", accounts, (row["account"] for row in answer["shares"]))
-    for user in sorted(users.difference(row["user"] for row in answer["shares"])):
+    for name in sorted(users.difference(row["user"] for row in answer["shares"])):
         # The daemon rejects an unknown name.
-        Client.of(arguments).get("/v1/jobs", {"user": user, "limit": 1, "fields": "id"})
+        client.get("/v1/jobs", {"user": name, "limit": 1, "fields": "id"})
     rows = [
         row
         for row in answer["shares"]
         if (not users or row["user"] in users) and (not accounts or row["account"] in accounts)
     ]
-    if arguments.form == "quiet":
-        render.put("".join(f"{row['user']}\n" for row in rows if row["user"]))
-        return DONE
-    head = () if arguments.flag("no-header") else HEADER
-    render.put(render.table(head, [_row(row) for row in rows], render.terminal_width()))
-    return DONE
+    names = (row["user"] for row in rows if row["user"])
+    return call.put_list(reply, names, HEADER, [_row(row) for row in rows])
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -49,21 +69,3 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['effective_usage']:.6f}", "inf" if level is None else f"{level:.6f}",
         "" if fair is None else f"{fair:.6f}",
     )  # fmt: skip
-
-
-COMMAND = Command(
-    name="shares",
-    summary="Show shares, used time and the fair-share factor of accounts and users",
-    usage="shares [OPTIONS]",
-    notes=(
-        "NORM and EFFECTIVE are parts of what the siblings have, and have used, together; LEVEL FS "
-        "is the one over the other. The higher one goes first, with all below it (Fair Tree)."
-    ),
-    options=(
-        Option("user", "u", "NAMES", "only these users"),
-        Option("account", "A", "NAMES", "only these accounts"),
-        Option("no-header", None, None, "leave the header line out"),
-    ),
-    example="odcctl shares --account physics",
-    run=run,
-)

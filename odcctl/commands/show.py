@@ -6,55 +6,90 @@ import re
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import AsOf
 from odcctl.exits import DONE, Failure, Refused
 from odcctl.http.client import Client, quote
 from odcctl.listing import Listing, fetch_job
-from odcctl.options import Arguments, Command, Option
 from odcctl.reservation_states import LIVE, OVER
 from odcctl.reservations import lookup as reservations
 from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
-from odcctl.text.time_args import AS_OF, past
 
 _LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
 """An id, or an attempt at one."""
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    selectors = [_check(word) for word in arguments.words]
-    client = Client.of(arguments)
-    moment = past(arguments, "as-of")
+
+@app.command(cls=Verb, epilog="odcctl show 4130\nodcctl show 7_3 --script\nodcctl show")
+def show(
+    ctx: typer.Context,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID...", help="7, 7_3, 7_[1-4], or the name of a reservation of mine",
+            autocompletion=complete.jobs,
+        ),
+    ] = None,
+    script: Annotated[
+        bool, typer.Option("--script", help="print the script as it was submitted")
+    ] = False,
+    as_of: AsOf = None,
+) -> int:  # fmt: skip
+    """Show all facts about a job or a reservation.
+
+    7 of an array shows every task that started, and the waiting ones. Without an id: my
+    reservations that are active or wait. One of mine may be named by its name, or by the start of
+    its id where no job has that id.
+    """
+    call = Call.of(ctx)
+    selectors = [_check(word) for word in ids or ()]
+    client = call.client()
     if not selectors:
-        return _show_mine(client, arguments, moment)
-    if arguments.flag("script"):
-        if moment:
-            arguments.command.wrong("--script and --as-of exclude each other: scripts never change")
+        if as_of or script:
+            call.wrong("name a job")
+        return _show_mine(call)
+    if script:
+        if as_of:
+            call.wrong("--script and --as-of exclude each other: scripts never change")
         for selector in selectors:
             # The user's own text, to be stored and run as it is.
             sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
-    listings = [_look(client, selector, moment) for selector in selectors]
+    listings = [_look(client, selector, as_of) for selector in selectors]
     found = [job for listing in listings for job in listing.jobs]
-    boxes = {} if moment else _boxes(client, found)
-    if arguments.form == "json":
-        if len(listings) == 1 and not boxes:
+    _put(call, listings, found, {} if as_of else _reservations(client, found), as_of)
+    return DONE
+
+
+def _put(
+    call: Call, listings: list[Listing], found: list[dict[str, Any]],
+    of_jobs: Mapping[int, Mapping[str, Any]], as_of: str | None,
+) -> None:  # fmt: skip
+    """of_jobs: the reservations among the jobs, by id."""
+    if call.form == "json":
+        if len(listings) == 1 and not of_jobs:
             render.put(listings[0].text)
         else:
-            shown = [{**boxes.get(job["id"], {}), **job} for job in found]
+            shown = [{**of_jobs.get(job["id"], {}), **job} for job in found]
             render.put_json({"jobs": shown, "next": None})
-    elif arguments.form == "quiet":
-        render.put("".join(f"{jobs.job_id(job)}\n" for job in found))
+    elif call.form == "quiet":
+        call.put_ids(map(jobs.job_id, found))
     else:
-        now_s = render.moment(moment).timestamp() if moment else listings[0].reply.now_s
+        now_s = render.moment(as_of).timestamp() if as_of else listings[0].reply.now_s
         blocks: list[str] = []
         for job in found:
             blocks.append(describe(job, now_s))
-            if job["id"] in boxes:
-                blocks.append(reservations.describe(boxes[job["id"]], now_s, whole=False))
+            if job["id"] in of_jobs:
+                blocks.append(reservations.describe(of_jobs[job["id"]], now_s, whole=False))
         render.put("\n".join(blocks))
-    return DONE
 
 
 def _check(word: str) -> str:
@@ -88,28 +123,26 @@ def _look(client: Client, selector: str, moment: str | None) -> Listing:
         return fetch_job(client, f"/v1/jobs/{mine[0]['id']}", {})
 
 
-def _boxes(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _reservations(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Reservations by job id, for the fields that only they have."""
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
-    boxes = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
-    if any(box.get("connect") == "ssh" or box["status"] in OVER for box in boxes.values()):
+    live = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
+    if any(one.get("connect") == "ssh" or one["status"] in OVER for one in live.values()):
         from odcctl.ssh import host_files as ssh
 
-        for box in boxes.values():
-            ssh.keep_up(client, box)
-    return boxes
+        for one in live.values():
+            ssh.keep_up(client, one)
+    return live
 
 
-def _show_mine(client: Client, arguments: Arguments, moment: str | None) -> int:
+def _show_mine(call: Call) -> int:
     """My reservations that are active or wait."""
-    if moment or arguments.flag("script"):
-        arguments.command.wrong("name a job")
-    reply = client.get("/v1/reservations", {"status": ",".join(LIVE)})
+    reply = call.client().get("/v1/reservations", {"status": ",".join(LIVE)})
     mine: list[dict[str, Any]] = reply.json()["reservations"]
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put("".join(f"{one['id']}\n" for one in mine))
+    if call.form == "json":
+        call.put_reply(reply)
+    elif call.form == "quiet":
+        call.put_ids(one["id"] for one in mine)
     elif mine:
         render.put("\n".join(reservations.describe(one, reply.now_s) for one in mine))
     else:
@@ -242,20 +275,3 @@ def _task(job: Mapping[str, Any]) -> str:
     return (
         "" if task is None else f"{task} of array {job['array_job_id']}; its own id is {job['id']}"
     )
-
-
-COMMAND = Command(
-    name="show",
-    summary="Show all facts about a job or a reservation",
-    usage="show [ID...] [OPTIONS]",
-    words=(0, None),
-    takes_jobs=True,
-    notes=(
-        "Ids are 7, 7_3, 7_[1-4]; 7 of an array shows every task that started, and the waiting "
-        "ones. Without an id: my reservations that are active or wait. One of mine may be named by "
-        "its name, or by the start of its id where no job has that id."
-    ),
-    options=(Option("script", None, None, "print the script as it was submitted"), AS_OF),
-    example="odcctl show 4130\nodcctl show 7_3 --script\nodcctl show",
-    run=run,
-)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Annotated
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
 from odcctl.exits import DONE, Failure, Unreachable
 from odcctl.http.client import Client
-from odcctl.options import Arguments, Command
 
 TRIES = 3
 PAUSE_S = 0.5
@@ -24,6 +28,40 @@ REFUSALS = {
 """Hints by the close code of the tunnel."""
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
+app = new_app()
+
+
+@app.command(cls=Verb, epilog="ssh -o ProxyCommand='odcctl ssh-proxy 12' dev@odc-12")
+def ssh_proxy(
+    ctx: typer.Context,
+    reservation: Annotated[str, typer.Argument(metavar="ID", help="the reservation")],
+    rank: Annotated[str, typer.Argument(metavar="RANK", help="which of its nodes")] = "0",
+) -> int:
+    """Carry ssh's bytes to a reservation; ssh runs it.
+
+    The ProxyCommand of the files that odcctl writes for ssh: standard input and output are the
+    connection to the SSH server of member RANK. It goes over the daemon's own port, so that nodes
+    need no address that one can reach; the environment's proxies are not used. Exits 0 when the
+    connection was ended, 1 when the reservation is over or not yours, 3 when the daemon is not
+    reached or the connection was lost.
+    """
+    call = Call.of(ctx, failing="not connected")
+    number, member = _number(call, reservation), _number(call, rank)
+    # The way to the daemon is this program's own; a proxy for web pages is none for it.
+    for name in PROXIES:
+        os.environ.pop(name, None)
+        os.environ.pop(name.upper(), None)
+    client = call.client()
+    for again in range(1, TRIES):
+        try:
+            return _carry(client, number, member)
+        except _Passing:
+            time.sleep(PAUSE_S * again)
+    try:
+        return _carry(client, number, member)
+    except _Passing as passing:
+        raise passing.failure from None
+
 
 class _Passing(Exception):
     """Nothing came through yet, and the next try may get further."""
@@ -33,27 +71,9 @@ class _Passing(Exception):
         self.failure = failure
 
 
-def run(arguments: Arguments) -> int:
-    number, rank = (_number(arguments, word) for word in (*arguments.words, "0")[:2])
-    # The way to the daemon is this program's own; a proxy for web pages is none for it.
-    for name in PROXIES:
-        os.environ.pop(name, None)
-        os.environ.pop(name.upper(), None)
-    client = Client.of(arguments)
-    for again in range(1, TRIES):
-        try:
-            return _carry(client, number, rank)
-        except _Passing:
-            time.sleep(PAUSE_S * again)
-    try:
-        return _carry(client, number, rank)
-    except _Passing as passing:
-        raise passing.failure from None
-
-
-def _number(arguments: Arguments, word: str) -> int:
+def _number(call: Call, word: str) -> int:
     if not (word.isascii() and word.isdecimal() and len(word) < 19):
-        arguments.command.wrong(f'"{word}" is not a number')
+        call.wrong(f'"{word}" is not a number')
     return int(word)
 
 
@@ -96,21 +116,3 @@ def _refusal(client: Client, number: int, code: int, reason: str) -> Failure:
     one = reply.json()
     ssh.tidy(client, [one])
     return said if one["status"] == "active" else not_now(client, one, reply.now_s)
-
-
-COMMAND = Command(
-    name="ssh-proxy",
-    summary="Carry ssh's bytes to a reservation; ssh runs it",
-    usage="ssh-proxy ID [RANK]",
-    words=(1, 2),
-    notes=(
-        "The ProxyCommand of the files that odcctl writes for ssh: standard input and output are "
-        "the connection to the SSH server of member RANK, 0 by default. It goes over the daemon's "
-        "own port, so that nodes need no address that one can reach; the environment's proxies are "
-        "not used. Exits 0 when the connection was ended, 1 when the reservation is over or not "
-        "yours, 3 when the daemon is not reached or the connection was lost."
-    ),
-    example="ssh -o ProxyCommand='odcctl ssh-proxy 12' dev@odc-12",
-    run=run,
-    what="not connected",
-)

@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
 from odcctl.exits import DONE
-from odcctl.http.client import Client
-from odcctl.options import Arguments, Command
 from odcctl.text import render
 
 HEADER = ("TYPE", "FREE", "RUNNING", "PENDING")
 
+app = new_app()
 
-def run(arguments: Arguments) -> int:
-    if arguments.form == "quiet":
-        arguments.command.wrong("there are no ids to print")
-    reply = Client.of(arguments).get("/v1/cluster/use")
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
+
+@app.command(cls=Verb, epilog="odcctl status")
+def status(ctx: typer.Context) -> int:
+    """Show the cluster in a few numbers: GPUs, nodes, reservations, jobs.
+
+    FREE is free/all; RUNNING and PENDING count reservations and batch jobs. `odcctl avail` shows
+    expected waits, `odcctl diag` the state of the daemon.
+    """
+    call = Call.of(ctx)
+    if call.form == "quiet":
+        call.wrong("there are no ids to print")
+    reply = call.client().get("/v1/cluster/use")
+    if call.form == "json":
+        call.put_reply(reply)
     else:
         render.put(describe(reply.json()))
     return DONE
@@ -49,16 +60,3 @@ def describe(told: Mapping[str, Any]) -> str:
 
 def _counts(told: Mapping[str, int], words: tuple[str, ...]) -> str:
     return ", ".join(f"{told[word]} {word}" for word in words)
-
-
-COMMAND = Command(
-    name="status",
-    summary="Show the cluster in a few numbers: GPUs, nodes, reservations, jobs",
-    usage="status",
-    notes=(
-        "FREE is free/all; RUNNING and PENDING count reservations and batch jobs. `odcctl avail` "
-        "shows expected waits, `odcctl diag` the state of the daemon."
-    ),
-    example="odcctl status",
-    run=run,
-)

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from odcctl.commands._submitting import SubmitCommand, submit_words, tell_submitted
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import new_app
+from odcctl.commands._submitting import SubmitVerb, submit_words, tell_submitted
 from odcctl.exits import DONE, job_exit_code
 from odcctl.follow import Patience, wait_for_end
-from odcctl.options import Arguments
+
+EXAMPLE = (
+    "odcctl submit --gpus 2 --time 4:00:00 train.sh --epochs 3\n"
+    "odcctl submit --array 0-9%2 --wrap 'python sweep.py $SLURM_ARRAY_TASK_ID'"
+)
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
-    client, answer = submit_words(arguments)
+@app.command(cls=SubmitVerb, epilog=EXAMPLE)
+def submit(ctx: typer.Context) -> int:
+    """Submit a batch job.
+
+    SCRIPT is a file with a #! line, looked for here and, without a slash, on PATH; - or nothing is
+    standard input; --wrap COMMAND or -- COMMAND... stands for it. Its #SBATCH and #ODC lines hold
+    options too; the command line wins over SBATCH_* variables, and those over the lines. Prints:
+    Submitted batch job N.
+    """
+    call = Call.of(ctx, failing="job not submitted")
+    client, answer = submit_words(call, "submit", ctx.args)
     if "test_only" in answer:
         return DONE
-    tell_submitted(arguments, answer)
+    tell_submitted(call, answer)
     if not answer.get("wait"):
         return DONE
     return job_exit_code(wait_for_end(client, str(answer["id"]), Patience()))
-
-
-COMMAND = SubmitCommand(
-    name="submit",
-    summary="Submit a batch job",
-    usage="submit [OPTIONS] SCRIPT [ARGUMENTS] | --wrap COMMAND | -- COMMAND...",
-    notes=(
-        "SCRIPT is a file with a #! line, looked for here and, without a slash, on PATH; - or "
-        "nothing is standard input. Its #SBATCH and #ODC lines hold options too; the command "
-        "line wins over SBATCH_* variables, and those over the lines. Prints: Submitted batch "
-        "job N."
-    ),
-    example=(
-        "odcctl submit --gpus 2 --time 4:00:00 train.sh --epochs 3\n"
-        "odcctl submit --array 0-9%2 --wrap 'python sweep.py $SLURM_ARRAY_TASK_ID'"
-    ),
-    run=run,
-    what="job not submitted",
-)

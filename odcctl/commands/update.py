@@ -3,74 +3,128 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from odcctl.changes import tell
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command, Option
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import JobIds, Partitions, duration, joined
+from odcctl.http.client import quote
 from odcctl.text.jobs import check_selectors
 
+EXAMPLE = "odcctl update 7 --time 2-00:00:00\nodcctl update 8 --throttle 4 --nice 100"
 
-def run(arguments: Arguments) -> int:
-    selectors = check_selectors(arguments.words)
-    changes = _changes(arguments)
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time", "-t", metavar="TIME", parser=duration,
+        help="time limit: 30 (minutes), 4h, 1:30:00, 1-0 or UNLIMITED",
+    ),
+]  # fmt: skip
+Nice = Annotated[
+    int | None,
+    typer.Option(
+        "--nice", metavar="N",
+        help="start after jobs with a lower value; below 0 is for operators",
+    ),
+]  # fmt: skip
+Account = Annotated[
+    str | None,
+    typer.Option(
+        "--account", "-A", metavar="NAME", help="the account it is charged to",
+        autocompletion=complete.accounts,
+    ),
+]  # fmt: skip
+Qos = Annotated[
+    str | None,
+    typer.Option(
+        "--qos", "-q", metavar="NAME", help="the QOS it runs under",
+        autocompletion=complete.qos,
+    ),
+]  # fmt: skip
+Name = Annotated[
+    str | None, typer.Option("--name", "-n", metavar="NAME", help="its name")
+]  # fmt: skip
+Comment = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", help="comment; '' for none")
+]  # fmt: skip
+Dependency = Annotated[
+    str | None,
+    typer.Option(
+        "--dependency", "-d", metavar="LIST",
+        help="jobs to wait for, as sbatch writes them; '' for none",
+    ),
+]  # fmt: skip
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle", metavar="N", help="how many tasks of an array run at once; 0 for all"
+    ),
+]  # fmt: skip
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--begin", "-b", metavar="MOMENT",
+        help="start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00",
+    ),
+]  # fmt: skip
+Booking = Annotated[
+    str | None,
+    typer.Option(
+        "--reservation", metavar="NAME", help="run inside this booking; '' for none",
+        autocompletion=complete.bookings,
+    ),
+]  # fmt: skip
+Deadline = Annotated[
+    str | None,
+    typer.Option("--deadline", metavar="MOMENT", help="end it when it cannot be done by then"),
+]  # fmt: skip
+
+
+app = new_app()
+
+
+@app.command(cls=Verb, epilog=EXAMPLE)
+def update(
+    ctx: typer.Context,
+    ids: JobIds,
+    time: Time = None,
+    nice: Nice = None,
+    partition: Partitions = None,
+    account: Account = None,
+    qos: Qos = None,
+    name: Name = None,
+    comment: Comment = None,
+    dependency: Dependency = None,
+    throttle: Throttle = None,
+    begin: Begin = None,
+    booking: Booking = None,
+    deadline: Deadline = None,
+) -> int:  # fmt: skip
+    """Change jobs that wait or run."""
+    call = Call.of(ctx, failing="nothing changed")
+    selectors = check_selectors(ids)
+    # The texts go as they are: the daemon reads sbatch's forms.
+    changes: dict[str, Any] = {
+        "time_limit": time, "nice": nice, "name": name, "account": account, "qos": qos,
+        "begin": begin, "deadline": deadline,
+        "partitions": (joined(partition) or "").split(",") if joined(partition) else None,
+    }  # fmt: skip
+    changes = {field: value for field, value in changes.items() if value is not None}
+    # Null takes a thing away.
+    removable = {"comment": comment, "dependency": dependency, "booking": booking,
+                 "array_throttle": throttle}  # fmt: skip
+    changes |= {field: value or None for field, value in removable.items() if value is not None}
     if not changes:
-        arguments.command.wrong("say what to change")
-    client = Client.of(arguments)
+        call.wrong("say what to change")
+    if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
+        changes["time_zone"] = os.environ["TZ"]
+    client = call.client()
     outcomes: list[dict[str, Any]] = []
     for selector in selectors:
         answer = client.patch(f"/v1/jobs/{quote(selector)}", changes).json()
         outcomes += answer["jobs"]
-    return tell({"jobs": outcomes}, arguments.form, "not changed")
-
-
-def _changes(arguments: Arguments) -> dict[str, Any]:
-    """The texts go as they are: the daemon reads sbatch's forms, and null takes a thing away."""
-    partitions = arguments.joined("partition")
-    changes: dict[str, Any] = {
-        "time_limit": arguments.value("time"),
-        "nice": arguments.number("nice"),
-        "partitions": partitions.split(",") if partitions else None,
-        "name": arguments.value("name"),
-        "account": arguments.value("account"),
-        "qos": arguments.value("qos"),
-        "begin": arguments.value("begin"),
-        "deadline": arguments.value("deadline"),
-    }
-    changes = {name: value for name, value in changes.items() if value is not None}
-    for name in ("comment", "dependency"):
-        if arguments.flag(name):
-            changes[name] = arguments.value(name) or None
-    if arguments.flag("reservation"):
-        changes["booking"] = arguments.value("reservation") or None
-    if arguments.flag("throttle"):
-        changes["array_throttle"] = arguments.number("throttle") or None
-    if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
-        changes["time_zone"] = os.environ["TZ"]
-    return changes
-
-
-COMMAND = Command(
-    name="update",
-    summary="Change jobs that wait or run",
-    usage="update ID... OPTIONS",
-    words=(1, None),
-    takes_jobs=True,
-    options=(
-        Option("time", "t", "TIME", "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"),
-        Option("nice", None, "N", "start after jobs with a lower value; below 0 is for operators"),
-        Option("partition", "p", "NAMES", "partitions that may run it"),
-        Option("account", "A", "NAME", "the account it is charged to"),
-        Option("qos", "q", "NAME", "the QOS it runs under"),
-        Option("name", "n", "NAME", "name"),
-        Option("comment", None, "TEXT", "comment; '' for none"),
-        Option("dependency", "d", "LIST", "jobs to wait for, as sbatch writes them; '' for none"),
-        Option("throttle", None, "N", "how many tasks of an array run at once; 0 for all"),
-        Option("begin", "b", "MOMENT", "start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00"),
-        Option("reservation", None, "NAME", "run inside this booking; '' for none"),
-        Option("deadline", None, "MOMENT", "end it when it cannot be done by then"),
-    ),
-    example="odcctl update 7 --time 2-00:00:00\nodcctl update 8 --throttle 4 --nice 100",
-    run=run,
-    what="nothing changed",
-)
+    return tell({"jobs": outcomes}, call.form, "not changed")

@@ -3,75 +3,117 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from odcctl.admin_actions import act, client, put_list, qos_text, some, tell
+import typer
+
+from odcctl.cli import complete
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Actions, Listing, Verb, new_app
+from odcctl.cli.params import Limits, limits_of, names_of
 from odcctl.exits import DONE
 from odcctl.http.client import quote
 from odcctl.listing import refuse_unknown
-from odcctl.options import Arguments, Command, Option
 from odcctl.text import render
-from odcctl.text.limit_args import LIMIT, limits, names, text_of, text_or_none
+from odcctl.text.limit_args import qos_text, text_of
 
 HEADER = ("USER", "ACCOUNT", "PARTITION", "SHARES", "QOS", "LIMITS")
-TERMS = ("account", "partition", "shares", "default", "qos", "default-qos", "limit")
+
+app = new_app(
+    Actions,
+    "Show users of accounts, add, change and remove them, appoint coordinators.\n\n"
+    "Operators change them, and the coordinators of the account or of one above it, whom operators "
+    "appoint. A * marks the default: the account of jobs that name none, the QOS.",
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="the user", autocompletion=complete.users)
+]
+Account = Annotated[
+    str | None,
+    typer.Option(
+        "--account", "-A", metavar="NAME", help="in this account",
+        autocompletion=complete.accounts,
+    ),
+]  # fmt: skip
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        "--partition", "-p", metavar="NAME", help="a membership for this partition only",
+        autocompletion=complete.partitions,
+    ),
+]  # fmt: skip
+Default = Annotated[
+    bool,
+    typer.Option("--default", help="it is the account of the user's jobs that name none"),
+]
+Shares = Annotated[
+    int | None,
+    typer.Option("--shares", metavar="N", help="of what the account has, against its other users"),
+]
+Qos = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--qos", metavar="NAMES", help="what the user may use there; none: as the account",
+        autocompletion=complete.qos,
+    ),
+]  # fmt: skip
+DefaultQos = Annotated[
+    str | None,
+    typer.Option(
+        "--default-qos", metavar="NAME", autocompletion=complete.qos,
+        help="of jobs that name none; '' for the account's",
+    ),
+]  # fmt: skip
+Uid = Annotated[
+    int | None,
+    typer.Option("--uid", metavar="N", help="of a name that the daemon's machine does not know"),
+]
 
 
-def run(arguments: Arguments) -> int:
-    return act(
-        arguments,
-        {
-            "list": (_list, ("no-header", "account"), (0, 0)),
-            "show": (_show, (), (1, 1)),
-            "add": (_add, (*TERMS, "uid"), (1, 1)),
-            "edit": (_edit, TERMS, (1, 1)),
-            "remove": (_remove, ("account", "partition"), (1, 1)),
-            "coordinator": (_coordinator, ("account", "uid", "off"), (1, 1)),
-        },
-    )
-
-
-def _list(arguments: Arguments, _: Sequence[str]) -> int:
-    reply = client(arguments).get("/v1/users")
+@app.command("list", cls=Listing, epilog="odcctl user list --account lasers")
+def list_users(ctx: typer.Context, account: Account = None) -> int:
+    """List users with their accounts."""
+    call = Call.of(ctx)
+    client = call.client()
+    reply = client.get("/v1/users")
     users: list[dict[str, Any]] = reply.json()["users"]
-    if arguments.form == "json":
-        return tell(arguments, reply, "", "")
-    wanted = arguments.value("account")
     lines = [
-        {"user": user, "member": member, "name": user["user"]}
+        (user, member)
         for user in users
         for member in user["accounts"]
-        if wanted in (None, member["account"])
+        if account in (None, member["account"])
     ]
-    if wanted and not lines:
-        there = client(arguments).get("/v1/accounts").json()["accounts"]
-        refuse_unknown("account", [wanted], (one["name"] for one in there))
-    if arguments.form == "quiet":
-        render.put("".join(f"{name}\n" for name in dict.fromkeys(one["name"] for one in lines)))
-        return DONE
-    return put_list(arguments, reply, lines, "name", HEADER, _row)
+    if account and not lines and call.form != "json":
+        there = client.get("/v1/accounts").json()["accounts"]
+        refuse_unknown("account", [account], (one["name"] for one in there))
+    names = dict.fromkeys(user["user"] for user, _ in lines)
+    return call.put_list(reply, names, HEADER, [_row(user, member) for user, member in lines])
 
 
-def _row(line: Mapping[str, Any]) -> Sequence[str]:
-    user, member = line["user"], line["member"]
+def _row(user: Mapping[str, Any], member: Mapping[str, Any]) -> Sequence[str]:
     star = "*" if member["account"] == user["default_account"] else ""
-    return (
+    cells = (
         user["user"], member["account"] + star, member["partition"] or "all",
         str(member["shares"]), qos_text(member) or "-", text_of(member["limits"]) or "-",
     )  # fmt: skip
+    return [render.clean(cell) for cell in cells]
 
 
-def _show(arguments: Arguments, words: Sequence[str]) -> int:
-    reply = client(arguments).get(f"/v1/users/{quote(words[0])}")
-    if arguments.form != "table":
-        return tell(arguments, reply, words[0], "")
+@app.command(cls=Verb, epilog="odcctl user show ann")
+def show(ctx: typer.Context, name: Name) -> int:
+    """Show all facts about a user."""
+    call = Call.of(ctx)
+    reply = call.client().get(f"/v1/users/{quote(name)}")
+    if call.form != "table":
+        return call.put_outcome(reply, name, "")
     user: dict[str, Any] = reply.json()
     pairs = [
         ("uid", str(user["uid"])),
         ("default account", user["default_account"] or ""),
         ("coordinates", ", ".join(user["coordinates"])),
     ]
-    rows = [_row({"user": user, "member": member})[1:] for member in user["accounts"]]
+    rows = [_row(user, member)[1:] for member in user["accounts"]]
     block = [(key, render.clean(value)) for key, value in pairs]
     render.put(render.block(f"user {render.clean(user['user'])}", block))
     if rows:
@@ -79,95 +121,104 @@ def _show(arguments: Arguments, words: Sequence[str]) -> int:
     return DONE
 
 
-def _add(arguments: Arguments, words: Sequence[str]) -> int:
-    body = {"user": words[0], **_terms(arguments)}
-    if arguments.flag("uid"):
-        body["uid"] = arguments.number("uid")
-    account = _account(arguments)
-    reply = client(arguments).post_once(f"/v1/accounts/{quote(account)}/users", body)
-    return tell(arguments, reply, words[0], f"user {words[0]} added to account {account}")
-
-
-def _edit(arguments: Arguments, words: Sequence[str]) -> int:
-    terms = _terms(arguments)
-    some(arguments, {key: value for key, value in terms.items() if key != "partition"})
-    reply = client(arguments).patch(_path(arguments, words[0]), terms)
-    return tell(arguments, reply, words[0], f"user {words[0]} changed")
-
-
-def _remove(arguments: Arguments, words: Sequence[str]) -> int:
-    path = _path(arguments, words[0])
-    if arguments.flag("partition"):
-        path += f"?partition={quote(arguments.value('partition') or '')}"
-    reply = client(arguments).delete(path)
-    said = f"user {words[0]} removed from account {_account(arguments)}"
-    return tell(arguments, reply, words[0], said)
-
-
-def _coordinator(arguments: Arguments, words: Sequence[str]) -> int:
-    account = _account(arguments)
-    path = f"/v1/accounts/{quote(account)}/coordinators"
-    if arguments.flag("off"):
-        reply = client(arguments).delete(f"{path}/{quote(words[0])}")
-        said = f"user {words[0]} coordinates account {account} no longer"
-    else:
-        uid = {"uid": arguments.number("uid")} if arguments.flag("uid") else {}
-        reply = client(arguments).post(path, {"user": words[0], **uid})
-        said = f"user {words[0]} coordinates account {account}"
-    return tell(arguments, reply, words[0], said)
-
-
-def _account(arguments: Arguments) -> str:
-    account = arguments.value("account")
-    if not account:
-        arguments.command.wrong("say which --account")
-    return account
-
-
-def _path(arguments: Arguments, user: str) -> str:
-    return f"/v1/accounts/{quote(_account(arguments))}/users/{quote(user)}"
-
-
-def _terms(arguments: Arguments) -> dict[str, Any]:
-    """The options as the API takes them."""
-    terms: dict[str, Any] = {}
-    if arguments.flag("partition"):
-        terms["partition"] = arguments.value("partition")
-    if arguments.flag("shares"):
-        terms["shares"] = arguments.number("shares")
-    if arguments.flag("default"):
-        terms["default"] = True
-    if arguments.flag("default-qos"):
-        terms["default_qos"] = text_or_none(arguments, "default-qos")
-    if arguments.flag("qos"):
-        terms["qos"] = names(arguments, "qos")
-    if arguments.flag("limit"):
-        terms["limits"] = limits(arguments)
-    return terms
-
-
-COMMAND = Command(
-    name="user",
-    summary="Show users of accounts, add, change and remove them, appoint coordinators",
-    usage="user list | show NAME | add|edit|remove|coordinator NAME --account ACCOUNT [OPTIONS]",
-    words=(1, None),
-    notes=(
-        "Operators change them, and the coordinators of the account or of one above it, whom "
-        "operators appoint. A * marks the default: the account of jobs that name none, the QOS."
-    ),
-    options=(
-        Option("account", "A", "NAME", "in this account; list: only this one's users"),
-        Option("partition", "p", "NAME", "a membership for this partition only"),
-        Option("default", None, None, "it is the account of the user's jobs that name none"),
-        Option("shares", None, "N", "of what the account has, against its other users"),
-        Option("qos", None, "NAMES", "what the user may use there; none: as the account"),
-        Option("default-qos", None, "NAME", "of jobs that name none; '' for the account's"),
-        LIMIT,
-        Option("uid", None, "N", "of a name that the daemon's machine does not know"),
-        Option("off", None, None, "coordinator: no longer"),
-        Option("no-header", None, None, "list: leave the header line out"),
-    ),
-    example="odcctl user add ann --account lasers --default --limit group.gpus=16\n"
-    "odcctl user coordinator bob --account lasers",
-    run=run,
+@app.command(
+    cls=Verb, epilog="odcctl user add ann --account lasers --default --limit group.gpus=16"
 )
+def add(
+    ctx: typer.Context,
+    name: Name,
+    account: Account = None,
+    partition: Partition = None,
+    default: Default = False,
+    shares: Shares = None,
+    qos: Qos = None,
+    default_qos: DefaultQos = None,
+    limit: Limits = None,
+    uid: Uid = None,
+) -> int:
+    """Add a user to an account."""
+    call = Call.of(ctx)
+    terms = _terms(call, partition, default, shares, qos, default_qos, limit)
+    body = {"user": name, **terms, **({} if uid is None else {"uid": uid})}
+    path = f"/v1/accounts/{quote(_given(call, account))}/users"
+    reply = call.client().post_once(path, body)
+    return call.put_outcome(reply, name, f"user {name} added to account {account}")
+
+
+@app.command(cls=Verb, epilog="odcctl user edit ann --account lasers --shares 2")
+def edit(
+    ctx: typer.Context,
+    name: Name,
+    account: Account = None,
+    partition: Partition = None,
+    default: Default = False,
+    shares: Shares = None,
+    qos: Qos = None,
+    default_qos: DefaultQos = None,
+    limit: Limits = None,
+) -> int:
+    """Change a user's membership of an account."""
+    call = Call.of(ctx)
+    terms = _terms(call, partition, default, shares, qos, default_qos, limit)
+    if not terms.keys() - {"partition"}:
+        call.wrong("say what to change")
+    reply = call.client().patch(_path(call, account, name), terms)
+    return call.put_outcome(reply, name, f"user {name} changed")
+
+
+@app.command(cls=Verb, epilog="odcctl user remove ann --account lasers")
+def remove(
+    ctx: typer.Context, name: Name, account: Account = None, partition: Partition = None
+) -> int:
+    """Remove a user from an account."""
+    call = Call.of(ctx)
+    path = _path(call, account, name)
+    if partition is not None:
+        path += f"?partition={quote(partition)}"
+    reply = call.client().delete(path)
+    return call.put_outcome(reply, name, f"user {name} removed from account {account}")
+
+
+@app.command(cls=Verb, epilog="odcctl user coordinator bob --account lasers")
+def coordinator(
+    ctx: typer.Context,
+    name: Name,
+    account: Account = None,
+    uid: Uid = None,
+    off: Annotated[bool, typer.Option("--off", help="no longer")] = False,
+) -> int:
+    """Let a user change the users of an account, or no longer."""
+    call = Call.of(ctx)
+    path = f"/v1/accounts/{quote(_given(call, account))}/coordinators"
+    if off:
+        reply = call.client().delete(f"{path}/{quote(name)}")
+        outcome = f"user {name} coordinates account {account} no longer"
+    else:
+        body = {"user": name, **({} if uid is None else {"uid": uid})}
+        reply = call.client().post(path, body)
+        outcome = f"user {name} coordinates account {account}"
+    return call.put_outcome(reply, name, outcome)
+
+
+def _given(call: Call, account: str | None) -> str:
+    return account or call.wrong("say which --account")
+
+
+def _path(call: Call, account: str | None, user: str) -> str:
+    return f"/v1/accounts/{quote(_given(call, account))}/users/{quote(user)}"
+
+
+def _terms(
+    call: Call, partition: str | None, default: bool, shares: int | None,
+    qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """The options that were given, as the API takes them."""
+    given = {"partition": partition, "shares": shares, "default": default or None}
+    terms: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    if default_qos is not None:
+        terms["default_qos"] = default_qos or None
+    if qos is not None:
+        terms["qos"] = names_of(qos)
+    if limit is not None:
+        terms["limits"] = limits_of(call, limit)
+    return terms

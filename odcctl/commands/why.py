@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
+
+from odcctl.cli.call import Call
+from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.params import AsOf, JobId
 from odcctl.exits import DONE
-from odcctl.http.client import Client, quote
-from odcctl.options import Arguments, Command
+from odcctl.http.client import quote
 from odcctl.text import render
 from odcctl.text.jobs import cause_text, check_selector
-from odcctl.text.time_args import AS_OF, past
+
+app = new_app()
 
 
-def run(arguments: Arguments) -> int:
-    job = check_selector(arguments.words[0])
-    reply = Client.of(arguments).get(
-        f"/v1/jobs/{quote(job)}/why", {"as_of": past(arguments, "as-of")}
-    )
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
+@app.command(cls=Verb, epilog="odcctl why 4130\nodcctl why 4130 --as-of 2h")
+def why(ctx: typer.Context, job: JobId, as_of: AsOf = None) -> int:
+    """Say what keeps a job from starting, and until when."""
+    call = Call.of(ctx)
+    path = f"/v1/jobs/{quote(check_selector(job))}/why"
+    reply = call.client().get(path, {"as_of": as_of})
+    if call.form == "json":
+        call.put_reply(reply)
+    elif call.form == "quiet":
         render.put(f"{reply.json().get('reason') or ''}\n")
     else:
         render.put("\n".join(explain(reply.json(), reply.now_s)) + "\n")
@@ -43,15 +49,3 @@ def explain(answer: Mapping[str, Any], now_s: float) -> list[str]:
             f"{render.clock(eta['p10'], now_s)} and {render.clock(eta['p90'], now_s)}{word})"
         )
     return lines
-
-
-COMMAND = Command(
-    name="why",
-    summary="Say what keeps a job from starting, and until when",
-    usage="why ID [OPTIONS]",
-    words=(1, 1),
-    takes_jobs=True,
-    options=(AS_OF,),
-    example="odcctl why 4130\nodcctl why 4130 --as-of 2h",
-    run=run,
-)

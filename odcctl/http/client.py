@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from odcctl import __version__
 from odcctl.exits import Refused, Unreachable
-from odcctl.http.address import Address, connect, find_server, warn_of_clear_text
+from odcctl.http.address import Address, connect, warn_of_clear_text
 from odcctl.http.kept_key import KeptKey
 from odcctl.http.wire import Answer, LostAnswer, exchange
-from odcctl.options import Arguments
 
 ANSWER_TIMEOUT_S = 120.0
 RETRY_FOR_S = 60.0
@@ -56,10 +55,6 @@ class Client:
         self.token = token
         self._kept = KeptKey(post_login) if keeps and token is None else None
         self._warned = False
-
-    @classmethod
-    def of(cls, arguments: Arguments) -> Client:
-        return cls(*find_server(arguments.value("server")))
 
     def get(
         self, path: str, params: Params | None = None, timeout_s: float = ANSWER_TIMEOUT_S

@@ -7,33 +7,31 @@ from typing import Any
 
 from odcctl.exits import Refused
 from odcctl.http.client import Client
-from odcctl.options import Arguments
 from odcctl.reservations.availability import counts, fetch_types, nodes_for
 from odcctl.reservations.disks import NONE, ask_disk, settle_disk
 from odcctl.reservations.guide import guide
-from odcctl.reservations.request import as_command
+from odcctl.reservations.request import Options, as_command
 from odcctl.text import render
-from odcctl.text.prompts import on_terminal
 
 
-def complete(client: Client, arguments: Arguments, wanted: dict[str, Any]) -> None:
+def complete(client: Client, options: Options, wanted: dict[str, Any]) -> None:
     """Ask on a terminal for what is open; elsewhere the daemon's defaults hold."""
-    if not on_terminal(arguments):
+    if not options.asks:
         return
     if any(wanted[name] is None for name in ("gpu_type", "gpus", "hours")):
         types = fetch_types(client, wanted["hours"])
         guide(
-            client, types, wanted, jupyter=not arguments.flag("jupyter"),
-            disk=lambda: _disk(client, arguments, wanted),
+            client, types, wanted, jupyter=not wanted["jupyter"],
+            disk=lambda: _disk(client, options, wanted),
         )  # fmt: skip
         render.note(f"As one command: {as_command(wanted)}")
     elif wanted["disk"] is not None:
-        _disk(client, arguments, wanted)
+        _disk(client, options, wanted)
 
 
-def _disk(client: Client, arguments: Arguments, wanted: dict[str, Any]) -> None:
+def _disk(client: Client, options: Options, wanted: dict[str, Any]) -> None:
     """Which it is, if that is open, and that it can be had."""
-    tests, waits = arguments.flag("test-only"), arguments.flag("ignore-no-persist")
+    tests, waits = options.test_only, options.ignore_no_persist
     if wanted["disk"] is None and not wanted["no_persist"]:
         ask_disk(client, wanted, makes=not tests, waits=waits or tests)
     elif wanted["disk"] not in (None, NONE) and not tests:

@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from odcctl.cli.call import Call
 from odcctl.exits import Failure, Refused, WrongUsage
 from odcctl.http.client import Client
-from odcctl.options import Arguments
 from odcctl.reservation_states import LIVE, STATUSES
 from odcctl.ssh.host_files import links
 from odcctl.text import render
 from odcctl.text.hostlist import fold
 from odcctl.text.jobs import local_times
-from odcctl.text.prompts import choose, on_terminal
+from odcctl.text.prompts import choose
 
 Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
@@ -73,11 +73,12 @@ def starting(client: Client, word: str) -> Sequence[dict[str, Any]]:
     return found
 
 
-def named_or_only(client: Client, arguments: Arguments, statuses: Sequence[str]) -> dict[str, Any]:
+def named_or_only(call: Call, word: str | None, statuses: Sequence[str]) -> dict[str, Any]:
     """The one the command line names; without a name the only one in these statuses, or the one
     chosen on a terminal."""
-    if arguments.words:
-        return find(client, arguments.words[0])
+    client = call.client()
+    if word is not None:
+        return find(client, word)
     there = own(client, statuses)
     if len(there) == 1:
         return there[0]
@@ -88,11 +89,11 @@ def named_or_only(client: Client, arguments: Arguments, statuses: Sequence[str])
             f"no reservation of yours is {what}",
             f"There is:\n{others}" if others else "Make one with: odcctl reserve",
         )
-    if on_terminal(arguments):
+    if call.may_ask():
         return pick(there)
     raise Failure(
         f"{len(there)} of your reservations are {what}: name one",
-        f"{_named(there)}\nFor example: odcctl {arguments.command.name} {there[0]['id']}",
+        f"{_named(there)}\nFor example: odcctl {call.verb} {there[0]['id']}",
     )
 
 

@@ -23,7 +23,6 @@ from odcctl.exits import (
     Unreachable,
 )
 from odcctl.http.client import Client
-from odcctl.options import Arguments
 from odcctl.reservations.errors import denied, dropped, not_started
 from odcctl.reservations.folders import Amount, Unpacked, measure, pack, unpack
 from odcctl.reservations.progress import Progress, follow
@@ -51,31 +50,26 @@ class Task(NamedTuple):
     timeout_s: int
 
 
-def task_of(arguments: Arguments) -> Task:
-    """Raises WrongUsage, and Failure for a folder that cannot be sent."""
-    wrong, words = arguments.command.wrong, arguments.words
+def task_of(
+    words: Sequence[str], *, send: str | None, fetches: bool, keeps: bool, timeout: str | None
+) -> Task:
+    """Raises ValueError for wrong usage, and Failure for a folder that cannot be sent."""
     if words[0].startswith("-"):
-        wrong(f'"{words[0]}" is an option, and no command: after -- stands the command')
+        raise ValueError(f'"{words[0]}" is an option, and no command: after -- stands the command')
     if not words[0]:
-        wrong("the command is empty")
-    if arguments.form != "table":
-        wrong("what the command writes is all there is: it has no other form")
-    if arguments.flag("no-wait"):
-        wrong("--no-wait leaves before a command can run: give one of them")
+        raise ValueError("the command is empty")
     try:
-        told = arguments.value("timeout")
-        timeout_s = read_time(DEFAULT_TIMEOUT if told is None else told)
+        timeout_s = read_time(DEFAULT_TIMEOUT if timeout is None else timeout)
     except ValueError as error:
-        wrong(f"--timeout takes {error}")
+        raise ValueError(f"--timeout takes {error}") from None
     if shutil.which("ssh") is None:
         raise Failure("this machine has no ssh", "Install the OpenSSH client.")
-    folder = arguments.value("send")
     return Task(
         words=words,
-        folder=folder,
-        amount=Amount(0, 0) if folder is None else measure(folder),
-        fetches=folder is not None and not arguments.flag("no-fetch"),
-        keeps=arguments.flag("keep-alive"),
+        folder=send,
+        amount=Amount(0, 0) if send is None else measure(send),
+        fetches=send is not None and fetches,
+        keeps=keeps,
         timeout_s=timeout_s,
     )
 

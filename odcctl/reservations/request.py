@@ -3,72 +3,65 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from odcctl.options import Arguments
-from odcctl.reservations.disks import NAME, NAME_RULE
-from odcctl.text.hours import LEAST, hours_of
+from odcctl.reservations.disks import NAME, NAME_RULE, NONE
 
 LABEL = re.compile(r"[^\s=]+=\S+")
+NOT_EMPTY = (
+    "name", "gpu_type", "image", "dockerfile", "github_user", "account", "qos", "partition",
+    "booking",
+)  # fmt: skip
 
 
-def wanted_of(arguments: Arguments) -> dict[str, Any]:
-    """The request from the command line; None for options not given. Wrong usage is
-    reported before the daemon is asked; the daemon checks the rest."""
-    wrong = arguments.command.wrong
-    gpus = arguments.number("gpus")
-    if gpus is not None and gpus < 0:
-        wrong("--gpus is at least 0")
-    disk = arguments.value("disk")
-    if disk is not None and disk != "none":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How `odcctl reserve` goes about a request."""
+
+    asks: bool
+    """Questions are allowed."""
+    test_only: bool
+    waits: bool
+    ignore_no_persist: bool
+    verbose: bool
+    trace: bool
+
+
+def check(wanted: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
+    """Raises ValueError for wrong usage, before the daemon is asked; the daemon checks the rest."""
+    if wanted["gpus"] is not None and wanted["gpus"] < 0:
+        raise ValueError("--gpus is at least 0")
+    disk, image = wanted["disk"], wanted["image"]
+    if disk not in (None, NONE):
         if not NAME.fullmatch(disk):
-            wrong(f'{NAME_RULE}, not "{disk}"')
-        if arguments.flag("no-persist"):
-            wrong(f"--no-persist keeps nothing, and --disk {disk} keeps it: give one of them")
-    image, dockerfile = arguments.value("dockerimage"), arguments.value("dockerfile")
+            raise ValueError(f'{NAME_RULE}, not "{disk}"')
+        if wanted["no_persist"]:
+            raise ValueError(
+                f"--no-persist keeps nothing, and --disk {disk} keeps it: give one of them"
+            )
     if image is not None and dockerfile is not None:
-        wrong("--dockerimage and --dockerfile exclude each other")
-    if arguments.flag("preserve-entrypoint") and image is None and dockerfile is None:
-        wrong("--preserve-entrypoint is that of an image: give --dockerimage, too")
-    for option in (
-        "name", "gpu-type", "dockerimage", "dockerfile", "github-user", "account", "qos",
-        "partition", "booking",
-    ):  # fmt: skip
-        if arguments.value(option) == "":
-            wrong(f"--{option} is empty")
-    wanted: dict[str, Any] = {
-        "gpu_type": arguments.value("gpu-type"),
-        "gpus": gpus,
-        "hours": hours_of(arguments, "hours", LEAST),
-        "name": arguments.value("name"),
-        "distributed": arguments.flag("distributed"),
-        "disk": disk,
-        "no_persist": arguments.flag("no-persist"),
-        "recreate_env": arguments.flag("recreate-env"),
-        "jupyter": arguments.flag("jupyter"),
-        "image": image,
-        "preserve_entrypoint": arguments.flag("preserve-entrypoint"),
-        "labels": _labels(arguments),
-        "github_user": arguments.value("github-user"),
-        "account": arguments.value("account"),
-        "qos": arguments.value("qos"),
-        "partition": arguments.value("partition"),
-        "booking": arguments.value("booking"),
-    }
-    if arguments.flag("rebuild") and dockerfile is None:
-        wrong("--rebuild is of what --dockerfile names: give that, too")
-    return wanted
+        raise ValueError("--dockerimage and --dockerfile exclude each other")
+    if wanted["preserve_entrypoint"] and image is None and dockerfile is None:
+        raise ValueError("--preserve-entrypoint is that of an image: give --dockerimage, too")
+    for field in NOT_EMPTY:
+        if {**wanted, "dockerfile": dockerfile}[field] == "":
+            option = "dockerimage" if field == "image" else field.replace("_", "-")
+            raise ValueError(f"--{option} is empty")
+    if rebuild and dockerfile is None:
+        raise ValueError("--rebuild is of what --dockerfile names: give that, too")
 
 
-def _labels(arguments: Arguments) -> dict[str, str]:
+def read_labels(texts: Sequence[str]) -> dict[str, str]:
+    """Labels of --node-label, KEY=VALUE each. Raises ValueError."""
     labels: dict[str, str] = {}
-    for text in arguments.given.get("node-label", []):
+    for text in texts:
         if not LABEL.fullmatch(text):
-            arguments.command.wrong(f'--node-label takes KEY=VALUE, not "{text}"')
+            raise ValueError(f'--node-label takes KEY=VALUE, not "{text}"')
         key, _, value = text.partition("=")
         if labels.setdefault(key, value) != value:
-            arguments.command.wrong(f"--node-label gives {key} two values")
+            raise ValueError(f"--node-label gives {key} two values")
     return labels
 
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from odcctl.cli.call import Call
 from odcctl.exits import DONE, REFUSED, Failure
 from odcctl.http.client import Client, target
-from odcctl.options import Arguments
 from odcctl.reservations.errors import not_started
 from odcctl.reservations.lookup import (
     gpus,
@@ -23,26 +23,25 @@ from odcctl.reservations.lookup import (
     storage,
 )
 from odcctl.reservations.progress import Progress, follow
-from odcctl.reservations.request import body_of
+from odcctl.reservations.request import Options, body_of
 from odcctl.text import render
-from odcctl.text.complaints import describe
 from odcctl.text.hostlist import fold
-from odcctl.text.prompts import agree, on_terminal
+from odcctl.text.prompts import agree
 
 PATH = "/v1/reservations"
 
 
-def foresee(client: Client, arguments: Arguments, wanted: Mapping[str, Any]) -> int:
-    reply = client.post(target(PATH, {"dry_run": "true"}), body_of(wanted))
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
+def foresee(call: Call, wanted: Mapping[str, Any]) -> int:
+    reply = call.client().post(target(PATH, {"dry_run": "true"}), body_of(wanted))
+    if call.form == "json":
+        call.put_reply(reply)
     else:
         render.note(f"odcctl: {render.local_moments(reply.json()['text'])}")
     return DONE
 
 
 def make(
-    client: Client, arguments: Arguments, wanted: Mapping[str, Any]
+    client: Client, wanted: Mapping[str, Any], *, verbose: bool
 ) -> tuple[dict[str, Any] | None, bool]:
     """Ask for it, exactly once, and whether Ctrl-C was pressed meanwhile: that waits for the
     answer, which alone shows whether there is a reservation. The second does not:
@@ -56,7 +55,7 @@ def make(
         interrupted = True
         os.write(2, b"\nodcctl: it is asked for; Ctrl-C again leaves without the answer\n")
 
-    if arguments.flag("verbose"):
+    if verbose:
         told = json.dumps(body, ensure_ascii=False)
         render.note(f"odcctl: POST {PATH} to {client.addresses[0]}: {told}")
     before = signal.signal(signal.SIGINT, heed)
@@ -73,46 +72,46 @@ def make(
     return made, interrupted
 
 
-def see_it_start(client: Client, arguments: Arguments, made: dict[str, Any]) -> int:
-    if arguments.flag("no-wait"):
-        return _tell_made(client, arguments, made)
-    progress = Progress(verbose=arguments.flag("verbose"))
+def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
+    if not options.waits:
+        return _tell_made(call, made)
+    client, progress = call.client(), Progress(verbose=options.verbose)
     try:
         reply = follow(client, made["id"], progress)
     finally:
         progress.clear()
     one, now_s = reply.json(), reply.now_s
     if one.get("connect") == "ssh":
-        _make_known(client, arguments, one)
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
+        _make_known(client, one, asks=options.asks)
+    if call.form == "json":
+        call.put_reply(reply)
+    elif call.form == "quiet":
         render.put(f"{one['id']}\n")
     elif one["status"] == "active":
         render.put(_way_in(one, now_s))
-    if arguments.flag("trace") and arguments.form == "table":
+    if options.trace and call.form == "table":
         render.put(_trace(one))
     if one["status"] == "active":
         return DONE
-    render.note(describe(not_started(one, now_s)))
+    call.complain(not_started(one, now_s))
     return REFUSED
 
 
-def _make_known(client: Client, arguments: Arguments, one: Mapping[str, Any]) -> None:
+def _make_known(client: Client, one: Mapping[str, Any], *, asks: bool) -> None:
     """To ssh; whether by its name is asked once."""
     from odcctl.ssh import host_files as ssh
 
     ssh.keep_up(client, one)
-    if ssh.included() is None and on_terminal(arguments):
+    if ssh.included() is None and asks:
         host = ssh.host_of(one["id"])
         render.note(f"One line in ~/.ssh/config and ~/.cursor/ssh_config makes `ssh {host}` work.")
         ssh.include(agree("Add it, so that VS Code and Cursor find it, too?", default=True))
 
 
-def _tell_made(client: Client, arguments: Arguments, made: dict[str, Any]) -> int:
-    if arguments.form == "json":
+def _tell_made(call: Call, made: dict[str, Any]) -> int:
+    if call.form == "json":
         render.put_json(made)
-    elif arguments.form == "quiet":
+    elif call.form == "quiet":
         render.put(f"{made['id']}\n")
     else:
         render.put(f"reservation {made['id']} is {status(made)}: {gpus(made)}\n")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from odcctl.exits import Failure
+import json
+from typing import Any
+
+from odcctl.exits import Failure, Refused
 from odcctl.text.render import harmless, local_moments
 
 
@@ -19,3 +22,22 @@ def complaint(
         lines[0] += f" ({code})"
     lines += [f"  {line}" for line in (hint or "").splitlines()]
     return harmless(local_moments("\n".join(lines)))
+
+
+def problem_of(failure: Failure) -> dict[str, Any]:
+    """The problem object of a failure, as the API's refusals have it: for --json.
+
+    status is null if no server answered with one.
+    """
+    if isinstance(failure, Refused):
+        return dict(failure.problem)
+    title = {"Failure": "Failed"}.get(type(failure).__name__, type(failure).__name__)
+    return {
+        "type": f"/docs#{title}", "title": title, "status": None, "detail": failure.message,
+        "hint": failure.hint, "code": None,
+    }  # fmt: skip
+
+
+def problem_text(problem: dict[str, Any]) -> str:
+    """One line of JSON."""
+    return json.dumps(problem, ensure_ascii=False, separators=(",", ":"))

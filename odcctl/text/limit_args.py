@@ -1,40 +1,34 @@
-"""Limits on a command line: --limit user.gpus=16, read and shown."""
+"""Limits on a command line: --limit user.gpus=16, read and shown; and QOS as they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from odcctl.options import Arguments, Option
 from odcctl.text import render
-
-LIMIT = Option(
-    "limit", None, "PER.WHAT=N",
-    "at most; PER: group, user, account, job; WHAT: jobs, submitted, gpus, gpu_minutes, cpus, "
-    "nodes, wall (a time); N: none for no limit; may be repeated",
-)  # fmt: skip
-ON_OFF = {"on": True, "off": False}
+from odcctl.text.durations import for_daemon
 
 
-def limits(arguments: Arguments) -> dict[str, dict[str, int | str | None]]:
-    """--limit, as the API takes it."""
-    told: dict[str, dict[str, int | str | None]] = {}
-    for text in ",".join(arguments.given.get("limit", [])).split(","):
+def read_limits(texts: Sequence[str]) -> dict[str, dict[str, int | str | None]]:
+    """--limit, as the API takes it. Raises ValueError."""
+    limits: dict[str, dict[str, int | str | None]] = {}
+    for text in ",".join(texts).split(","):
         if not text:
             continue
         name, equals, value = text.partition("=")
         per, dot, what = name.partition(".")
         if not (equals and dot and what and value):
-            arguments.command.wrong(f'--limit takes PER.WHAT=N, not "{text}"')
+            raise ValueError(f'--limit takes PER.WHAT=N, not "{text}"')
         if value == "none":
             amount: int | str | None = None
         elif what == "wall":
-            amount = value
+            amount = for_daemon(value)
         elif value.isascii() and value.isdecimal():
             amount = int(value)
         else:
-            arguments.command.wrong(f'--limit {name} takes a whole number or none, not "{value}"')
-        told.setdefault(per, {})[what] = amount
-    return told
+            raise ValueError(f'--limit {name} takes a whole number or none, not "{value}"')
+        limits.setdefault(per, {})[what] = amount
+    return limits
 
 
 def text_of(limits: Mapping[str, Mapping[str, int]]) -> str:
@@ -46,18 +40,9 @@ def text_of(limits: Mapping[str, Mapping[str, int]]) -> str:
     )
 
 
-def on_off(arguments: Arguments, option: str) -> bool:
-    value = arguments.value(option)
-    if value not in ON_OFF:
-        arguments.command.wrong(f'--{option} is on or off, not "{value}"')
-    return ON_OFF[value]
-
-
-def names(arguments: Arguments, option: str) -> list[str] | None:
-    """Names parted by commas; "" is none at all, "none" is null."""
-    text = arguments.joined(option) or ""
-    return None if text == "none" else [name for name in text.split(",") if name]
-
-
-def text_or_none(arguments: Arguments, option: str) -> str | None:
-    return arguments.value(option) or None
+def qos_text(terms: Mapping[str, Any]) -> str:
+    """The QOS of an account or of a user in one; the default has a star."""
+    default, allowed = terms["default_qos"], terms["qos"]
+    if allowed is None:
+        return f"{default}*" if default else ""
+    return ",".join(f"{name}*" if name == default else name for name in allowed)

@@ -9,16 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from odcctl.options import Arguments
-
 T = TypeVar("T")
-
-
-def on_terminal(arguments: Arguments) -> bool:
-    """Whether somebody may be asked: both ends are a terminal, and no program reads the answer."""
-    if arguments.form != "table" or arguments.flag("no-interactive"):
-        return False
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask(question: str) -> str:

@@ -5,21 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from odcctl.options import Arguments, Option
-
-AS_OF = Option("as-of", None, "TIME", "as it was then: 90m, 2h, yesterday, 2026-07-01T12:00")
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
-
-def past(arguments: Arguments, option: str) -> str | None:
-    """An option's moment as a time of the API; None when it was not given."""
-    text = arguments.value(option)
-    if text is None:
-        return None
-    return moment_of(text) or arguments.command.wrong(
-        f'--{option} is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"'
-    )
 
 
 def moment_of(text: str) -> str | None:

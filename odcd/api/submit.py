@@ -29,7 +29,8 @@ from odcd.errors import BadRequest, KeyReused, refusal
 from odcd.jobs.submission import Prepared, prepare_in_turns
 from odcd.jobs.submit_batches import SMALL_JOBS
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
-from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
+from odcd.slurm.parse import ScriptNeeded, parse_submit
+from odcd.slurm.request import SubmitArgv
 from odcd.slurm.table import OPTIONS
 
 MAX_ALTERNATIVES = 64

@@ -88,8 +88,9 @@ def run(args: Namespace) -> int:
     from odcd.simulate import output, picture
     from odcd.simulate.estimates import with_estimates
     from odcd.simulate.figures import figures
+    from odcd.simulate.outcomes import Replayed
     from odcd.simulate.progress import Progress
-    from odcd.simulate.replay import Replayed, read_sources, replay
+    from odcd.simulate.replay import read_sources, replay
     from odcd.simulate.server import in_private_database
     from odcd.simulate.trace import replayable
 

@@ -47,7 +47,7 @@ class _Member:
     starts_at: datetime
     limit: datetime | None
     version: int = 0
-    said_started: bool = False
+    reported_start: bool = False
     stopping: bool = field(default=False)
 
 
@@ -76,7 +76,7 @@ class SimulatedExecutor:
         self._ranks: dict[tuple[int, int], int] = {}
         self._heap: list[tuple[datetime, int, Key, int]] = []
         self._order = itertools.count()
-        self._unsaid: list[Fact] = []
+        self._unreported: list[Fact] = []
         self._changed = asyncio.Event()
         self.away = False
         self.started: dict[Key, int] = {}
@@ -167,7 +167,7 @@ class SimulatedExecutor:
                 self._say(self._ended[key])
             elif key not in self._members:
                 self._say(Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="lost", at=now))
-            elif self._members[key].said_started:
+            elif self._members[key].reported_start:
                 self._say(Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="started", at=now))
         for key in set(self._members) - set(expected):
             del self._members[key]
@@ -230,7 +230,7 @@ class SimulatedExecutor:
 
     def next_at(self) -> datetime | None:
         """When the next event happens; None while nothing runs."""
-        if self._unsaid:
+        if self._unreported:
             return self._clock.now()
         while self._heap:
             at, _, key, version = self._heap[0]
@@ -243,14 +243,14 @@ class SimulatedExecutor:
 
     def take(self, now: datetime) -> list[Fact]:
         """The facts that happened until now and have not been reported."""
-        facts, self._unsaid = self._unsaid, []
+        facts, self._unreported = self._unreported, []
         while self._heap and self._heap[0][0] <= now:
             at, _, key, version = heapq.heappop(self._heap)
             member = self._members.get(key)
             if member is None or version not in (-1, member.version):
                 continue
             if version == -1:
-                member.said_started = True
+                member.reported_start = True
                 facts.append(
                     Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="started", at=at)
                 )
@@ -288,5 +288,5 @@ class SimulatedExecutor:
         self._changed.set()
 
     def _say(self, fact: Fact) -> None:
-        self._unsaid.append(fact)
+        self._unreported.append(fact)
         self._changed.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import pwd
 import ssl
 from collections.abc import Collection, Mapping
@@ -12,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from odcd.clock import Clock
-from odcd.errors import LoginRefused, OdcError, TooManyLogins
+from odcd.errors import BadRequest, LoginRefused, OdcError, TooManyLogins
 from odcd.login.github import GitHub
 from odcd.login.identities import SYSTEM, Caller, Rule, find_rule, name_of
 from odcd.login.identity_server import TIMEOUT_S, IdentityServer
@@ -194,3 +195,19 @@ def _is_system(name: str) -> bool:
         return pwd.getpwnam(name).pw_uid < MIN_UID
     except (KeyError, ValueError):
         return False
+
+
+def make_logins(
+    own: LoginSettings, store: LoginStore, clock: Clock, operators: Collection[str],
+    serves_uid: int | None,
+) -> Logins | None:  # fmt: skip
+    """Return None if no rule lets anyone log in. serves_uid: the only user that is served."""
+    if not own.rules():
+        return None
+    if serves_uid is not None:
+        raise BadRequest(
+            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, but this daemon serves "
+            "only its own user",
+            "Run it as root, or with --executor kubernetes.",
+        )
+    return Logins(own, store, clock, own_uid=os.getuid(), operators=operators)

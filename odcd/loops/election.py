@@ -14,7 +14,6 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
@@ -22,7 +21,8 @@ from odcd.database.connections import BEAT, PASS
 from odcd.database.pool import Database
 from odcd.database.session import Session
 from odcd.errors import DatabaseDown, LeadershipLost, OdcError, Unavailable
-from odcd.loops.clock_checks import HINT, SteadyClock, ahead_by, wrong_clock
+from odcd.loops.clock_checks import HINT, ahead_by, wrong_clock
+from odcd.loops.lead import Lead
 
 log = logging.getLogger(__name__)
 
@@ -38,101 +38,6 @@ SETTLE_ROWS = 50_000
 TAKE_S = 10.0
 CLOCK_REST_S = 5.0
 """The time between two checks of a clock that is wrong."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """The result of one pass. started: job ids, ascending. more: another pass should follow at
-    once.
-
-    next_at: the next time a job may start without any other change; None: never. replanned: the
-    pass decided a second time, because something changed while it decided.
-    """
-
-    started: tuple[int, ...]
-    looked: int
-    more: bool
-    next_at: datetime | None
-    decide_ms: float
-    took_ms: float
-    replanned: bool = False
-
-
-class Lead:
-    """Leadership under one term, with one connection for passes and one for beats."""
-
-    def __init__(
-        self, term: int, session: Session, clock: Clock, lease: timedelta = timedelta.max, *,
-        beats: Session | None = None, clock_limit: timedelta = timedelta.max,
-        saw_clock: Callable[[float], None] = lambda ahead_s: None,
-    ) -> None:  # fmt: skip
-        """beats: the connection for beats; by default the one for passes. saw_clock: called at each
-        beat with the seconds that this daemon's clock is ahead of PostgreSQL's."""
-        self.term = term
-        self.clock = SteadyClock(clock, clock_limit)
-        """The clock of everything the leader does. It stops the leader when the system clock has
-        stepped."""
-        self._session = session
-        self._beats = beats or session
-        self._lease_s = lease.total_seconds()
-        self._clock_limit = clock_limit
-        self._saw_clock = saw_clock
-        self._wall = clock
-        self._confirmed = clock.monotonic()
-        self._one_at_a_time = asyncio.Lock()
-
-    @property
-    def certain(self) -> bool:
-        """True if the database confirmed the term within the lease, so that no one else can lead
-        yet. It becomes False when the process was suspended for longer."""
-        return self.clock.monotonic() - self._confirmed < self._lease_s
-
-    async def plan_pass(self, now: datetime) -> Pass:
-        """Run one pass. After LeadershipLost, DatabaseDown or DatabaseBusy, nothing was started."""
-        async with self._one_at_a_time:
-            row = await self._session.fetchrow(
-                "select started, looked, more, next_at, decide_ms, took_ms, replanned "
-                "from odc.plan_pass(p_term => $1, p_now => $2)",
-                self.term,
-                now,
-            )
-        assert row is not None
-        return Pass(
-            started=tuple(row["started"]),
-            looked=row["looked"],
-            more=row["more"],
-            next_at=row["next_at"],
-            decide_ms=row["decide_ms"],
-            took_ms=row["took_ms"],
-            replanned=row["replanned"],
-        )
-
-    async def beat(self, every: timedelta) -> None:
-        """Beat until leadership is lost. Raises LeadershipLost, DatabaseDown or DatabaseBusy."""
-        while True:
-            await self.beat_once()
-            await self.clock.sleep(every.total_seconds())
-
-    async def beat_once(self) -> None:
-        """Beat once, and compare the clocks."""
-        if self._session.closed:
-            raise DatabaseDown("the connection of the leader's passes is gone", "Try again.")
-        asked, ours = self.clock.monotonic(), self._wall.now()
-        row = await self._beats.fetchrow(
-            "select odc.beat_term(p_term => $1), clock_timestamp() as now", self.term
-        )
-        assert row is not None
-        took = timedelta(seconds=self.clock.monotonic() - asked)
-        ahead = ahead_by(ours, took, row["now"])
-        self._saw_clock(ahead.total_seconds())
-        if abs(ahead) > self._clock_limit:
-            raise wrong_clock(ours, row["now"], self._clock_limit)
-        self._confirmed = asked
-        self.clock.confirm()
-
-    async def leave(self) -> None:
-        async with self._one_at_a_time:
-            await self._session.execute("select odc.leave_term(p_term => $1)", self.term)
 
 
 class Leader:
@@ -256,9 +161,9 @@ class Leader:
     async def _compare_clocks(self, session: Session) -> None:
         """Raises LeadershipLost when this daemon's clock and PostgreSQL's differ by more than the
         limit."""
-        asked, ours = self._clock.monotonic(), self._clock.now()
+        sent, ours = self._clock.monotonic(), self._clock.now()
         theirs: datetime = await session.fetchval("select clock_timestamp()")
-        took = timedelta(seconds=self._clock.monotonic() - asked)
+        took = timedelta(seconds=self._clock.monotonic() - sent)
         ahead = ahead_by(ours, took, theirs)
         self._note_clock(ahead.total_seconds())
         if abs(ahead) > self._clock_limit:

@@ -9,7 +9,8 @@ from datetime import timedelta
 from odcd.engines.base import Engine
 from odcd.errors import RunnerDown
 from odcd.executor.base import Executor
-from odcd.loops.election import Lead, Leader
+from odcd.loops.election import Leader
+from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
 from odcd.settings import Settings
 from odcd.stores.attempts import AttemptStore

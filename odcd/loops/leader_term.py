@@ -17,12 +17,13 @@ from odcd.executor.base import Executor
 from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
-from odcd.loops.election import Lead, Leader, Pass
+from odcd.loops.election import Leader
 from odcd.loops.executor_watch import ExecutorWatch
 from odcd.loops.expiry_notices import Warner
 from odcd.loops.forecaster import Forecaster
 from odcd.loops.idle_monitor import Idles
 from odcd.loops.jupyter import Jupyters
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.quarantine import Quarantine
 from odcd.loops.reconciler import Reaper

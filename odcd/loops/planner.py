@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from odcd.clock import Clock
 from odcd.errors import DatabaseBusy, PlanStale, RunnerDown
 from odcd.executor.base import Executor
-from odcd.loops.election import Lead, Pass
+from odcd.loops.lead import Lead, Pass
 from odcd.records.dispatch import Dispatch
 from odcd.stores.dispatches import DispatchStore
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from odcd.clock import Clock
 from odcd.errors import DatabaseBusy, OdcError, RunnerDown
 from odcd.executor.base import Executor
-from odcd.loops.election import Lead
+from odcd.loops.lead import Lead
 from odcd.records.dispatch import Fact
 from odcd.stores.store import Store
 

@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Gauge,
     GCCollector,
     Histogram,
-    Info,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
 )
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics import MetricWrapperBase
 
-from odcd import __version__
-from odcd.front.watch import REFUSED, REJECTED, Refused, Rejected
+from odcd.front.watch import Refused, Rejected
 from odcd.metrics.calls import Backend, CallMetrics, RoundMetrics
-from odcd.metrics.families import MEASURES
+from odcd.metrics.instruments import (
+    ConnectionInstruments,
+    DatabaseInstruments,
+    EventInstruments,
+    LimitInstruments,
+    RequestInstruments,
+    SampleInstruments,
+    SchedulerInstruments,
+    register_build,
+)
 from odcd.metrics.lines import Lines
 from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
-
-PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
-"""For metrics with many labels: each bucket is one series per label combination."""
-LIMITS = (
-    "requests",
-    "streams",
-    "sockets",
-    "submits",
-    "pending",
-    "stored",
-    "statements",
-    "bodies",
-    "answers",
-)
 
 
 class Metrics:
@@ -50,124 +40,16 @@ class Metrics:
         # Applies to the whole process: creation times would double the series of every counter.
         disable_created_metrics()
         self.registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "odcd_http_requests", "HTTP requests answered.", ["method", "route", "code"],
-            registry=registry,
-        )  # fmt: skip
-        self._answers = Histogram(
-            "odcd_http_request_duration_seconds",
-            "Time from a request to the start of its answer; a stream starts at once, a long poll "
-            "when there is news.",
-            ["method", "route"], registry=registry, buckets=SHORT_BUCKETS,
-        )  # fmt: skip
-        self._limited = Counter(
-            "odcd_requests_limited",
-            "Requests answered by 429 because the user reached a limit.", ["limit"],
-            registry=registry,
-        )  # fmt: skip
-        for limit in LIMITS:
-            # Start at 0, so that the first rejection counts as an increase.
-            self._limited.labels(limit)
-        self._sockets = Gauge(
-            "odcd_websockets_open", "Open WebSockets: terminals, and connections to dev servers.",
-            ["route"], registry=registry,
-        )  # fmt: skip
-        self._sockets_ended = Counter(
-            "odcd_websockets",
-            "Closed WebSockets, by odcd's close code, or by the HTTP status of a refusal; left: "
-            "the client closed it; broke: the connection was lost.",
-            ["route", "code"], registry=registry,
-        )  # fmt: skip
-        self._connections = Gauge(
-            "odcd_http_connections", "Open connections of clients.", registry=registry
-        )
-        self._connections_refused = Counter(
-            "odcd_http_connections_refused",
-            "Connections refused because of a limit (of the user, the address, TCP or this "
-            "daemon), or because no descriptor was free.",
-            ["reason"], registry=registry,
-        )  # fmt: skip
-        self._rejected = Counter(
-            "odcd_http_requests_rejected",
-            "Requests refused before they were processed: late or large headers, a slow body, not "
-            "HTTP, a wrong host name, a failed TLS handshake.",
-            ["reason"], registry=registry,
-        )  # fmt: skip
-        for refused in REFUSED:
-            self._connections_refused.labels(refused)
-        for rejected in REJECTED:
-            self._rejected.labels(rejected)
-        self._event_clients = Gauge(
-            "odcd_event_clients", "Clients that follow a stream of events.", registry=registry
-        )
-        self._viewers = Gauge(
-            "odcd_page_viewers", "Open pages that update themselves.", registry=registry
-        )
-        self._listener = Gauge(
-            "odcd_listener_up",
-            "1 while this daemon receives notifications of changes from the database.",
-            registry=registry,
-        )  # fmt: skip
-        self._passes = Histogram(
-            "odcd_scheduler_cycle_seconds", "Duration of scheduler passes.", registry=registry,
-            buckets=PASS_BUCKETS,
-        )  # fmt: skip
-        self._refreshes = Histogram(
-            "odcd_forecast_seconds", "Duration of refreshes of expected starts.",
-            registry=registry, buckets=PASS_BUCKETS,
-        )  # fmt: skip
-        self._leading = Gauge("odcd_leader", "1 while this daemon leads.", registry=registry)
-        self._term = Gauge(
-            "odcd_leader_term_seen",
-            "The newest term of a leader that this daemon has seen; 0: none yet.",
-            registry=registry,
-        )
-        self._clock = Gauge(
-            "odcd_clock_ahead_seconds",
-            "How far this daemon's clock was ahead of PostgreSQL's when it last led or tried to "
-            "lead.",
-            registry=registry,
-        )
-        self._disk_free = Gauge(
-            "odcd_database_disk_free_bytes",
-            "Free space of the embedded database's disk; -1: the database is not embedded.",
-            registry=registry,
-        )
-        self._disk_reserve = Gauge(
-            "odcd_database_disk_reserve_bytes",
-            "Jobs are refused while the embedded database's disk has less free space; 0: never.",
-            registry=registry,
-        )
-        self._disk_free.set(-1)
-        self._phase_limits = Gauge(
-            "odcd_reservation_phase_limit_seconds",
-            "How long a dev server may be in a phase before odc restarts it or fails it, by this "
-            "daemon's settings.",
-            ["phase"], registry=registry,
-        )  # fmt: skip
-        self._database = Gauge(
-            "odcd_database_up", "1 while the database answers this daemon.", registry=registry
-        )
-        self._queries = Histogram(
-            "odcd_database_request_seconds",
-            "Duration of calls of SQL functions, without the wait for a connection.",
-            ["operation"], registry=registry, buckets=SHORT_BUCKETS,
-        )  # fmt: skip
+        self._requests = RequestInstruments(registry)
+        self._connections = ConnectionInstruments(registry)
+        self._events = EventInstruments(registry)
+        self._scheduler = SchedulerInstruments(registry)
+        self._limits = LimitInstruments(registry)
+        self._database = DatabaseInstruments(registry)
         self._calls = CallMetrics(registry)
         self.rounds = RoundMetrics(registry)
-        self._unmeasured = Counter(
-            "odcd_sample_errors", "Measurements of the cluster that failed.", ["measure"],
-            registry=registry,
-        )  # fmt: skip
-        for name in (*MEASURES, "fold_tally", "set_event_aside", "retry_aside", "render_job_info"):
-            # Start at 0, so that the first failure counts as an increase.
-            self._unmeasured.labels(name)
-        build = Info("odcd_build", "Version of this daemon.", registry=registry)
-        build.info({
-            "version": __version__,
-            "revision": os.environ.get("ODC_REVISION", "unknown"),
-            "python": platform.python_version(),
-        })  # fmt: skip
+        self._sample = SampleInstruments(registry)
+        register_build(registry)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -177,6 +59,14 @@ class Metrics:
         self.last_pass: tuple[float, int] | None = None
         """When it was made, in seconds since the epoch, and how many jobs it considered."""
 
+    def instruments(self) -> Iterator[MetricWrapperBase]:
+        """Every instrument that odc defines, in the order of the reference."""
+        for group in (
+            self._requests, self._connections, self._events, self._scheduler, self._limits,
+            self._database, self._calls, self.rounds, self._sample,
+        ):  # fmt: skip
+            yield from vars(group).values()
+
     # -- requests to this daemon -------------------------------------------------------------------
 
     def answered(self, method: str, route: str, code: int, seconds: float) -> None:
@@ -184,90 +74,90 @@ class Metrics:
         found = self._of_route.get(key)
         if found is None:
             found = self._of_route[key] = (
-                self._requests.labels(method, route, str(code)),
-                self._answers.labels(method, route),
+                self._requests.answered.labels(method, route, str(code)),
+                self._requests.durations.labels(method, route),
             )
         found[0].inc()
         found[1].observe(seconds)
 
     def limited(self, limit: str) -> None:
-        self._limited.labels(limit).inc()
+        self._requests.limited.labels(limit).inc()
 
     def connected(self, change: int) -> None:
-        self._connections.inc(change)
+        self._connections.current.inc(change)
 
     def connection_refused(self, reason: Refused, client: str | int = "") -> None:
-        self._connections_refused.labels(reason).inc()
+        self._connections.refused.labels(reason).inc()
 
     def request_rejected(self, reason: Rejected, client: str | int = "") -> None:
-        self._rejected.labels(reason).inc()
+        self._connections.rejected.labels(reason).inc()
 
     def know_sockets(self, route: str) -> None:
-        self._sockets.labels(route)
-        self._sockets_ended.labels(route, "1000")
+        self._connections.sockets.labels(route)
+        self._connections.sockets_ended.labels(route, "1000")
 
     def socket_opened(self, route: str) -> None:
-        self._sockets.labels(route).inc()
+        self._connections.sockets.labels(route).inc()
 
     def socket_ended(self, route: str, code: str, *, opened: bool) -> None:
         if opened:
-            self._sockets.labels(route).dec()
-        self._sockets_ended.labels(route, code).inc()
+            self._connections.sockets.labels(route).dec()
+        self._connections.sockets_ended.labels(route, code).inc()
 
     def watch_events(self, clients: Callable[[], int]) -> None:
-        self._event_clients.set_function(clients)
+        self._events.clients.set_function(clients)
 
     def viewers(self, count: int) -> None:
-        self._viewers.set(count)
+        self._events.viewers.set(count)
 
     # -- the daemon's work -------------------------------------------------------------------------
 
     def passed(self, seconds: float, looked: int, at: float) -> None:
         """A scheduling pass took this long and considered this many jobs; at: when it ended."""
-        self._passes.observe(seconds)
+        self._scheduler.passes.observe(seconds)
         self.last_pass = (at, looked)
 
     def foresaw(self, seconds: float) -> None:
         """A refresh of the expected starts took this long."""
-        self._refreshes.observe(seconds)
+        self._scheduler.refreshes.observe(seconds)
 
     def leading(self, leads: bool) -> None:
-        self._leading.set(1 if leads else 0)
+        self._scheduler.leading.set(1 if leads else 0)
         if not leads:
             self.last_pass = None
 
     def saw_term(self, term: int) -> None:
-        self._term.set(term)
+        self._scheduler.term.set(term)
 
     def limit_phases(self, limits: Mapping[str, timedelta]) -> None:
         for phase, limit in limits.items():
-            self._phase_limits.labels(phase).set(limit.total_seconds())
+            self._limits.phases.labels(phase).set(limit.total_seconds())
 
     def unmeasured(self, measure: str) -> None:
-        self._unmeasured.labels(measure).inc()
+        self._sample.failures.labels(measure).inc()
 
     # -- calls to others ---------------------------------------------------------------------------
 
     def watch_listener(self, listening: Callable[[], bool]) -> None:
-        self._listener.set_function(listening)
+        self._events.listener.set_function(listening)
 
     def watch_clock(self, ahead_s: Callable[[], float]) -> None:
-        self._clock.set_function(ahead_s)
+        self._scheduler.clock.set_function(ahead_s)
 
     def watch_disk(self, free: Callable[[], float], reserve: Callable[[], float]) -> None:
-        self._disk_free.set_function(free)
-        self._disk_reserve.set_function(reserve)
+        self._limits.disk_free.set_function(free)
+        self._limits.disk_reserve.set_function(reserve)
 
     def queried(self, operation: str, seconds: float) -> None:
         """The database answered, possibly with an error."""
         found = self._of_query.get(operation)
         if found is None:
-            found = self._of_query[operation] = self._queries.labels(operation)
+            found = self._of_query[operation] = self._database.queries.labels(operation)
         found.observe(seconds)
-        self._database.set(1)
+        self._database.up.set(1)
 
     def database_down(self) -> None:
-        self._database.set(0)
+        self._database.up.set(0)
 
     def backend(self, name: str) -> Backend:
         return self._calls.backend(name)

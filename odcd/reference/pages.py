@@ -8,8 +8,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.metrics import MetricWrapperBase
-
 from odcd import errors, settings
 from odcd.__main__ import parser
 from odcd.builds.settings import BuildSettings
@@ -22,7 +20,6 @@ from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
 from odcd.metrics import Metrics
-from odcd.metrics.calls import CallMetrics, RoundMetrics
 from odcd.metrics.families import CLUSTER, JOB_INFO
 from odcd.reference.events import EVENTS
 
@@ -167,22 +164,14 @@ def metrics_page() -> str:
         "| metric | type | labels | |",
         "|---|---|---|---|",
     ]
-    for collector in _collectors(Metrics()):
-        (metric,) = collector.describe()
+    for instrument in Metrics().instruments():
+        (metric,) = instrument.describe()
         name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-        labels = collector._labelnames  # pyright: ignore[reportPrivateUsage]
+        labels = instrument._labelnames  # pyright: ignore[reportPrivateUsage]
         lines.append(_metric_row(name, metric.type, labels, metric.documentation))
     labels = ("version", "revision", "python")
     lines.append(_metric_row("odcd_build_info", "gauge", labels, "1; what this daemon is."))
     return "\n".join([*lines, ""])
-
-
-def _collectors(holder: Metrics | CallMetrics | RoundMetrics) -> Iterator[MetricWrapperBase]:
-    for value in vars(holder).values():
-        if isinstance(value, MetricWrapperBase):
-            yield value
-        elif isinstance(value, CallMetrics | RoundMetrics):
-            yield from _collectors(value)
 
 
 def _metric_row(name: str, kind: str, labels: Iterable[str], text: str) -> str:

@@ -30,7 +30,7 @@ class Forecaster:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._running: asyncio.Task[None] | None = None
-        self.told: dict[int, Interval] = {}
+        self.predictions: dict[int, Interval] = {}
         """By job id; jobs without a predicted start are missing."""
 
     async def ask(self, job_ids: Sequence[int], now: datetime) -> None:
@@ -60,4 +60,6 @@ class Forecaster:
         await self._session.execute("commit")
         for row in rows:
             if row["p50"] is not None:
-                self.told[row["job_id"]] = Interval(p10=row["p10"], p50=row["p50"], p90=row["p90"])
+                self.predictions[row["job_id"]] = Interval(
+                    p10=row["p10"], p50=row["p50"], p90=row["p90"]
+                )

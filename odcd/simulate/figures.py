@@ -8,7 +8,7 @@ from statistics import fmean, median
 from typing import Any
 
 from odcd.simulate.cluster import Cluster
-from odcd.simulate.replay import Outcome, Replayed
+from odcd.simulate.outcomes import Outcome, Replayed
 from odcd.simulate.trace import Workload
 
 TAU_S = 10
@@ -63,21 +63,21 @@ def figures(done: Replayed, workload: Workload, cluster: Cluster) -> dict[str, A
 
 def _eta(jobs: Sequence[Outcome]) -> dict[str, float | None]:
     """The accuracy of the starts predicted at submit, over the jobs that waited."""
-    predicted = [
-        (job.start_s, *job.told) for job in jobs if job.wait_s > 0 and job.told is not None
+    waited = [
+        (job.start_s, *job.predicted)
+        for job in jobs
+        if job.wait_s > 0 and job.predicted is not None
     ]
-    if not predicted:
+    if not waited:
         names = ("mae_s", "median_ae_s", "bias_s", "coverage_p10_p90", "mean_width_s")
         return dict.fromkeys(names)
-    errors = [p50 - start for start, _, p50, _ in predicted]
+    errors = [p50 - start for start, _, p50, _ in waited]
     return {
         "mae_s": _rounded(fmean(map(abs, errors))),
         "median_ae_s": _rounded(median(map(abs, errors))),
         "bias_s": _rounded(fmean(errors)),
-        "coverage_p10_p90": round(
-            fmean(p10 <= start <= p90 for start, p10, _, p90 in predicted), 4
-        ),
-        "mean_width_s": _rounded(fmean(p90 - p10 for _, p10, _, p90 in predicted)),
+        "coverage_p10_p90": round(fmean(p10 <= start <= p90 for start, p10, _, p90 in waited), 4),
+        "mean_width_s": _rounded(fmean(p90 - p10 for _, p10, _, p90 in waited)),
     }
 
 

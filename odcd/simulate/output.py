@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from odcd.simulate.replay import Outcome
+from odcd.simulate.outcomes import Outcome
 
 ROWS = (
     ("jobs", "jobs", ""),

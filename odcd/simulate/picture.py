@@ -13,7 +13,7 @@ from rich.text import Text
 
 from odcd.errors import BadRequest
 from odcd.simulate.cluster import Cluster
-from odcd.simulate.replay import Outcome
+from odcd.simulate.outcomes import Outcome
 
 COLUMNS, ROWS, LEFT = 120, 10, 8
 LEVELS = " ▁▂▃▄▅▆▇█"

@@ -20,7 +20,8 @@ from odcd.database.session import Session
 from odcd.errors import OdcError
 from odcd.simulate.cluster import Cluster
 from odcd.simulate.estimates import Estimates, Planned
-from odcd.simulate.eta import Forecaster, Interval
+from odcd.simulate.eta import Forecaster
+from odcd.simulate.outcomes import Replayed, read_outcomes
 from odcd.simulate.policy import Policy, set_policy
 from odcd.simulate.trace import TraceJob, Workload, distinct_users
 from odcd.stores.store import Store
@@ -32,37 +33,6 @@ SWEEP_EVERY_S = 3600
 TERM = 0
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 ENDS, OVERDUE = 0, 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The result of one job; in seconds since the first submission."""
-
-    job_id: int
-    submit_s: int
-    start_s: int
-    end_s: int
-    gpus: int
-    nodes: tuple[str, ...]
-    told: tuple[float, float, float] | None = None
-    """If it had to wait: p10, p50 and p90 of its expected start, predicted at submit."""
-
-    @property
-    def wait_s(self) -> int:
-        return self.start_s - self.submit_s
-
-    @property
-    def run_s(self) -> int:
-        return self.end_s - self.start_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """One replay: its jobs in order of submission, and the durations of its passes."""
-
-    policy: str
-    jobs: tuple[Outcome, ...]
-    pass_ms: tuple[float, ...]
 
 
 @dataclass(slots=True)
@@ -281,40 +251,9 @@ async def replay(
         wrong = await session.fetch("select odc.check_books()")
         if wrong:
             raise OdcError(f"the books do not balance: {wrong[0][0]}")
+        predictions = forecaster.predictions if forecaster is not None else {}
         return Replayed(
             policy=name,
-            jobs=await _outcomes(session, forecaster.told if forecaster is not None else {}),
+            jobs=await read_outcomes(session, predictions, START),
             pass_ms=tuple(running.pass_ms),
         )
-
-
-async def _outcomes(session: Session, told: Mapping[int, Interval]) -> tuple[Outcome, ...]:
-    rows = await session.fetch(
-        "select j.id, extract(epoch from j.submitted_at - $1)::bigint as submit_s, "
-        "extract(epoch from j.started_at - $1)::bigint as start_s, "
-        "extract(epoch from j.ended_at - $1)::bigint as end_s, j.node_names, "
-        "s.node_count * s.gpus_per_node as gpus "
-        "from odc.job as j join odc.shape as s on s.id = j.shape_id order by j.id",
-        START,
-    )
-    return tuple(
-        Outcome(
-            job_id=row["id"],
-            submit_s=row["submit_s"],
-            start_s=row["start_s"],
-            end_s=row["end_s"],
-            gpus=row["gpus"],
-            nodes=tuple(row["node_names"]),
-            told=_seconds(told.get(row["id"])),
-        )
-        for row in rows
-    )
-
-
-def _seconds(interval: Interval | None) -> tuple[float, float, float] | None:
-    if interval is None:
-        return None
-    p10, p50, p90 = (
-        (moment - START).total_seconds() for moment in (interval.p10, interval.p50, interval.p90)
-    )
-    return p10, p50, p90

@@ -116,8 +116,8 @@ def variable_options(environment: Mapping[str, str], options: tuple[Option, ...]
     for option in options:
         for variable in option.variables:
             if text := environment.get(variable):
-                said_yes = option.argument == "optional" and text.lower() in _YES
-                bare = option.argument == "none" or said_yes
+                is_yes = option.argument == "optional" and text.lower() in _YES
+                bare = option.argument == "none" or is_yes
                 given.append(
                     Given(option=option, text=None if bare else text, where=f"{variable}, ")
                 )

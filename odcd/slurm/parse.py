@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import posixpath
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal, cast
-
-import msgspec
 
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
 from odcd.records.job import JobSpec
 from odcd.slurm.argv import CommandLine, parse_argv
 from odcd.slurm.directives import header_end, late_directive, parse_directives
-from odcd.slurm.environment import exported, variable_options
-from odcd.slurm.gres import GpuRequest, agreed_type, check_counts
+from odcd.slurm.environment import variable_options
+from odcd.slurm.request import SubmitArgv
 from odcd.slurm.script import COMMAND_SCRIPT, check_script, wrapped_script
 from odcd.slurm.settings import Settings
+from odcd.slurm.spec import Source, job_spec
 from odcd.slurm.table import OPTIONS
 from odcd.slurm.times import zone_of
 
 STDIN = "-"
-MAX_SUBMIT_LINE = 32_768
-
-
-class SubmitArgv(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /v1/submit-argv. argv: the words after the verb. script: the text of the
-    file that argv names (script_path), sent when the answer was ScriptNeeded."""
-
-    command: Literal["submit", "run"] = "submit"
-    argv: list[str]
-    work_dir: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
-    environment: dict[str, str] = {}
-    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
-    script: str | None = None
-    script_path: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
-    submit_host: Annotated[str, msgspec.Meta(max_length=255)] | None = None
-    stdin_is_tty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +46,6 @@ class ScriptNeeded(OdcError):
             "Send the request again with the text as script.",
         )
         self.script_path = script_path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """The script or command to run. is_file: it may contain directives."""
-
-    script: str
-    args: tuple[str, ...]
-    name: str
-    is_file: bool = False
 
 
 def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
@@ -108,10 +79,10 @@ def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
             f"line {late} of the script: options after the first command have no effect"
         )
     if settings.verbose:
-        warnings.extend(_said(settings))
+        warnings.extend(_given(settings))
     is_run = request.command == "run"
     return ParsedSubmit(
-        spec=_spec(request, source, settings),
+        spec=job_spec(request, source, settings),
         wait=settings.wait or is_run,
         parsable=settings.parsable,
         test_only=settings.test_only or settings.preview_preemption,
@@ -146,7 +117,7 @@ def _check_command(request: SubmitArgv, settings: Settings) -> None:
         )
 
 
-def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Source:
+def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> Source:
     operands = line.operands
     if ":" in operands[:1]:
         raise NotImplementedYet(
@@ -159,7 +130,7 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Sour
                 "no command was given", f"Write it last: {request.command} -- CMD ARGS…"
             )
         _no_script_sent(request)
-        return _Source(script=COMMAND_SCRIPT, args=operands, name=_base_name(operands[0]))
+        return Source(script=COMMAND_SCRIPT, args=operands, name=_base_name(operands[0]))
     if settings.wrap is not None:
         if operands:
             raise BadRequest(
@@ -169,7 +140,7 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Sour
         if not settings.wrap.strip():
             raise BadRequest("--wrap: the command is empty", "Write a shell command.")
         _no_script_sent(request)
-        return _Source(script=wrapped_script(settings.wrap), args=(), name="wrap")
+        return Source(script=wrapped_script(settings.wrap), args=(), name="wrap")
     path = operands[0] if operands else STDIN
     if request.script is None:
         if path == STDIN and request.stdin_is_tty:
@@ -181,7 +152,7 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> _Sour
             raise BadRequest("the name of the script is empty", "Name a file.")
         raise ScriptNeeded(path)
     name = "sbatch" if path == STDIN else _base_name(path)
-    return _Source(script=request.script, args=operands[1:], name=name, is_file=True)
+    return Source(script=request.script, args=operands[1:], name=name, is_file=True)
 
 
 def _no_script_sent(request: SubmitArgv) -> None:
@@ -195,101 +166,7 @@ def _base_name(path: str) -> str:
     return (posixpath.basename(path.rstrip("/")) or "job")[:200]
 
 
-def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
-    per_node = _per_node(s)
-    gpu_type = agreed_type(
-        {"gpus": s.gpus, "gpus-per-node": per_node, "gpus-per-task": s.gpus_per_task}
-    )
-    gpus, gpus_per_node, gpus_per_task = _count(s.gpus), _count(per_node), _count(s.gpus_per_task)
-    nodes, switches = s.nodes, s.switches
-    check_counts(
-        total=gpus,
-        per_node=gpus_per_node,
-        per_task=gpus_per_task,
-        nodes=nodes.least if nodes and nodes.most is None else None,
-        tasks=s.ntasks,
-        tasks_per_node=s.ntasks_per_node,
-    )
-    line = shlex.join(["odcctl", request.command, *request.argv])
-    return JobSpec(
-        script=source.script,
-        args=list(source.args),
-        work_dir=_work_dir(request, s),
-        name=s.job_name or source.name,
-        environment=exported(request.environment, s.export),
-        umask=request.umask,
-        stdin=s.stdin,
-        stdout=s.stdout,
-        stderr=s.stderr,
-        open_mode=cast("Literal['append', 'truncate'] | None", s.open_mode),
-        partitions=s.partitions,
-        account=s.account,
-        qos=s.qos,
-        nice=s.nice or 0,
-        comment=s.comment,
-        hold=s.hold,
-        begin_at=s.begin_at,
-        deadline_at=s.deadline_at,
-        time_limit_s=s.time_limit_s,
-        node_count=nodes.least if nodes else None,
-        node_count_max=nodes.most if nodes else None,
-        switches=switches.most if switches else None,
-        switches_wait_s=switches.wait_s if switches else None,
-        ntasks=s.ntasks,
-        ntasks_per_node=s.ntasks_per_node,
-        cpus_per_task=s.cpus_per_task,
-        cpus_per_gpu=s.cpus_per_gpu,
-        gpus=gpus,
-        gpus_per_node=gpus_per_node,
-        gpus_per_task=gpus_per_task,
-        gpu_type=gpu_type,
-        mem_per_node_mib=s.mem_per_node_mib,
-        mem_per_cpu_mib=s.mem_per_cpu_mib,
-        mem_per_gpu_mib=s.mem_per_gpu_mib,
-        exclusive=s.exclusive,
-        constraint=s.constraint,
-        node_list=s.node_list,
-        exclude_nodes=s.exclude_nodes,
-        booking=s.booking,
-        licences=s.licences,
-        array=s.array,
-        dependency=s.dependency,
-        signal_number=s.signal.number if s.signal else None,
-        signal_before_s=s.signal.before_s if s.signal else None,
-        signal_batch=s.signal.batch if s.signal else False,
-        requeue=s.requeue,
-        submit_host=request.submit_host,
-        submit_line=line if len(line) <= MAX_SUBMIT_LINE else line[: MAX_SUBMIT_LINE - 1] + "…",
-        spool_output=request.command == "run" and s.stdout is None,
-        pty=s.pty,
-        image=s.image,
-    )
-
-
-def _per_node(s: Settings) -> GpuRequest | None:
-    """The GPUs per node from --gres and --gpus-per-node, which mean the same."""
-    if s.gres is None or s.gpus_per_node is None:
-        return s.gres or s.gpus_per_node
-    agreed_type({"gres": s.gres, "gpus-per-node": s.gpus_per_node})
-    if s.gres.count != s.gpus_per_node.count:
-        raise BadRequest(
-            f"--gres requests {s.gres.count} GPUs on each node, --gpus-per-node "
-            f"{s.gpus_per_node.count}",
-            "Use only one of the two.",
-        )
-    return s.gres if s.gres.type else s.gpus_per_node
-
-
-def _count(request: GpuRequest | None) -> int | None:
-    return None if request is None else request.count
-
-
-def _work_dir(request: SubmitArgv, s: Settings) -> str:
-    work_dir = posixpath.join(request.work_dir, s.chdir or "")
-    return work_dir if work_dir == "/" else work_dir.rstrip("/") or "/"
-
-
-def _said(settings: Settings) -> list[str]:
+def _given(settings: Settings) -> list[str]:
     """One line for each given setting, in sbatch's words: the option that took effect."""
     return [
         written for name, written in settings.said.items() if name not in ("verbose", "accepted")

@@ -149,7 +149,7 @@ def _parse_moment(words: str, now: datetime) -> datetime | None:
         day_text, clock_text = found[1], found[2]
     else:
         day_text, clock_text = _split_day(lower)
-    day, year_said = _parse_day(day_text, now) if day_text else (None, True)
+    day, has_year = _parse_day(day_text, now) if day_text else (None, True)
     at = _parse_clock(clock_text) if clock_text else time()
     if at is None or (day_text and day is None) or not (day_text or clock_text):
         return None
@@ -159,7 +159,7 @@ def _parse_moment(words: str, now: datetime) -> datetime | None:
         if moment < now:
             moment = datetime.combine(now.date() + timedelta(days=1), at, zone)
         return moment
-    if not year_said and day < now.date():
+    if not has_year and day < now.date():
         day = day.replace(year=day.year + 1)
     return now if day_text == "today" and not clock_text else datetime.combine(day, at, zone)
 
@@ -209,8 +209,8 @@ def zone_of(name: str | None) -> tzinfo:
     if name and _ZONE.fullmatch(name := name.removeprefix(":")):
         try:
             return ZoneInfo(name)
-        except (ValueError, OSError, ZoneInfoNotFoundError):
-            pass
+        except (ValueError, TypeError, OSError, ZoneInfoNotFoundError):
+            pass  # TypeError: with tzdata installed, for a part that is a module
     return _machine_zone()
 
 

@@ -43,7 +43,8 @@ from odcd.settings import parse_address
 from odcd.simulate import gpu_csv, swf
 from odcd.slurm import dependencies, directives, environment, gangs, gres, lists, signals, sizes
 from odcd.slurm.hostlists import compress_hosts, expand_hosts
-from odcd.slurm.parse import SubmitArgv, parse_submit
+from odcd.slurm.parse import parse_submit
+from odcd.slurm.request import SubmitArgv
 from odcd.slurm.script import check_script
 from odcd.slurm.table import OPTIONS
 from odcd.slurm.times import parse_duration, parse_moment, parse_span, zone_of

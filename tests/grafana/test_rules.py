@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from odcctl.__main__ import load
+from odcctl.reference import contexts
 from odcd import commands
 from tests.support.harness.boards import GRAFANA, RULES, rules
 from tests.support.harness.prometheus import needs_prometheus, promtool
@@ -114,9 +114,12 @@ def test_commands_of_runbooks_are_there() -> None:
     for page in RUNBOOKS.glob("*.md"):
         text = page.read_text(encoding="utf-8")
         for verb, rest in re.findall(r"(?<![\w/-])odcctl ([a-z-]+)([^`#|;\n]*)", text):
-            command = load(verb)
-            known = {f"--{one.long}" for one in (*command.options, *command.common)}
-            known |= {f"-{one.short}" for one in (*command.options, *command.common) if one.short}
+            known = {
+                name
+                for context in contexts(verb)
+                for param in context.command.get_params(context)
+                for name in param.opts
+            }
             named = {word for word in rest.split() if word.startswith("-")}
             # submit has sbatch's options, which another page lists.
             assert verb == "submit" or named <= known, f"{page.name}: odcctl {verb}{rest}"

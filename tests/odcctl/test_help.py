@@ -6,20 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from odcctl.__main__ import overview
-from odcctl.commands import ELSEWHERE, VERBS, load
-from odcctl.exits import WrongUsage
-from odcctl.reference import page
+from odcctl.cli.app import load, unknown
+from odcctl.cli.commands import Actions
+from odcctl.cli.verbs import ALIASES, ELSEWHERE, VERBS
+from odcctl.reference import contexts, page
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import a_job, a_reservation, a_type, availability
 from tests.odcctl.peer import Peer, Reply
 
 PAGE = Path("docs/reference/odcctl.md")
 HEAVY = (
-    "typer", "rich", "httpx", "http.client", "asyncio", "dataclasses", "argparse", "websockets",
-    "ssl", "pathlib",
+    "rich", "pydantic", "httpx", "http.client", "asyncio", "argparse", "websockets", "ssl",
 )  # fmt: skip
 
 
@@ -27,6 +27,7 @@ def test_the_overview_names_every_verb(odcctl: Odcctl, golden: Golden) -> None:
     done = odcctl("--help")
     assert done.code == 0
     golden("overview", done.out)
+    assert all(f"  {verb} " in done.out for verb in VERBS)
     assert odcctl().err == done.out
 
 
@@ -39,43 +40,61 @@ def test_the_commands_of_gpu_dev_are_there(odcctl: Odcctl) -> None:
         ("disk", ("list", "create", "delete", "list-content", "rename")),
         ("config", ("show", "set", "ssh-include")),
     ):
-        assert all(word in load(verb).usage for word in words)
+        command = load(verb)
+        assert isinstance(command, Actions)
+        assert set(words) <= set(command.commands)
     assert odcctl("help").out == odcctl("--help").out
     assert odcctl("help", "reserve").out == odcctl("reserve", "--help").out
+    assert odcctl("help", "node", "drain").out == odcctl("node", "drain", "--help").out
     wrong = odcctl("help", "resrve")
     assert (wrong.code, "Did you mean: odcctl reserve" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize("word", ELSEWHERE)
 def test_words_of_slurm_and_kubernetes_lead_to_ours(word: str) -> None:
-    with pytest.raises(WrongUsage) as refused:
-        load(word)
     verb, _, action = ELSEWHERE[word].partition(" ")
-    assert refused.value.hint == f"Did you mean: odcctl {ELSEWHERE[word]}"
-    assert action in load(verb).usage
+    assert unknown(word).hint == f"Did you mean: odcctl {ELSEWHERE[word]}"
+    command = load(verb)
+    if action:
+        assert isinstance(command, Actions)
+        assert action in command.commands
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
-    command = load(verb)
-    text = command.help()
-    assert command.name == verb
-    assert text.startswith(f"Usage: odcctl {verb}")
-    assert f"Example:\n  {command.example.splitlines()[0]}" in text
-    assert max(map(len, text.splitlines())) <= 100
-    assert max(map(len, overview().splitlines())) <= 100
-    assert command.summary[0].isupper()
-    assert not command.summary.endswith(".")
-    longs = [option.long for option in command.all_options]
-    shorts = [option.short for option in command.all_options if option.short]
-    assert len(set(longs)) == len(longs)
-    assert len(set(shorts)) == len(shorts)
-    assert "json" in longs
+    for context in contexts(verb):
+        command = context.command
+        text = command.get_help(context)
+        assert text.startswith(f"Usage: odcctl {verb}")
+        assert max(map(len, text.splitlines())) <= 100
+        options = [one for one in command.get_params(context) if isinstance(one, click.Option)]
+        names = [name for option in options for name in option.opts]
+        assert len(set(names)) == len(names)
+        assert "--json" in names
+        assert all(option.help for option in options)
+        if not isinstance(command, Actions):
+            assert command.epilog is not None
+            assert f"Example:\n  {command.epilog.splitlines()[0]}" in text
+        assert (command.help or "")[0].isupper()
+
+
+def test_license_is_another_spelling(peer: Peer, odcctl: Odcctl) -> None:
+    assert ALIASES == {"license": "licence"}
+    peer.on("GET", "/v1/licences", {"licences": []})
+    assert odcctl("license", "list").out == odcctl("licence", "list").out
 
 
 def test_help_reads_the_same_everywhere(odcctl: Odcctl, golden: Golden) -> None:
     golden("help-cancel", odcctl("cancel", "--help").out)
+    golden("help-node", odcctl("node", "--help").out)
     assert odcctl("cancel", "-h").out == odcctl("--help", "cancel").out
+
+
+def test_help_of_submit_lists_the_daemons_options(peer: Peer, odcctl: Odcctl) -> None:
+    gpus = {"long": "gpus", "short": "G", "value": "N", "help": "GPUs of the whole job"}
+    peer.on("GET", "/v1/submit-options", {"options": [gpus]})
+    assert "-G, --gpus N" in odcctl("submit", "--help").out
+    assert "No daemon answers" in odcctl("submit", "--help", ODC_HOME="/nowhere").out
 
 
 def test_the_reference_page_is_up_to_date() -> None:
@@ -135,12 +154,14 @@ def test_bash_completes_verbs_options_states_and_jobs(
     (bin_folder / "odcctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m odcctl "$@"\n')
     (bin_folder / "odcctl").chmod(0o755)
     peer.on("GET", "/v1/jobs", {"jobs": [a_job(71), a_job(80)], "next": None})
+    peer.on("GET", "/v1/reservations", {"reservations": [a_reservation(71)]})
     gpus = {"long": "gpus", "short": "G", "value": "N", "help": "GPUs of the whole job"}
     peer.on("GET", "/v1/submit-options", {"options": [gpus]})
 
     def completed(*words: str) -> list[str]:
         script = (
-            'eval "$(odcctl completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _odcctl; '
+            'eval "$(odcctl completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+            "_odcctl_completion odcctl; "
             'printf "%s\\n" "${COMPREPLY[@]}"'
         )
         done = subprocess.run(
@@ -160,8 +181,49 @@ def test_bash_completes_verbs_options_states_and_jobs(
     assert completed("node", "d") == ["drain", "down"]
 
 
+def test_names_are_completed_from_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/partitions", {"partitions": [{"name": "main"}, {"name": "old"}]})
+    peer.on("GET", "/v1/nodes", {"nodes": [{"name": "gpu-01", "state": "IDLE"}]})
+    peer.on("GET", "/v1/users", {"users": [{"user": "ann"}]})
+    peer.on("GET", "/v1/disks", {"disks": [{"name": "home", "state": "available"}]})
+    peer.on("GET", "/v1/reservations", {"reservations": [a_reservation(12, name="debug")]})
+
+    def completed(*words: str) -> list[str]:
+        env = {"_ODCCTL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("odcctl", *words)),
+               "COMP_CWORD": str(len(words))}  # fmt: skip
+        done = odcctl(**env)
+        assert done.err == ""
+        return [line.partition(",")[2] for line in done.out.split()]
+
+    assert completed("queue", "-p", "m") == ["main"]
+    assert completed("queue", "-p", "main,o") == ["main,old"]
+    assert completed("node", "drain", "g") == ["gpu-01"]
+    assert completed("queue", "--user", "a") == ["ann"]
+    assert completed("disk", "delete", "h") == ["home"]
+    assert completed("connect", "deb") == ["debug"]
+    peer.on("GET", "/v1/partitions", Reply(status=500))
+    assert completed("queue", "-p", "m") == []
+
+
+def test_completion_is_silent_without_a_daemon(odcctl: Odcctl) -> None:
+    env = {
+        "_ODCCTL_COMPLETE": "bash_complete",
+        "COMP_WORDS": "odcctl queue -p m",
+        "COMP_CWORD": "3",
+    }
+    done = odcctl(**env)
+    assert (done.out.strip(), done.err) == ("", "")
+
+
+def test_scripts_of_older_versions_still_work(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(71, name="train")], "next": None})
+    done = odcctl("completion", "words", "--", "cancel", "7")
+    assert (done.code, done.out) == (0, "71\tPENDING train\n")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_gets_a_script(odcctl: Odcctl, shell: str) -> None:
     done = odcctl("completion", shell)
     assert (done.code, done.err) == (0, "")
-    assert "odcctl completion words --" in done.out
+    assert done.out.startswith("# In ~/.")
+    assert f"_ODCCTL_COMPLETE={shell}_complete" in done.out

@@ -103,7 +103,7 @@ def test_what_was_said_is_sent_once_and_nothing_else(box: Box, odcctl: Odcctl, c
 WRONG: dict[str, tuple[list[str], str]] = {
     "gpus": (["-g", "two"], "--gpus takes a whole number"),
     "negative gpus": (["-g", "-1"], "--gpus is at least 0"),
-    "hours": (["-h", "8h"], 'as 8 or 0.5, not "8h"'),
+    "hours": (["-h", "8x"], 'as 8 or 0.5, not "8x"'),
     "comma": (["-h", "0,5"], 'as 8 or 0.5, not "0,5"'),
     "too short": (["-h", "0.08"], "0.08 is not"),
     "no time": (["-h", "0"], "0 is not"),
@@ -122,7 +122,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "two images": (["--dockerimage", "a", "--dockerfile", "b"], "exclude each other"),
     "empty name": (["-n", ""], "--name is empty"),
     "words": (["h100"], "one word too many"),
-    "bare -h": (["-h"], "option -h requires argument"),
+    "bare -h": (["-h"], "option -h requires an argument"),
 }
 
 

@@ -62,7 +62,7 @@ def test_a_watch_outlives_a_restart_of_the_daemon(
 def test_what_is_wrong_with_the_question_is_told_outside_the_screen(
     peer: Peer, terminal: Callable[..., Terminal]
 ) -> None:
-    screen = terminal("queue", "--watch", "--json")
+    screen = terminal("queue", "--watch", "--output", "quiet")
     shown = screen.until(b"--help\r\n")
     assert b"\x1b[?1049h" not in shown
     assert screen.end() == 2

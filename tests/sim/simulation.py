@@ -18,8 +18,9 @@ from odcd.database.pool import Database
 from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown, WrongState
 from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.jobs.submission import prepare
-from odcd.loops.election import APPLICATION, Lead
+from odcd.loops.election import APPLICATION
 from odcd.loops.executor_watch import take_over
+from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact

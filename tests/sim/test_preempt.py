@@ -12,7 +12,7 @@ import pytest
 from odcd.database.pool import Database
 from odcd.executor.simulated import Run
 from odcd.jobs.submission import prepare
-from odcd.loops.election import Lead
+from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch

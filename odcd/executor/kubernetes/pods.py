@@ -69,9 +69,7 @@ def pod_of(
     """submitted: the environment as it was submitted. offers: of the nodes, by name."""
     namespace = namespace_of(dispatch, offers, settings.namespaces)
     share = share_of(member, _offer(member, offers))
-    name = naming.pod_name(*dispatch.key, member.rank)
-    user = naming.label(dispatch.user)
-    home = boxes.HOME if dispatch.is_box else f"{HOME}/{user or 'job'}"
+    home = boxes.HOME if dispatch.is_box else f"{HOME}/{naming.label(dispatch.user) or 'job'}"
     if dispatch.is_box:
         # The submitted environment belongs to the daemon's machine.
         submitted = {}
@@ -79,8 +77,50 @@ def pod_of(
         dispatch, member, submitted, cluster=settings.cluster_name, namespace=namespace,
         cluster_domain=settings.cluster_domain, home=home, efa=share.efa > 0,
     )  # fmt: skip
-    spec: Json = {
-        "hostname": name,
+    spec = _spec(dispatch, member, share, namespace, settings)
+    if dispatch.is_box:
+        _add_dev_server(spec, dispatch, member, share, variables, namespace, settings)
+    else:
+        image = str(dispatch.options.get("image") or settings.image or "")
+        spec["containers"] = [_container(dispatch, member, share, variables, image, home)]
+    if len(dispatch.members) > 1:
+        # No member starts before all pods exist.
+        spec["schedulingGates"] = [{"name": naming.GATE}]
+    metadata = _metadata(dispatch, member, namespace)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return settings.template.apply(pod)
+
+
+def _metadata(dispatch: Dispatch, member: Member, namespace: str) -> Json:
+    return {
+        "name": naming.pod_name(*dispatch.key, member.rank),
+        "namespace": namespace,
+        "labels": naming.labels(*dispatch.key, member.rank)
+        | {
+            naming.USER: naming.label(dispatch.user),
+            naming.PARTITION: naming.label(dispatch.partition),
+            naming.GPU_TYPE: naming.label(member.gpu_type),
+        }
+        | ({naming.KIND: naming.BOX} if dispatch.is_box else {}),
+        "annotations": {
+            naming.USER: dispatch.user,
+            naming.JOB_NAME: dispatch.name,
+            naming.ACCOUNT: dispatch.account,
+            naming.PARTITION: dispatch.partition,
+            naming.WORK_DIR: dispatch.work_dir,
+            naming.TERM: str(dispatch.term),
+            naming.MEMBERS: str(len(dispatch.members)),
+            naming.STARTED_AT: dispatch.started_at.isoformat(),
+        },
+    }
+
+
+def _spec(
+    dispatch: Dispatch, member: Member, share: Share, namespace: str, settings: PodSettings
+) -> Json:
+    """The part that pods of jobs and of dev servers share; it has no containers yet."""
+    return {
+        "hostname": naming.pod_name(*dispatch.key, member.rank),
         "subdomain": naming.service(namespace),
         "dnsConfig": {"searches": [naming.host_domain(namespace, settings.cluster_domain)]},
         "restartPolicy": "OnFailure" if dispatch.is_box else "Never",
@@ -100,49 +140,27 @@ def pod_of(
         "containers": [],
         "volumes": _volumes(dispatch, share, boxes.home_of(dispatch, member)),
     }
-    if dispatch.is_box:
-        domain = naming.host_domain(namespace, settings.cluster_domain)
-        told = boxes.box_environment(dispatch, member, variables, domain, settings.storage)
-        image = str(dispatch.options.get("image") or settings.dev_image or "")
-        spec["containers"] = [boxes.box_container(dispatch, share, told, image, settings.storage)]
-        spec["securityContext"] = boxes.box_security(dispatch)
-        if boxes.profiles(dispatch, share):
-            # The scheduler and kubelet enforce it too: the pod has rights that others must not
-            # have.
-            spec["nodeSelector"] = {boxes.PROFILING: "true"}
-        if boxes.keeps_entrypoint(dispatch):
-            # The image's program may require to be process 1.
-            spec["shareProcessNamespace"] = False
-        spec["volumes"] += boxes.box_volumes(dispatch, settings.storage)
-    else:
-        image = str(dispatch.options.get("image") or settings.image or "")
-        spec["containers"] = [_container(dispatch, member, share, variables, image, home)]
-    if len(dispatch.members) > 1:
-        # No member starts before all pods exist.
-        spec["schedulingGates"] = [{"name": naming.GATE}]
-    metadata: Json = {
-        "name": name,
-        "namespace": namespace,
-        "labels": naming.labels(*dispatch.key, member.rank)
-        | {
-            naming.USER: user,
-            naming.PARTITION: naming.label(dispatch.partition),
-            naming.GPU_TYPE: naming.label(member.gpu_type),
-        }
-        | ({naming.KIND: naming.BOX} if dispatch.is_box else {}),
-        "annotations": {
-            naming.USER: dispatch.user,
-            naming.JOB_NAME: dispatch.name,
-            naming.ACCOUNT: dispatch.account,
-            naming.PARTITION: dispatch.partition,
-            naming.WORK_DIR: dispatch.work_dir,
-            naming.TERM: str(dispatch.term),
-            naming.MEMBERS: str(len(dispatch.members)),
-            naming.STARTED_AT: dispatch.started_at.isoformat(),
-        },
-    }
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    return settings.template.apply(pod)
+
+
+def _add_dev_server(
+    spec: Json, dispatch: Dispatch, member: Member, share: Share, variables: Mapping[str, str],
+    namespace: str, settings: PodSettings,
+) -> None:  # fmt: skip
+    """Add the parts that only a dev server's pod has."""
+    domain = naming.host_domain(namespace, settings.cluster_domain)
+    environment = boxes.box_environment(dispatch, member, variables, domain, settings.storage)
+    image = str(dispatch.options.get("image") or settings.dev_image or "")
+    spec["containers"] = [
+        boxes.box_container(dispatch, share, environment, image, settings.storage)
+    ]
+    spec["securityContext"] = boxes.box_security(dispatch)
+    if boxes.profiles(dispatch, share):
+        # The scheduler and kubelet enforce it too: the pod has rights that others must not have.
+        spec["nodeSelector"] = {boxes.PROFILING: "true"}
+    if boxes.keeps_entrypoint(dispatch):
+        # The image's program may require to be process 1.
+        spec["shareProcessNamespace"] = False
+    spec["volumes"] += boxes.box_volumes(dispatch, settings.storage)
 
 
 def _container(

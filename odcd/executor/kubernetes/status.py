@@ -166,9 +166,9 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
     # A dev server does not end by itself on TERM.
     if end.exit_code == 0 and not is_box(pod):
         return end
-    asked_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
+    deleted_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
     ended = state_of(pod).terminated
-    if ended is None or ended.finished_at is None or ended.finished_at < asked_at:
+    if ended is None or ended.finished_at is None or ended.finished_at < deleted_at:
         return end
     key = (end.job_id, end.attempt, end.rank)
     return _fact(key, "lost", end.at, detail="its pod was deleted by something other than odc")

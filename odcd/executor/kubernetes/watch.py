@@ -72,14 +72,14 @@ class Watch:
     async def _probe(self) -> None:
         """Detect a silently dead connection by a short request at regular intervals."""
         while True:
-            asked_at = self._clock.monotonic()
+            sent_at = self._clock.monotonic()
             try:
                 await self._cluster.get("/version", timeout_s=PROBE_S)
                 self._silent_since = None
             except ApiRefused:
                 self._silent_since = None
             except RunnerDown:
-                self._silent_since = self._silent_since or asked_at
+                self._silent_since = self._silent_since or sent_at
             await self._clock.sleep(PROBE_S)
 
     def inventory(

@@ -15,7 +15,8 @@ from odcd.database.connections import LEADER
 from odcd.database.pool import Database
 from odcd.errors import DatabaseBusy, LeadershipLost, OdcError, PlanStale
 from odcd.loops import election as leader_module
-from odcd.loops.election import Lead, Leader
+from odcd.loops.election import Leader
+from odcd.loops.lead import Lead
 from tests.support.harness.relay import Relay
 
 

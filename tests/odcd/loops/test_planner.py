@@ -12,7 +12,7 @@ import pytest
 from odcd.clock import Clock, SystemClock
 from odcd.errors import RunnerDown
 from odcd.loops import planner as planners
-from odcd.loops.election import Lead, Pass
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.records.dispatch import Dispatch
 from tests.support.builders.dispatches import a_dispatch_of

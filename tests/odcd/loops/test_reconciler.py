@@ -13,7 +13,7 @@ from odcd.clock import SystemClock
 from odcd.errors import DatabaseBusy
 from odcd.loops import planner as planners
 from odcd.loops import reconciler as reapers
-from odcd.loops.election import Lead, Pass
+from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact

@@ -10,9 +10,9 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.simulate.cluster import parse_cluster
 from odcd.simulate.figures import bounded_slowdown, figures, percentile
+from odcd.simulate.outcomes import Outcome, Replayed
 from odcd.simulate.output import table, write_jobs
 from odcd.simulate.picture import COLUMNS, LEFT, ROWS, charts, check_picture, picture
-from odcd.simulate.replay import Outcome, Replayed
 from odcd.simulate.trace import Workload
 
 CLUSTER = parse_cluster("2x4")
@@ -20,11 +20,11 @@ JOBS = (
     Outcome(job_id=1, submit_s=0, start_s=0, end_s=100, gpus=8, nodes=("n1", "n2")),
     Outcome(
         job_id=2, submit_s=10, start_s=100, end_s=110, gpus=4, nodes=("n1",),
-        told=(50.0, 90.0, 100.0),
+        predicted=(50.0, 90.0, 100.0),
     ),
     Outcome(
         job_id=3, submit_s=20, start_s=100, end_s=200, gpus=1, nodes=("n2",),
-        told=(110.0, 130.0, 140.0),
+        predicted=(110.0, 130.0, 140.0),
     ),
 )  # fmt: skip
 DONE = Replayed(policy="fifo", jobs=JOBS, pass_ms=(1.0, 3.0, 2.0, 40.0))

@@ -13,8 +13,9 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.simulate.cluster import Cluster, parse_cluster
 from odcd.simulate.estimates import Planned, with_estimates
+from odcd.simulate.outcomes import Replayed
 from odcd.simulate.policy import Policy
-from odcd.simulate.replay import Replayed, read_sources, replay
+from odcd.simulate.replay import read_sources, replay
 from odcd.simulate.trace import TraceJob, replayable
 from tests.support.harness.database import Sql, TestServer
 
@@ -176,13 +177,13 @@ def test_who_waits_is_told_when_he_will_start_and_that_changes_nothing(
     plain = replayed(postgres_server, jobs, "8x1")
     one, two = (replayed(postgres_server, jobs, "8x1", predict=True) for _ in range(2))
     assert one.jobs == two.jobs
-    assert [replace(job, told=None) for job in one.jobs] == list(plain.jobs)
+    assert [replace(job, predicted=None) for job in one.jobs] == list(plain.jobs)
     waited = [job for job in one.jobs if job.wait_s > 0]
     assert waited
     for job in waited:
-        assert job.told is not None
-        assert job.submit_s <= job.told[0] <= job.told[1] <= job.told[2]
-    assert all(job.told is None for job in one.jobs if job.wait_s == 0)
+        assert job.predicted is not None
+        assert job.submit_s <= job.predicted[0] <= job.predicted[1] <= job.predicted[2]
+    assert all(job.predicted is None for job in one.jobs if job.wait_s == 0)
 
 
 def test_a_wide_job_holds_whole_nodes(postgres_server: TestServer) -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from odcd.errors import BadRequest, NotImplementedYet, OdcError, TooLarge
 from odcd.records.fields import UNLIMITED_S
 from odcd.records.job import MAX_SCRIPT_BYTES, JobSpec
-from odcd.slurm.parse import ParsedSubmit, ScriptNeeded, SubmitArgv, parse_submit
+from odcd.slurm.parse import ParsedSubmit, ScriptNeeded, parse_submit
 from odcd.slurm.reference import reference_page
+from odcd.slurm.request import SubmitArgv
 from odcd.slurm.settings import Settings
 from odcd.slurm.table import BY_LONG, BY_SHORT, OPTIONS, REFUSED, SUPPORTED
 

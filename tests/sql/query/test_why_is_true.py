@@ -52,8 +52,8 @@ def named_by(why: list[dict[str, Any]]) -> list[int]:
 
 def more_of(why: list[dict[str, Any]]) -> str:
     """How many more are ahead of it, according to the answer."""
-    texts = [cause["text"] for cause in why if cause["text"].startswith("and ")]
-    return texts[0].removeprefix("and ").split(" more job")[0] if texts else "0"
+    texts = [cause["text"] for cause in why if " more job" in cause["text"]]
+    return texts[0].split(" more job")[0] if texts else "0"
 
 
 def looks(queue: Queue, job_id: int) -> int:

@@ -165,7 +165,7 @@ def test_what_the_database_wanted_decides_over_how_it_ended(queue: Queue) -> Non
 def test_an_end_is_final(queue: Queue) -> None:
     job_id = started(queue, gpus=1)
     tell(queue, job_id, "exited", exit_code=0)
-    with pytest.raises(WrongState, match="stays so"):
+    with pytest.raises(WrongState, match="has ended as COMPLETED, which cannot change"):
         queue.sql.execute("update odc.job set state = 'FAILED' where id = $1", job_id)
 
 

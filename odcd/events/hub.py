@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import contextmanager, suppress
-from typing import NamedTuple, Protocol
-
-import msgspec
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, contextmanager, suppress
+from typing import Protocol
 
 from odcd.clock import Clock, SharedTurns
 from odcd.errors import OdcError
+from odcd.events.event import Event, Heartbeat, Lagged, Reader, Wanted, parse_event
 from odcd.records.job import Selector
 
 log = logging.getLogger(__name__)
@@ -33,30 +32,6 @@ PAUSE_S = 0.02
 HEARTBEAT_S = 15.0
 
 
-class Event(NamedTuple):
-    """body: the JSON text that the API sends."""
-
-    id: int
-    kind: str
-    job_id: int | None
-    array_job_id: int | None
-    array_task_id: int | None
-    body: str
-
-
-class Heartbeat:
-    """Nothing happened for a while, or the database could not be read."""
-
-
-class Lagged(NamedTuple):
-    """The client was too slow: it must reconnect and continue after this event."""
-
-    last_id: int
-
-
-Wanted = Callable[[Event], bool]
-
-
 class EventStore(Protocol):
     async def list(
         self, after: int, limit: int, job_id: int | None = None
@@ -64,16 +39,6 @@ class EventStore(Protocol):
     async def get_last(self) -> int: ...
     async def list_settled(self, job_ids: list[int]) -> list[int]: ...
     async def get_results(self, selector: Selector) -> str | None: ...
-
-
-class _Told(msgspec.Struct):
-    kind: str
-    job_id: int | None = None
-    array_job_id: int | None = None
-    array_task_id: int | None = None
-
-
-_decode = msgspec.json.Decoder(_Told).decode
 
 
 class EventHub:
@@ -109,7 +74,7 @@ class EventHub:
 
     def close(self) -> None:
         self._closing.set()
-        self._tell()
+        self._announce()
         for waiting in [*self._task_waits, *(w for ws in self._waits.values() for w in ws)]:
             waiting.set()
 
@@ -127,7 +92,7 @@ class EventHub:
                 await self._look()
             except OdcError as error:
                 log.warning("events.unread", extra={"code": error.code, "why": error.message})
-                self._tell()
+                self._announce()
                 await self._clock.sleep(1.0)
             await self._clock.sleep(PAUSE_S)
 
@@ -148,15 +113,15 @@ class EventHub:
         while self._position is not None:
             page = await self._store.list(self._position, PAGE)
             for event_id, body in page:
-                self._kept.append(_event(event_id, body))
+                self._kept.append(parse_event(event_id, body))
                 self._position = event_id
             self._published += len(page)
             if page:
-                self._tell()
+                self._announce()
             if len(page) < PAGE:
                 break
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -175,64 +140,79 @@ class EventHub:
         job_id: only events of this job or array; wanted filters further. Ends when the hub closes.
         """
         with self._client():
-            async with self._starting:
-                if self._position is None:
-                    self._position = await self._store.get_last()
-            cursor = self._position if after is None else after
+            position = await self._start_reading()
+            reader = Reader(job_id, wanted, position if after is None else after)
             if after is not None:
-                async for event in self._past(cursor, job_id):
-                    cursor = event.id
-                    if wanted is None or wanted(event):
+                async with aclosing(self._past(reader)) as history:
+                    async for event in history:
                         yield event
-            if not follow:
-                return
-            # From here on, published events come from memory. The database may already be ahead of
-            # that, so events that it returned are skipped in memory.
-            async with self._starting:
-                await self._read()
-            at = self._published
-            seen: set[int] = set()
-            async for event in self._past(cursor, job_id):
-                cursor = event.id
-                seen.add(event.id)
-                if wanted is None or wanted(event):
-                    yield event
-            while not self._closing.is_set():
-                news = self._news
-                fresh, at = self._since(at), self._published
-                if fresh is None:
-                    yield Lagged(cursor)
-                    return
-                for event in fresh:
-                    if self._turns.are_due():
-                        await self._turns.take()
-                    cursor = event.id
-                    if (
-                        event.id not in seen
-                        and _about(event, job_id)
-                        and (wanted is None or wanted(event))
-                    ):
+            if follow:
+                async with aclosing(self._catch_up(reader)) as recent:
+                    async for event in recent:
                         yield event
-                if at == self._published:
-                    try:
-                        async with asyncio.timeout(heartbeat_s):
-                            await news.wait()
-                    except TimeoutError:
-                        yield Heartbeat()
-                    else:
-                        if at == self._published and not self._closing.is_set():
-                            yield Heartbeat()
+                async with aclosing(self._live(reader, heartbeat_s)) as live:
+                    async for item in live:
+                        yield item
 
-    async def _past(self, cursor: int, job_id: int | None) -> AsyncGenerator[Event]:
+    async def _start_reading(self) -> int:
+        """Return the id of the newest event that was read; before the first one, of the newest in
+        the database."""
+        async with self._starting:
+            if self._position is None:
+                self._position = await self._store.get_last()
+        return self._position
+
+    async def _past(self, reader: Reader, *, mark: bool = False) -> AsyncGenerator[Event]:
+        """Events that the database has after the reader's. mark: remember their ids."""
         while not self._closing.is_set():
-            page = await self._store.list(cursor, PAGE, job_id)
+            page = await self._store.list(reader.last_id, PAGE, reader.job_id)
             for event_id, body in page:
                 if self._turns.are_due():
                     await self._turns.take()
-                cursor = event_id
-                yield _event(event_id, body)
+                event = parse_event(event_id, body)
+                reader.last_id = event.id
+                if mark:
+                    reader.seen.add(event.id)
+                if reader.wants(event):
+                    yield event
             if len(page) < PAGE:
                 return
+
+    async def _catch_up(self, reader: Reader) -> AsyncGenerator[Event]:
+        """Events up to those in memory, from where _live continues. The database may already be
+        ahead of memory, so _live skips the events that this returned."""
+        async with self._starting:
+            await self._read()
+        reader.published = self._published
+        async with aclosing(self._past(reader, mark=True)) as events:
+            async for event in events:
+                yield event
+
+    async def _live(
+        self, reader: Reader, heartbeat_s: float
+    ) -> AsyncGenerator[Event | Heartbeat | Lagged]:
+        """Events from memory, as they are published."""
+        while not self._closing.is_set():
+            news = self._news
+            fresh, reader.published = self._since(reader.published), self._published
+            if fresh is None:
+                yield Lagged(reader.last_id)
+                return
+            for event in fresh:
+                if self._turns.are_due():
+                    await self._turns.take()
+                reader.last_id = event.id
+                if reader.wants_live(event):
+                    yield event
+            if reader.published == self._published:
+                try:
+                    async with asyncio.timeout(heartbeat_s):
+                        await news.wait()
+                except TimeoutError:
+                    yield Heartbeat()
+                else:
+                    if reader.published == self._published and not self._closing.is_set():
+                        yield Heartbeat()
 
     def _since(self, at: int) -> list[Event] | None:
         """Events published after the first `at`; None if memory does not reach back that far."""
@@ -285,12 +265,3 @@ class EventHub:
                 waits.discard(ended)
                 if not waits:
                     del self._waits[selector.job_id]
-
-
-def _event(event_id: int, body: str) -> Event:
-    told = _decode(body)
-    return Event(event_id, told.kind, told.job_id, told.array_job_id, told.array_task_id, body)
-
-
-def _about(event: Event, job_id: int | None) -> bool:
-    return job_id is None or job_id in (event.job_id, event.array_job_id)

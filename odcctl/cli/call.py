@@ -1,0 +1,131 @@
+"""One call of odcctl: which daemon it asks, in which form it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from odcctl.exits import DONE, Failure, WrongUsage
+from odcctl.http.address import find_server
+from odcctl.http.client import Client, Reply
+from odcctl.text import render
+from odcctl.text.complaints import describe, problem_of, problem_text
+
+if TYPE_CHECKING:
+    from odcctl.text.tables import Rows
+
+
+class Call:
+    """The object of every Typer context. The common options set its attributes."""
+
+    def __init__(self) -> None:
+        self.server: str | None = None
+        self.json = False
+        self.output: str | None = None
+        self.columns: str | None = None
+        self.header = True
+        self.failing: str | None = None
+        """The meaning of a refusal, as in "job not submitted"."""
+        self._context: click.Context | None = None
+        self._client: Client | None = None
+
+    @classmethod
+    def of(cls, context: click.Context, failing: str | None = None) -> Call:
+        """The call that a command carries out. failing: the thing that did not happen if the
+        daemon refuses."""
+        call = context.ensure_object(cls)
+        call._context, call.failing = context, failing
+        return call
+
+    @property
+    def form(self) -> str:
+        """table, json, quiet or csv."""
+        return "json" if self.json else self.output or "table"
+
+    @property
+    def verb(self) -> str:
+        """The words that name the command: queue, account create."""
+        path = self._context.command_path if self._context else "odcctl"
+        return path.removeprefix("odcctl").strip()
+
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = Client(*find_server(self.server))
+        return self._client
+
+    def wrong(self, message: str) -> NoReturn:
+        raise wrong_usage(message, self._context)
+
+    def may_ask(self) -> bool:
+        """Whether questions are allowed: both ends are a terminal, and no program reads the
+        answer."""
+        return self.form == "table" and sys.stdin.isatty() and sys.stdout.isatty()
+
+    def put_reply(self, reply: Reply) -> None:
+        """JSON as the API gave it."""
+        render.put(reply.text.rstrip("\n") + "\n")
+
+    def put_ids(self, ids: Iterable[object]) -> None:
+        render.put("".join(f"{one}\n" for one in ids))
+
+    def put_table(self, header: Sequence[str], rows: Rows) -> None:
+        """A table, or CSV: with the columns of --format, without a header after --no-header."""
+        from odcctl.text.tables import csv_text, select
+
+        try:
+            header, rows = select(header, rows, self.columns)
+        except ValueError as error:
+            self.wrong(str(error))
+        head = header if self.header else ()
+        if self.form == "csv":
+            render.put(csv_text(head, rows))
+        else:
+            render.put(render.table(head, rows, render.terminal_width()))
+
+    def put_list(
+        self, reply: Reply, ids: Iterable[object], header: Sequence[str], rows: Rows
+    ) -> int:
+        """A list in the form that was asked for."""
+        if self.form == "json":
+            self.put_reply(reply)
+        elif self.form == "quiet":
+            self.put_ids(ids)
+        else:
+            self.put_table(header, rows)
+        return DONE
+
+    def put_outcome(self, reply: Reply, name: str, text: str) -> int:
+        """The outcome as a sentence, as the name of the thing, or as the API's answer."""
+        if self.form == "json":
+            self.put_reply(reply)
+        else:
+            render.put(f"{name}\n" if self.form == "quiet" else f"{text}\n")
+        return DONE
+
+    def complain(self, failure: Failure, what: str | None = None) -> None:
+        """Report a failure on standard error: as lines, or with --json as a problem object.
+
+        what: the thing that did not happen, as in "job not submitted".
+        """
+        if self.form == "json":
+            render.note(problem_text(problem_of(failure)))
+        else:
+            render.note(describe(failure, what))
+
+    def exclude(self, **options: Any) -> None:
+        """Refuse the call if more than one of these options was given."""
+        given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+        if len(given) > 1:
+            self.wrong(f"{given[0]} and {given[1]} exclude each other")
+
+
+def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:
+    if context is None or context.parent is None:
+        return WrongUsage(message, "See: odcctl --help")
+    path = context.command_path
+    return WrongUsage(
+        f"{path.removeprefix('odcctl ')}: {message}", f"{context.get_usage()}\nSee: {path} --help"
+    )

@@ -1,0 +1,208 @@
+"""The classes of odcctl's commands: every one has the common options, and help in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from odcctl.cli.call import Call
+
+FORMS = ("table", "json", "quiet")
+LIST_FORMS = (*FORMS, "csv")
+HELP_WIDTH = 100
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
+HOURS_CONTEXT = {"help_option_names": ["--help"]}
+"""Of commands whose -h is hours."""
+
+
+def new_app(cls: type[TyperGroup] | None = None, help: str | None = None) -> typer.Typer:
+    """A Typer app with plain help and Python's own tracebacks: Rich is not imported for them."""
+    about: dict[str, Any] = {} if help is None else {"help": help}
+    return typer.Typer(
+        cls=cls, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+        **about,
+    )  # fmt: skip
+
+
+class Verb(TyperCommand):
+    """A command of odcctl. The epilog of its help is an example."""
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.params += self.common_options()
+
+    def common_options(self) -> list[click.Parameter]:
+        return common_options(FORMS)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _in_context(ctx):
+            return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.epilog:
+            formatter.write_paragraph()
+            formatter.write("Example:\n")
+            for line in self.epilog.splitlines():
+                formatter.write(f"  {line}\n")
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """The first line of the docstring, whole."""
+        return summary_of(self)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _named_plainly(super().get_help_option(ctx))
+
+
+class Listing(Verb):
+    """A command that prints a table: its columns can be chosen, and it can be CSV."""
+
+    def common_options(self) -> list[click.Parameter]:
+        return [
+            _option(
+                "--format", "-o", metavar="COLUMNS", set="columns",
+                help="only these columns of the table, as job,user,state",
+            ),
+            _option("--no-header", is_flag=True, set="header", value=lambda _: False,
+                    help="leave the header line out"),
+            *common_options(LIST_FORMS),
+        ]  # fmt: skip
+
+
+class PassThrough(Verb):
+    """A command whose words another program parses: own options stand in front of them only.
+
+    Click's ignore_unknown_options would still take -h out of -Jhello, and --json from anywhere.
+    """
+
+    def common_options(self) -> list[click.Parameter]:
+        return common_options(None)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.ensure_object(Call).output is not None and not ctx.resilient_parsing:
+            ctx.fail("--output has no meaning before it; --json has, and --parsable after it")
+        at = 0
+        while at < len(args) and (taken := _own_words(args[at])):
+            at += taken
+        super().parse_args(ctx, args[:at])
+        ctx.args = args[at:]
+        return ctx.args
+
+
+def _own_words(word: str) -> int:
+    """How many words the option takes, if it is one of odcctl's own."""
+    if word == "--server":
+        return 2
+    return 1 if word in ("--json", "--help", "-h") or word.startswith("--server=") else 0
+
+
+class Actions(TyperGroup):
+    """A verb with actions: odcctl account list. Options may also stand before the action."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.params += common_options(FORMS)
+        self.subcommand_metavar = "ACTION ..."
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and not ctx.resilient_parsing:
+            action = next((word for word in args if word in self.commands), None)
+            if action is not None:
+                args.remove(action)
+                args.insert(0, action)
+        with _in_context(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            ctx.fail(f'"{args[0]}" is not {", ".join(self.commands)}')
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Actions"):
+            formatter.write_dl([(name, summary_of(one)) for name, one in self.commands.items()])
+        formatter.write_paragraph()
+        formatter.write(f"Help for one action: {ctx.command_path} ACTION --help\n")
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        return summary_of(self)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _named_plainly(super().get_help_option(ctx))
+
+
+@contextmanager
+def _in_context(ctx: click.Context) -> Generator[None]:
+    """Click's parser raises some errors without their context, which has the usage."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
+
+
+def _named_plainly(option: click.Option | None) -> click.Option | None:
+    if option is not None:
+        option.help = "show this help"
+    return option
+
+
+def summary_of(command: click.Command) -> str:
+    """The first line of its help, without the full stop."""
+    return (command.help or "").partition("\n")[0].removesuffix(".")
+
+
+def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
+    """forms: what --output takes; None if the command has no such option."""
+    json = _option("--json", is_flag=True, set="json",
+                   help="print the answer as the API gave it: one JSON value")  # fmt: skip
+    server = _option(
+        "--server", metavar="ADDRESS", set="server",
+        help="a socket's path, or http(s)://HOST:PORT",
+    )  # fmt: skip
+    if forms is None:
+        return [json, server]
+    more = ", csv" if "csv" in forms else ""
+    output = _option(
+        "--output", metavar="FORM", set="output", value=_one_of(forms),
+        complete=lambda ctx, args, incomplete: list(forms),
+        help=f"table (the default), json{more}, or quiet: an id a line",
+    )  # fmt: skip
+    return [json, output, server]
+
+
+def _option(
+    *names: str,
+    set: str,
+    help: str,
+    is_flag: bool = False,
+    metavar: str | None = None,
+    value: Callable[[Any], Any] = lambda given: given,
+    complete: Callable[[click.Context, list[str], str], list[str]] | None = None,
+) -> TyperOption:
+    """An option that sets an attribute of the Call."""
+
+    def keep(ctx: click.Context, param: click.Parameter, given: Any) -> None:
+        if given is not None and given is not False:
+            setattr(ctx.ensure_object(Call), set, value(given))
+
+    return TyperOption(
+        param_decls=list(names), metavar=metavar, help=help, expose_value=False, callback=keep,
+        is_flag=is_flag, default=False if is_flag else None, autocompletion=complete,
+    )  # fmt: skip
+
+
+def _one_of(forms: tuple[str, ...]) -> Callable[[str], str]:
+    def check(form: str) -> str:
+        if form not in forms:
+            named = f"{', '.join(forms[:-1])} or {forms[-1]}"
+            raise click.BadParameter(f'is {named}, not "{form}"')
+        return form
+
+    return check

@@ -1,0 +1,146 @@
+"""Values that a shell completes: names and ids that the daemon knows.
+
+The daemon is asked for at most a second; if it does not answer, nothing is completed.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from odcctl.caller import me
+from odcctl.cli.call import Call
+from odcctl.exits import Failure
+from odcctl.http.client import Client, Params
+from odcctl.http.wire import LostAnswer
+from odcctl.reservation_states import LIVE, STATUSES
+from odcctl.text import jobs as job_words
+from odcctl.text import render
+
+ASK_TIMEOUT_S = 1.0
+MAX_JOBS = 200
+
+Values = list[tuple[str, str]]
+"""Words and what they mean."""
+
+
+def jobs(ctx: typer.Context, incomplete: str) -> Values:
+    """The ids of the caller's live jobs."""
+    client = Call.of(ctx).client()
+    with _at_once():
+        params = {
+            "user": me(client, ASK_TIMEOUT_S),
+            "limit": MAX_JOBS,
+            "fields": "id,array_job_id,array_task_id,array_tasks,name,state",
+        }
+        found = _ask(client, "/v1/jobs", params)["jobs"]
+        return _of_list(incomplete, [
+            (job_words.job_id(job).partition("_[")[0], f"{job['state']} {job['name']}")
+            for job in found
+        ])  # fmt: skip
+    return []
+
+
+def reservations(ctx: typer.Context, incomplete: str) -> Values:
+    """The ids and names of the caller's live reservations."""
+    with _at_once():
+        answer = _ask(Call.of(ctx).client(), "/v1/reservations", {"status": ",".join(LIVE)})
+        found: list[Mapping[str, Any]] = answer["reservations"]
+        ids = [(str(one["id"]), f"{one['status']} {one['name']}") for one in found]
+        return [*ids, *((str(one["name"]), one["status"]) for one in found)]
+    return []
+
+
+def disks(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/disks", "disks", about="state")
+
+
+def disks_or_none(ctx: typer.Context, incomplete: str) -> Values:
+    return [*disks(ctx, incomplete), ("none", "no disk")]
+
+
+def partitions(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/partitions", "partitions", about="state")
+
+
+def nodes(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/nodes", "nodes", about="state")
+
+
+def users(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/users", "users", "user")
+
+
+def accounts(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/accounts", "accounts")
+
+
+def qos(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/qos", "qos")
+
+
+def policies(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/policies", "policies", about="ordering")
+
+
+def bookings(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/bookings", "bookings", about="state")
+
+
+def licences(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/licences", "licences")
+
+
+def gpu_types(ctx: typer.Context, incomplete: str) -> Values:
+    return _names(ctx, incomplete, "/v1/nodes", "nodes", "gpu_type")
+
+
+def states(incomplete: str) -> Values:
+    return _of_list(incomplete, [(state, "") for state in (*job_words.LIVE, *job_words.ENDED)])
+
+
+def statuses(incomplete: str) -> Values:
+    return _of_list(incomplete, [(status, "") for status in STATUSES])
+
+
+def _names(
+    ctx: typer.Context, incomplete: str, path: str, key: str, field: str = "name", about: str = ""
+) -> Values:
+    """A field of every object in a list of the API. about: the field that explains it."""
+    with _at_once():
+        found = _ask(Call.of(ctx).client(), path, None)[key]
+        return _of_list(incomplete, [(str(one[field]), str(one.get(about, ""))) for one in found])
+    return []
+
+
+def _ask(client: Client, path: str, params: Params | None) -> Any:
+    return client.request("GET", path, params, timeout_s=ASK_TIMEOUT_S).json()
+
+
+def _of_list(incomplete: str, values: Iterable[tuple[str, str]]) -> Values:
+    """Complete the last word of a list parted by commas."""
+    before, comma, _ = incomplete.rpartition(",")
+    cleaned = {render.clean(word): render.clean(about) for word, about in values}
+    return [(f"{before}{comma}{word}", about) for word, about in cleaned.items()]
+
+
+@contextmanager
+def _at_once() -> Generator[None]:
+    """Give up after a second, and in silence: a shell shows what a completion writes."""
+
+    def give_up(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, ASK_TIMEOUT_S)
+    try:
+        yield
+    except (Failure, LostAnswer, OSError, ValueError, KeyError, TypeError):
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,54 @@
+"""Click's errors in the words of odcctl."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from odcctl.cli.call import wrong_usage
+from odcctl.exits import WrongUsage
+
+_QUOTED = re.compile(r"'(.*)'", re.DOTALL)
+_SURPLUS = re.compile(r"Got unexpected extra arguments? \(([^ )]*)")
+
+
+def explain(error: click.UsageError) -> WrongUsage:
+    return wrong_usage(_message(error), error.ctx)
+
+
+def _message(error: click.UsageError) -> str:
+    if isinstance(error, click.NoSuchOption):
+        near = ", ".join(error.possibilities or ())
+        return f'no option "{error.option_name}"' + (f"; did you mean {near}?" if near else "")
+    if isinstance(error, click.BadOptionUsage):
+        return f"option {error.option_name} requires an argument"
+    if isinstance(error, click.MissingParameter):
+        return f"{_name(error.param)} is missing"
+    if isinstance(error, click.BadParameter):
+        return f"{_name(error.param)} {_complaint(error)}"
+    if surplus := _SURPLUS.match(error.message):
+        return f'"{surplus[1]}" is one word too many'
+    return error.message[:1].lower() + error.message[1:].rstrip(".")
+
+
+def _complaint(error: click.BadParameter) -> str:
+    kind = error.param.type if error.param is not None else None
+    if kind is click.INT or kind is click.FLOAT:
+        found = _QUOTED.search(error.message)
+        number = "a whole number" if kind is click.INT else "a number"
+        return f'takes {number}, not "{found[1] if found else ""}"'
+    if isinstance(kind, click.Choice):
+        found = _QUOTED.search(error.message.partition(" is not one of ")[0])
+        *names, last = map(str, kind.choices)
+        return f'is {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
+    return error.message.rstrip(".")
+
+
+def _name(param: click.Parameter | None) -> str:
+    """--user; ID for an argument."""
+    if param is None:
+        return "an argument"
+    if isinstance(param, click.Option):
+        return max(param.opts, key=len)
+    return (param.metavar or param.name or "").strip("[].").lstrip("[")

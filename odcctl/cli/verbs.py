@@ -1,0 +1,31 @@
+"""The verbs of odcctl, each a module of odcctl.commands, and the words that lead to them."""
+
+from __future__ import annotations
+
+GROUPS = {
+    "Jobs": (
+        "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
+    ),
+    "Dev servers": ("reserve", "list", "connect", "extend", "edit", "disk", "avail", "status"),
+    "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint"),
+    "The cluster": (
+        "nodes", "node", "partition", "policy", "booking", "licence", "plan", "replay", "events",
+        "diag", "page",
+    ),
+    "Accounts and limits": (
+        "account", "user", "qos", "shares", "priority", "usage", "idle",
+    ),
+    "This program": ("login", "logout", "config", "ssh-proxy", "completion"),
+}  # fmt: skip
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+
+ALIASES = {"license": "licence"}
+"""Other spellings, which help does not list."""
+ELSEWHERE = {
+    "sbatch": "submit", "srun": "run", "salloc": "reserve", "squeue": "queue", "sinfo": "nodes",
+    "scancel": "cancel", "sacct": "history", "scontrol": "show", "sattach": "attach",
+    "sprio": "priority", "sshare": "shares", "sreport": "usage", "sacctmgr": "account",
+    "sdiag": "diag", "drain": "node drain", "cordon": "node drain", "resume": "node resume",
+    "uncordon": "node resume",
+}  # fmt: skip
+"""Commands of Slurm and Kubernetes, and ours in their place."""

@@ -1,0 +1,110 @@
+"""The options of odcctl plan."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from odcctl.cli import complete
+
+
+def _of_job(*names: str, metavar: str, help: str, complete: Any = None) -> Any:
+    return typer.Option(*names, metavar=metavar, help=f"what-if: {help}", autocompletion=complete)
+
+
+Words = list[str] | None
+Nodes = Annotated[
+    Words,
+    _of_job(
+        "--nodes", "-N", metavar="COUNTS", help="so many nodes: 1,2,4; 2-4 for any number between"
+    ),
+]
+Gres = Annotated[
+    Words, _of_job("--gres", metavar="GRES", help="GPUs per node: gpu:h100:8,gpu:l4:4")
+]
+GpusPerNode = Annotated[
+    Words, _of_job("--gpus-per-node", metavar="GPUS", help="GPUs per node: 4,8 or h100:4")
+]
+Gpus = Annotated[Words, _of_job("--gpus", "-G", metavar="GPUS", help="GPUs in all: 1,8,16")]
+Times = Annotated[
+    Words, _of_job("--time", "-t", metavar="TIMES", help="time limits: 1h,4h,1-00:00:00")
+]
+Cpus = Annotated[
+    Words, _of_job("--cpus-per-task", "-c", metavar="COUNTS", help="CPUs per node: 8,64")
+]
+Mem = Annotated[Words, _of_job("--mem", metavar="SIZES", help="memory per node: 64G,256G")]
+Qos = Annotated[
+    Words, _of_job("--qos", "-q", metavar="NAMES", help="under each QOS", complete=complete.qos)
+]
+Account = Annotated[
+    Words,
+    _of_job("--account", "-A", metavar="NAMES", help="of each account", complete=complete.accounts),
+]
+Partition = Annotated[
+    Words,
+    _of_job(
+        "--partition",
+        "-p",
+        metavar="NAMES",
+        help="in any of these partitions",
+        complete=complete.partitions,
+    ),
+]
+Constraint = Annotated[
+    Words, _of_job("--constraint", "-C", metavar="FEATURES", help="nodes with these features")
+]
+NodeList = Annotated[
+    Words,
+    _of_job("--nodelist", "-w", metavar="NODES", help="on these nodes", complete=complete.nodes),
+]
+Exclude = Annotated[
+    Words,
+    _of_job("--exclude", "-x", metavar="NODES", help="not on these nodes", complete=complete.nodes),
+]
+Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: whole nodes")]
+Licenses = Annotated[
+    Words,
+    _of_job(
+        "--licenses",
+        "-L",
+        metavar="NAMES",
+        help="with all of these licences",
+        complete=complete.licences,
+    ),
+]
+Diff = Annotated[
+    bool, typer.Option("--diff", help="whose planned starts moved between two passes or times")
+]
+Gantt = Annotated[
+    bool, typer.Option("--gantt", help="draw it: what runs, is planned and is booked on each node")
+]
+Hours = Annotated[
+    int | None,
+    typer.Option("--hours", metavar="N", help="gantt: how far ahead, 1 to 744; default 24"),
+]
+OnNodes = Annotated[
+    Words,
+    typer.Option(
+        "--node",
+        metavar="NAMES",
+        help="gantt: only these nodes, by commas",
+        autocompletion=complete.nodes,
+    ),
+]
+OfTypes = Annotated[
+    Words,
+    typer.Option(
+        "--type",
+        metavar="TYPES",
+        help="gantt: only nodes of these GPU types",
+        autocompletion=complete.gpu_types,
+    ),
+]
+WhatIf = Annotated[
+    bool, typer.Option("--what-if", help="when such jobs would start, and whom they would delay")
+]
+Ends = Annotated[
+    Words,
+    typer.Argument(metavar="A [B]", help="diff: two passes or times, or one to compare with now"),
+]

@@ -1,0 +1,22 @@
+"""The body of a request to submit a command line."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+
+class SubmitArgv(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /v1/submit-argv. argv: the words after the verb. script: the text of the
+    file that argv names (script_path), sent when the answer was ScriptNeeded."""
+
+    command: Literal["submit", "run"] = "submit"
+    argv: list[str]
+    work_dir: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+    environment: dict[str, str] = {}
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
+    script: str | None = None
+    script_path: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
+    submit_host: Annotated[str, msgspec.Meta(max_length=255)] | None = None
+    stdin_is_tty: bool = False

@@ -1,0 +1,145 @@
+"""Build the job from a request's settings."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from odcd.errors import BadRequest
+from odcd.records.job import JobSpec
+from odcd.slurm.environment import exported
+from odcd.slurm.gres import GpuRequest, agreed_type, check_counts
+from odcd.slurm.request import SubmitArgv
+from odcd.slurm.settings import Settings
+
+MAX_SUBMIT_LINE = 32_768
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The script or command to run. is_file: it may contain directives."""
+
+    script: str
+    args: tuple[str, ...]
+    name: str
+    is_file: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gpus:
+    """The GPU counts of all options, None where not given, and the type that they agree on."""
+
+    total: int | None
+    per_node: int | None
+    per_task: int | None
+    type: str | None
+
+
+def job_spec(request: SubmitArgv, source: Source, s: Settings) -> JobSpec:
+    """Raises BadRequest if settings contradict each other."""
+    gpus = _gpus(s)
+    nodes, switches = s.nodes, s.switches
+    return JobSpec(
+        script=source.script,
+        args=list(source.args),
+        work_dir=_work_dir(request, s),
+        name=s.job_name or source.name,
+        environment=exported(request.environment, s.export),
+        umask=request.umask,
+        stdin=s.stdin,
+        stdout=s.stdout,
+        stderr=s.stderr,
+        open_mode=cast("Literal['append', 'truncate'] | None", s.open_mode),
+        partitions=s.partitions,
+        account=s.account,
+        qos=s.qos,
+        nice=s.nice or 0,
+        comment=s.comment,
+        hold=s.hold,
+        begin_at=s.begin_at,
+        deadline_at=s.deadline_at,
+        time_limit_s=s.time_limit_s,
+        node_count=nodes.least if nodes else None,
+        node_count_max=nodes.most if nodes else None,
+        switches=switches.most if switches else None,
+        switches_wait_s=switches.wait_s if switches else None,
+        ntasks=s.ntasks,
+        ntasks_per_node=s.ntasks_per_node,
+        cpus_per_task=s.cpus_per_task,
+        cpus_per_gpu=s.cpus_per_gpu,
+        gpus=gpus.total,
+        gpus_per_node=gpus.per_node,
+        gpus_per_task=gpus.per_task,
+        gpu_type=gpus.type,
+        mem_per_node_mib=s.mem_per_node_mib,
+        mem_per_cpu_mib=s.mem_per_cpu_mib,
+        mem_per_gpu_mib=s.mem_per_gpu_mib,
+        exclusive=s.exclusive,
+        constraint=s.constraint,
+        node_list=s.node_list,
+        exclude_nodes=s.exclude_nodes,
+        booking=s.booking,
+        licences=s.licences,
+        array=s.array,
+        dependency=s.dependency,
+        signal_number=s.signal.number if s.signal else None,
+        signal_before_s=s.signal.before_s if s.signal else None,
+        signal_batch=s.signal.batch if s.signal else False,
+        requeue=s.requeue,
+        submit_host=request.submit_host,
+        submit_line=_submit_line(request),
+        spool_output=request.command == "run" and s.stdout is None,
+        pty=s.pty,
+        image=s.image,
+    )
+
+
+def _gpus(s: Settings) -> _Gpus:
+    per_node = _per_node(s)
+    gpus = _Gpus(
+        total=_count(s.gpus),
+        per_node=_count(per_node),
+        per_task=_count(s.gpus_per_task),
+        type=agreed_type(
+            {"gpus": s.gpus, "gpus-per-node": per_node, "gpus-per-task": s.gpus_per_task}
+        ),
+    )
+    check_counts(
+        total=gpus.total,
+        per_node=gpus.per_node,
+        per_task=gpus.per_task,
+        nodes=s.nodes.least if s.nodes and s.nodes.most is None else None,
+        tasks=s.ntasks,
+        tasks_per_node=s.ntasks_per_node,
+    )
+    return gpus
+
+
+def _per_node(s: Settings) -> GpuRequest | None:
+    """The GPUs per node from --gres and --gpus-per-node, which mean the same."""
+    if s.gres is None or s.gpus_per_node is None:
+        return s.gres or s.gpus_per_node
+    agreed_type({"gres": s.gres, "gpus-per-node": s.gpus_per_node})
+    if s.gres.count != s.gpus_per_node.count:
+        raise BadRequest(
+            f"--gres requests {s.gres.count} GPUs on each node, --gpus-per-node "
+            f"{s.gpus_per_node.count}",
+            "Use only one of the two.",
+        )
+    return s.gres if s.gres.type else s.gpus_per_node
+
+
+def _count(request: GpuRequest | None) -> int | None:
+    return None if request is None else request.count
+
+
+def _work_dir(request: SubmitArgv, s: Settings) -> str:
+    work_dir = posixpath.join(request.work_dir, s.chdir or "")
+    return work_dir if work_dir == "/" else work_dir.rstrip("/") or "/"
+
+
+def _submit_line(request: SubmitArgv) -> str:
+    line = shlex.join(["odcctl", request.command, *request.argv])
+    return line if len(line) <= MAX_SUBMIT_LINE else line[: MAX_SUBMIT_LINE - 1] + "…"
