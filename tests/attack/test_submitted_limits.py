@@ -85,7 +85,7 @@ async def move(user: asyncpg.Connection, ids: list[dict[str, Any]]) -> list[str]
         "select odc.update_jobs($1::jsonb, $2::jsonb, $3, $4::jsonb)",
         ACTOR, json.dumps({"ids": ids}), NOW, json.dumps({"account": "lab"}),
     )  # fmt: skip
-    return [answer["outcome"] for answer in json.loads(text)]
+    return [answer["outcome"] for answer in json.loads(str(text))]
 
 
 def test_each_task_of_an_array_counts_and_a_refused_array_stays_whole(
@@ -120,6 +120,7 @@ def test_two_sessions_at_once_do_not_pass_the_limit(
                 "select * from odc.submit_jobs($1::jsonb, $2, $3, $4)",
                 json.dumps([sent.request]), list(sent.texts), list(sent.texts.values()), NOW,
             )  # fmt: skip
+            assert row is not None
             return row["code"]
 
         async def change() -> list[str]:
