@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from odcctl.reservation_states import LIVE
 from odcctl.ssh.host_files import links
@@ -10,6 +12,7 @@ from odcctl.text import render
 from odcctl.text.hostlist import fold
 from odcctl.text.jobs import local_times
 
+Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
 IDLE_S = 600
 """An idle time of at least this is shown."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from odcctl.cli.call import Call
 from odcctl.exits import Failure, Refused, WrongUsage
 from odcctl.http.client import Client
 from odcctl.reservation_states import LIVE, STATUSES
-from odcctl.reservations.describe import gpus
+from odcctl.reservations.describe import Reservation, gpus
 from odcctl.text import render
 from odcctl.text.prompts import choose
-
-Reservation = Mapping[str, Any]
 
 
 def parse_statuses(text: str | None) -> str | None:

@@ -16,8 +16,7 @@ from odcctl.http.client import Client, Reply
 from odcctl.http.sse import Events
 from odcctl.http.wire import LostAnswer
 from odcctl.reservation_states import WAITING
-from odcctl.reservations.describe import message, queue_place, status
-from odcctl.reservations.lookup import Reservation
+from odcctl.reservations.describe import Reservation, message, queue_place, status
 from odcctl.text import render
 
 LOOK_S, LOOK_REMOTE_S = 1.0, 5.0
