@@ -18,8 +18,8 @@ from odcctl.exits import DONE, Failure, Refused
 from odcctl.http.client import Client, quote
 from odcctl.listing import Listing, fetch_job
 from odcctl.reservation_states import LIVE, OVER
-from odcctl.reservations import describe
 from odcctl.reservations import lookup as reservations
+from odcctl.reservations.describe import describe as describe_reservation
 from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
 
@@ -89,7 +89,7 @@ def _put(
         for job in found:
             blocks.append(describe(job, now_s))
             if job["id"] in of_jobs:
-                blocks.append(describe.describe(of_jobs[job["id"]], now_s, whole=False))
+                blocks.append(describe_reservation(of_jobs[job["id"]], now_s, whole=False))
         render.put("\n".join(blocks))
 
 
@@ -145,7 +145,7 @@ def _show_mine(call: Call) -> int:
     elif call.form == "quiet":
         call.put_ids(one["id"] for one in mine)
     elif mine:
-        render.put("\n".join(describe.describe(one, reply.now_s) for one in mine))
+        render.put("\n".join(describe_reservation(one, reply.now_s) for one in mine))
     else:
         render.note("odcctl: no reservation of yours is active or waits; jobs are named: show ID")
     return DONE
