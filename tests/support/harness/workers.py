@@ -13,9 +13,11 @@ ONE_WORKER = {
     **{f"tests/kubernetes/test_{name}.py": "kubelets" for name in PROCESS_NODES},
     "tests/kubernetes/": "controlplane",
     "tests/grafana/test_live.py": "grafana",
+    "tests/attack/test_changed_accounts.py": "accounts of this machine",
 }
 """Start of a test's id -> its group; the first match counts. Each group starts what its tests share
-once: a control plane, or a Prometheus that scrapes a live odcd for all panels."""
+once: a control plane, or a Prometheus that scrapes a live odcd for all panels. Accounts have names
+and uids that only one test at a time can use."""
 
 TRIED_AGAIN = (
     "tests/e2e/test_box.py",
