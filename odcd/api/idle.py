@@ -11,7 +11,7 @@ from odcd.api.answers.common import Answer
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.names import refuse_unknown_users
-from odcd.api.whose import WhoseQuery
+from odcd.api.usage_filters import WhoseQuery
 
 
 class IdleJob(Answer):

@@ -13,7 +13,7 @@ from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.jobs import split_values
 from odcd.api.names import refuse_unknown_users
 from odcd.api.previews import iso
-from odcd.api.whose import WhoseQuery
+from odcd.api.usage_filters import WhoseQuery
 from odcd.errors import BadRequest
 
 USUAL = timedelta(days=7)

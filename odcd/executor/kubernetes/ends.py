@@ -12,6 +12,7 @@ from datetime import timedelta
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes.api_retries import insist
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.contents import Contents
@@ -21,7 +22,6 @@ from odcd.executor.kubernetes.naming import Attempt, Key
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_writer import Maker
-from odcd.executor.kubernetes.retries import insist
 from odcd.records.dispatch import Fact
 
 log = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import pod_state, status
+from odcd.executor.kubernetes.api_retries import RETRY_S, insist, may_pass
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.ends import Ends
@@ -20,7 +21,6 @@ from odcd.executor.kubernetes.naming import Attempt, Key, has_disk
 from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
 from odcd.executor.kubernetes.pod_writer import Maker
-from odcd.executor.kubernetes.retries import RETRY_S, insist, may_pass
 from odcd.executor.output import PathTooLong
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import Dispatch

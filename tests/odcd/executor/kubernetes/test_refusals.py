@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from odcd.executor.kubernetes.api_retries import may_pass
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
-from odcd.executor.kubernetes.retries import may_pass
 
 
 @pytest.mark.parametrize(
