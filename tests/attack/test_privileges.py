@@ -18,7 +18,7 @@ import pytest
 
 from odcd.database.pool import connect
 from odcd.errors import OdcError
-from odcd.home import account, postgres_files
+from odcd.home import account, postgres_files, postgres_process
 from odcd.home import folder as home_folder
 from odcd.home import postgres as database
 from odcd.home import root_helper as keeper
@@ -433,6 +433,6 @@ def interrupted(home: Path, name: str, step: int, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(module, name, counted)
         # Never as far as a server, which the next try would find.
-        patch.setattr(EmbeddedPostgres, "_launch", lambda *_: (_ for _ in ()).throw(Killed))
+        patch.setattr(postgres_process, "launch", lambda *_: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             postgres.begin()
