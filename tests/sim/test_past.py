@@ -54,7 +54,7 @@ class Remembering(Simulation):
             shown, _ = await self.store.jobs.list_rows(selector, now, as_of)
             found[f"show {job_id}"] = json.loads(shown)
             found[f"why {job_id}"] = json.loads(
-                await self.store.jobs.explain(job_id, now)
+                await self.store.jobs.explain(job_id, None, now)
                 if as_of is None
                 else await self.store.jobs.explain_past(selector, as_of, now)
             )
