@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from odcctl.cli import usage
 from odcctl.exits import DONE, Failure, WrongUsage
 from odcctl.http.address import find_server
 from odcctl.http.client import Client, Reply
@@ -123,9 +124,9 @@ class Call:
 
 
 def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:
-    if context is None or context.parent is None:
-        return WrongUsage(message, "See: odcctl --help")
-    path = context.command_path
-    return WrongUsage(
-        f"{path.removeprefix('odcctl ')}: {message}", f"{context.get_usage()}\nSee: {path} --help"
-    )
+    return WrongUsage(*usage.locate(message, context, "odcctl"))
+
+
+def explain(error: click.UsageError) -> WrongUsage:
+    """Click's error in our words."""
+    return wrong_usage(usage.message_of(error), error.ctx)
