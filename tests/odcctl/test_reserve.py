@@ -404,10 +404,14 @@ def test_a_terminal_has_one_line_that_changes(box: Box, terminal: Callable[..., 
     )
     screen = terminal("reserve", "--no-interactive")
     shown = screen.until(b"HOURS\r\n")
-    line = rb"\r\x1b\[Kreservation 12: queued, #1, expected 13:00 \(in 1:00:00\)  0:\d\d"
+    line = rb"\x1b\[\?25lreservation 12: queued, #1, expected 13:00 \(in 1:00:00\)  0:\d\d\r\x1b"
     assert re.match(line, shown)
-    assert b"\n" not in shown[: shown.index(b"reservation 12 is active")]
-    assert b"\r\x1b[Kreservation 12 is active: 2 h100 GPUs\r\n" in shown
+    before, _, after = shown.partition(b"reservation 12 is active: 2 h100 GPUs\r\n")
+    # The line is erased, and the cursor is back where it was, and visible.
+    erased = b"\r\n\x1b[?25h\r\x1b[1A\x1b[2K"
+    assert before.endswith(erased), before
+    assert b"\n" not in before.removesuffix(erased)
+    assert b"\x1b" not in after
     assert screen.end() == 0
 
 
