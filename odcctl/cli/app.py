@@ -6,7 +6,6 @@ from typing import Annotated, cast
 
 import click
 import typer
-import typer.main
 
 from odcctl import __version__
 from odcctl.cli import plain

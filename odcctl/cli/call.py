@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -74,17 +74,38 @@ class Call:
 
     def put_table(self, header: Sequence[str], rows: Rows) -> None:
         """A table, or CSV: with the columns of --format, without a header after --no-header."""
-        from odcctl.text.tables import csv_text, select
+        from odcctl.text.tables import csv_text
+
+        head, rows = self.choose_columns(header, rows)
+        if self.form == "csv":
+            render.put(csv_text(head, rows))
+        else:
+            render.put(render.table(head, rows, render.terminal_width()))
+
+    def choose_columns(self, header: Sequence[str], rows: Rows) -> tuple[Sequence[str], Rows]:
+        """The columns of --format, and no header after --no-header."""
+        from odcctl.text.tables import select
 
         try:
             header, rows = select(header, rows, self.columns)
         except ValueError as error:
             self.wrong(str(error))
-        head = header if self.header else ()
-        if self.form == "csv":
-            render.put(csv_text(head, rows))
-        else:
-            render.put(render.table(head, rows, render.terminal_width()))
+        return header if self.header else (), rows
+
+    def watch_table(
+        self, fetch: Callable[[], tuple[Sequence[str], Rows]], look_s: float | None = None
+    ) -> int:
+        """The table as it changes, until Ctrl-C. look_s: fetch at least that often."""
+        from odcctl import live_table
+
+        if self.form != "table":
+            self.wrong("--watch shows a table; read events for a stream of JSON")
+        return live_table.watch(
+            self.client(),
+            f"odcctl {self.verb} --watch",
+            lambda: self.choose_columns(*fetch()),
+            look_s or live_table.LOOK_S,
+        )
 
     def put_list(
         self, reply: Reply, ids: Iterable[object], header: Sequence[str], rows: Rows

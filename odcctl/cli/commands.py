@@ -47,6 +47,16 @@ class Listing(Verb):
             *common_options(LIST_FORMS),
         ]  # fmt: skip
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        call = ctx.ensure_object(Call)
+        if call.form in ("json", "quiet") and not ctx.resilient_parsing:
+            if call.columns is not None:
+                ctx.fail(f"--format chooses columns of a table or CSV; {call.form} has none")
+            if call.form == "json" and not call.header:
+                ctx.fail("--no-header is for a table or CSV; json has no header")
+        return rest
+
 
 class PassThrough(Verb):
     """A command whose words another program parses: own options stand in front of them only.
