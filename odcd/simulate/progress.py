@@ -23,7 +23,7 @@ class ReplayProgress:
         self._bar = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
             TimeRemainingColumn(compact=True), TextColumn("left"),
-            console=console, transient=True, auto_refresh=False, disable=not console.is_terminal,
+            console=console, transient=True, auto_refresh=False, disable=not console.is_interactive,
             get_time=SystemClock().monotonic,
         )  # fmt: skip
         self._task = self._bar.add_task(escape(title), total=None)
@@ -34,7 +34,6 @@ class ReplayProgress:
         console.render_lines(self._bar.get_renderable())
 
     def __enter__(self) -> Self:
-        self._bar.start()
         return self
 
     def __exit__(
@@ -44,9 +43,10 @@ class ReplayProgress:
         self._bar.stop()
 
     def show(self, done: int, total: int) -> None:
-        """Show the progress: done of total steps."""
+        """Show the progress: done of total steps. The first call draws the bar."""
         now = self._clock.monotonic()
         if self._bar.disable or now < self._next or not done:
             return
         self._next = now + EVERY_S
+        self._bar.start()
         self._bar.update(self._task, completed=done, total=total, refresh=True)
