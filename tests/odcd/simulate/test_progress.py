@@ -37,9 +37,14 @@ def test_a_terminal_shows_a_bar_and_is_left_clean() -> None:
 
 def test_an_interrupted_replay_leaves_the_cursor_visible() -> None:
     stream = Terminal()
-    with pytest.raises(KeyboardInterrupt), ReplayProgress("a", stream) as progress:
-        progress.show(5, 10)
-        raise KeyboardInterrupt
+
+    def replay() -> None:
+        with ReplayProgress("a", stream) as progress:
+            progress.show(5, 10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replay()
     assert stream.getvalue().rpartition("\x1b[?25")[2].startswith("h")
 
 
