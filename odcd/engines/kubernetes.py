@@ -13,12 +13,12 @@ from odcd.clock import Clock
 from odcd.engines.base import Term
 from odcd.errors import BadRequest, RunnerDown
 from odcd.executor.base import Executor
-from odcd.executor.kubernetes.boxes import BoxStorage
 from odcd.executor.kubernetes.build_jobs import BuildPlace
 from odcd.executor.kubernetes.builds import BuildJobs
 from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.claims import Claims
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.dev_server_pods import BoxStorage
 from odcd.executor.kubernetes.executor import KubernetesExecutor
 from odcd.executor.kubernetes.objects import Meta, Object
 from odcd.executor.kubernetes.output import PodOutput
@@ -158,7 +158,7 @@ def _load_keys() -> Callable[[], BoxKeys]:
     """Called before the daemon serves, because it may not be able to read libraries later. Raises
     BadRequest."""
     try:
-        from odcd.executor.kubernetes.box_keys import make_keys
+        from odcd.executor.kubernetes.dev_server_keys import make_keys
     except ImportError as error:
         raise BadRequest(
             f"the Kubernetes executor needs a library: {error}",

@@ -16,11 +16,11 @@ import pytest
 from odcd.aws.disks import Aws
 from odcd.clock import SystemClock
 from odcd.disks.settings import DiskSettings
-from odcd.executor.kubernetes.box_keys import make_keys
-from odcd.executor.kubernetes.boxes import BoxStorage
 from odcd.executor.kubernetes.claims import Claims, disk_claim, personal_claim
 from odcd.executor.kubernetes.cluster import Cluster as Connection
 from odcd.executor.kubernetes.contents import Contents
+from odcd.executor.kubernetes.dev_server_keys import make_keys
+from odcd.executor.kubernetes.dev_server_pods import BoxStorage
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.pod_writer import Maker

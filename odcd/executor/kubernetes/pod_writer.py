@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from odcd.errors import RunnerDown
-from odcd.executor.kubernetes.boxes import keeps_entrypoint
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.dev_server_pods import keeps_entrypoint
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key, pod_name
 from odcd.executor.kubernetes.node_ports import name_of, port_in, service_of

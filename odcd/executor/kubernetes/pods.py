@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from odcd.executor.kubernetes import boxes, naming
+from odcd.executor.kubernetes import dev_server_pods, naming
 from odcd.executor.kubernetes.environment import pod_environment
 from odcd.executor.kubernetes.inventory import TOLERATED, NodeOffer
 from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_data
@@ -36,7 +36,7 @@ class PodSettings:
     """The same for dev servers."""
     node_ports: bool = False
     """Whether a dev server's SSH is also reachable by a node port."""
-    storage: boxes.BoxStorage = field(default_factory=boxes.BoxStorage)
+    storage: dev_server_pods.BoxStorage = field(default_factory=dev_server_pods.BoxStorage)
     """The storage of dev servers."""
     cluster_domain: str = "cluster.local"
     cluster_name: str = "odc"
@@ -69,7 +69,7 @@ def pod_of(
     """submitted: the environment as it was submitted. offers: of the nodes, by name."""
     namespace = namespace_of(dispatch, offers, settings.namespaces)
     share = share_of(member, _offer(member, offers))
-    home = boxes.HOME if dispatch.is_box else f"{HOME}/{naming.label(dispatch.user) or 'job'}"
+    home = dev_server_pods.HOME if dispatch.is_box else f"{HOME}/{naming.label(dispatch.user) or 'job'}"
     if dispatch.is_box:
         # The submitted environment belongs to the daemon's machine.
         submitted = {}
@@ -138,7 +138,7 @@ def _spec(
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [],
-        "volumes": _volumes(dispatch, share, boxes.home_of(dispatch, member)),
+        "volumes": _volumes(dispatch, share, dev_server_pods.home_of(dispatch, member)),
     }
 
 
@@ -148,19 +148,19 @@ def _add_dev_server(
 ) -> None:  # fmt: skip
     """Add the parts that only a dev server's pod has."""
     domain = naming.host_domain(namespace, settings.cluster_domain)
-    environment = boxes.box_environment(dispatch, member, variables, domain, settings.storage)
+    environment = dev_server_pods.box_environment(dispatch, member, variables, domain, settings.storage)
     image = str(dispatch.options.get("image") or settings.dev_image or "")
     spec["containers"] = [
-        boxes.box_container(dispatch, share, environment, image, settings.storage)
+        dev_server_pods.box_container(dispatch, share, environment, image, settings.storage)
     ]
-    spec["securityContext"] = boxes.box_security(dispatch)
-    if boxes.profiles(dispatch, share):
+    spec["securityContext"] = dev_server_pods.box_security(dispatch)
+    if dev_server_pods.profiles(dispatch, share):
         # The scheduler and kubelet enforce it too: the pod has rights that others must not have.
-        spec["nodeSelector"] = {boxes.PROFILING: "true"}
-    if boxes.keeps_entrypoint(dispatch):
+        spec["nodeSelector"] = {dev_server_pods.PROFILING: "true"}
+    if dev_server_pods.keeps_entrypoint(dispatch):
         # The image's program may require to be process 1.
         spec["shareProcessNamespace"] = False
-    spec["volumes"] += boxes.box_volumes(dispatch, settings.storage)
+    spec["volumes"] += dev_server_pods.box_volumes(dispatch, settings.storage)
 
 
 def _container(
@@ -189,14 +189,14 @@ def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -
 
 
 def box_objects(
-    dispatch: Dispatch, keys: BoxKeys, namespace: str, owner_uid: str, storage: boxes.BoxStorage
+    dispatch: Dispatch, keys: BoxKeys, namespace: str, owner_uid: str, storage: dev_server_pods.BoxStorage
 ) -> list[tuple[str, Json]]:
     """The objects that a dev server has instead of a script, each with its resource name in the
     API."""
-    files = {"data": boxes.box_files(dispatch, keys, storage)}
+    files = {"data": dev_server_pods.box_files(dispatch, keys, storage)}
     made = [("configmaps", _beside(dispatch, "ConfigMap", namespace, owner_uid) | files)]
-    if not boxes.keeps_entrypoint(dispatch):
-        secret = {"type": "Opaque", "stringData": boxes.box_secret(dispatch, keys)}
+    if not dev_server_pods.keeps_entrypoint(dispatch):
+        secret = {"type": "Opaque", "stringData": dev_server_pods.box_secret(dispatch, keys)}
         made.append(("secrets", _beside(dispatch, "Secret", namespace, owner_uid) | secret))
     return made
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from odcd.executor.kubernetes.box import UNFIT
+from odcd.executor.kubernetes.dev_server_files import UNFIT
 from odcd.executor.kubernetes.naming import Key, is_box
 from odcd.executor.kubernetes.objects import ContainerState, Pod, Terminated
 from odcd.executor.kubernetes.pod_state import (

@@ -14,12 +14,12 @@ import pytest
 
 from odcd.clock import SystemClock
 from odcd.errors import BadRequest, RunnerDown, WrongState
-from odcd.executor.kubernetes import boxes, notices
-from odcd.executor.kubernetes.box import FILES
-from odcd.executor.kubernetes.box_keys import make_keys
-from odcd.executor.kubernetes.boxes import BoxStorage
+from odcd.executor.kubernetes import dev_server_pods, notices
 from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
+from odcd.executor.kubernetes.dev_server_files import FILES
+from odcd.executor.kubernetes.dev_server_keys import make_keys
+from odcd.executor.kubernetes.dev_server_pods import BoxStorage
 from odcd.executor.kubernetes.greeting import storage
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.ledger import Ledger
@@ -652,4 +652,4 @@ def test_the_oom_notice_has_the_name_that_gpu_dev_gave_it() -> None:
 
 def test_the_keys_that_are_asked_for_are_lines() -> None:
     dispatch = replace(a_box(), ask={"ssh_keys": "no list"})
-    assert boxes.ssh_keys(dispatch) == []
+    assert dev_server_pods.ssh_keys(dispatch) == []

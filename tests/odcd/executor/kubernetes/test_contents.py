@@ -14,9 +14,9 @@ from odcd.clock import SystemClock
 from odcd.errors import DatabaseDown, RunnerDown
 from odcd.executor.kubernetes import contents
 from odcd.executor.kubernetes.background import Background
-from odcd.executor.kubernetes.box import FILES
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.contents import CUT, MAX_BYTES, Contents, read
+from odcd.executor.kubernetes.dev_server_files import FILES
 from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odcd.executor.kubernetes import greeting, naming
-from odcd.executor.kubernetes.box import FILES
+from odcd.executor.kubernetes.dev_server_files import FILES
 from odcd.executor.kubernetes.launch import JOB, RUN, literal
 from odcd.executor.kubernetes.objects import GPU
 from odcd.executor.kubernetes.shares import Share
