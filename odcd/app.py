@@ -166,7 +166,7 @@ class Daemon:
             tls=settings.front.tls_cert is not None,
             own_uid=os.getuid(),
             check_job=self._engine.check_job,
-            box_terminals=not self._engine.ssh,
+            dev_server_terminals=not self._engine.ssh,
             keys=self._keys,
             operators=settings.operators,
             logins=self._logins,

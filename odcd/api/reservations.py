@@ -143,9 +143,9 @@ class ReservationRoutes:
         # The user database may be slow (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(
-            form, there, home, shell, self._api.address, terminal=self._api.box_terminals
+            form, there, home, shell, self._api.address, terminal=self._api.dev_server_terminals
         )  # fmt: skip
-        if form.ssh and self._api.box_terminals:
+        if form.ssh and self._api.dev_server_terminals:
             raise NotImplementedYet(
                 "dev servers are shells on the daemon's machine here, so ssh cannot reach them",
                 "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",

@@ -31,7 +31,10 @@ async def examine_pods(
         offers = {node.name: offer_of(nodes[node.name])}
         kind = "job"
         try:
-            for kind, dispatch in (("job", _example(node)), ("dev server", _example_box(node))):
+            for kind, dispatch in (
+                ("job", _example(node)),
+                ("dev server", _example_dev_server(node)),
+            ):
                 pod = pod_of(dispatch, dispatch.members[0], {}, offers, own)
                 namespace = pod["metadata"]["namespace"]
                 path = f"/api/v1/namespaces/{namespace}/pods"
@@ -92,7 +95,7 @@ async def _refusal_of_a_strange_pod(cluster: Cluster, path: str, pod: dict[str, 
     return ""
 
 
-def _example_box(node: NodeReport) -> Dispatch:
+def _example_dev_server(node: NodeReport) -> Dispatch:
     return replace(_example(node), kind="reservation", ask={})
 
 

@@ -16,7 +16,7 @@ from odcd.jobs.gpu_types import MAX_NODES, TypeThere
 from odcd.records.fields import PRINTABLE, Comment, Image, Name
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
-BOX = login_shell.script()
+LOGIN_SHELL = login_shell.script()
 """Read at import: the daemon may be unable to read its own files once it serves."""
 MIN_S, MAX_S = 300, 86_400
 MIN_HOURS, MAX_HOURS = 0.0833, 24
@@ -137,7 +137,7 @@ def spec_of(
     if request.disk == "none":
         del kept["disk"]
     return ReservationSpec(
-        script=BOX,
+        script=LOGIN_SHELL,
         work_dir=home,
         name=request.name or _name(nodes * gpus_per_node, kind.gpu_type),
         environment={

@@ -59,7 +59,7 @@ class IdleNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxKeys:
+class DevServerKeys:
     """The keys of one dev server: the host key of its SSH server, the key its members use to reach
     each other, and the token of its Jupyter Lab."""
 

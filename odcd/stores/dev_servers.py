@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from odcd.database.pool import Database
-from odcd.records.dev_server import BoxKeys, IdleNotice, JupyterWish, Look, LookWish, Warned
+from odcd.records.dev_server import DevServerKeys, IdleNotice, JupyterWish, Look, LookWish, Warned
 
 
 class DevServerStore:
@@ -14,8 +14,8 @@ class DevServerStore:
         self._db = database
 
     async def put_keys(
-        self, term: int, job_id: int, made: BoxKeys, now: datetime
-    ) -> BoxKeys | None:
+        self, term: int, job_id: int, made: DevServerKeys, now: datetime
+    ) -> DevServerKeys | None:
         """Store the keys of a dev server unless it has some, and return the stored ones. None: it
         has ended. Raises LeadershipLost."""
         row = await self._db.fetchrow(
@@ -26,7 +26,7 @@ class DevServerStore:
             term, job_id, made.host_key, made.host_public, made.gang_key, made.gang_public,
             made.jupyter_token, now,
         )  # fmt: skip
-        return BoxKeys(**dict(row)) if row else None
+        return DevServerKeys(**dict(row)) if row else None
 
     async def set_port(
         self, term: int, job_id: int, attempt: int, port: int, addresses: Sequence[str]

@@ -20,10 +20,10 @@ from odcd.executor.kubernetes.claims import Claims, disk_claim, personal_claim
 from odcd.executor.kubernetes.cluster import Cluster as Connection
 from odcd.executor.kubernetes.contents import Contents
 from odcd.executor.kubernetes.dev_server_keys import make_keys
-from odcd.executor.kubernetes.dev_server_pods import BoxStorage
+from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.records.dispatch import DiskUse
 from tests.support.builders.dispatches import a_dispatch_of, a_member
@@ -48,7 +48,7 @@ class Site:
         self.nodes = nodes
         self.folder = folder
         self.keys = make_keys()
-        self.storage = BoxStorage()
+        self.storage = DevServerStorage()
         self._config = plane.account_kubeconfig("gpu-controlplane", "odcd")
         self._attempts = 0
         subprocess.run(
@@ -90,7 +90,9 @@ class Site:
         offers = {node: NodeOffer(gpus=8, efa=0, hugepages_mib=0)}
         settings = PodSettings(dev_image="x/dev:1", storage=self.storage)
         self.ask(
-            lambda cluster: Maker(cluster, settings).make(dispatch, texts, offers, keys=self.keys)
+            lambda cluster: PodWriter(cluster, settings).make(
+                dispatch, texts, offers, keys=self.keys
+            )
         )
         name = f"odc-7-{self._attempts}-0"
         self.api.until(f"{PODS}/{name}", lambda pod: _is_ready(pod))
@@ -243,7 +245,7 @@ def test_shared_storage_and_caches_are_where_users_look(site: Site) -> None:
             "storageClassName": "", "volumeName": "ccache",
         },
     })  # fmt: skip
-    site.storage = BoxStorage(ccache_claim="ccache")
+    site.storage = DevServerStorage(ccache_claim="ccache")
     site.boot(personal=personal_claim(uid))
     site.ssh("echo mine >/shared-personal/notes; echo work >file; touch /ccache/object")
     told = dict(line.partition("=")[::2] for line in site.ssh("env").splitlines())

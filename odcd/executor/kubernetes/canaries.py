@@ -14,7 +14,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.records.dispatch import Dispatch, Member
 from odcd.records.node import Canary, CanaryEnd
 
@@ -36,8 +36,8 @@ class Canaries:
     """Level-triggered: every call states the full set of wanted canaries, so that any leader can
     continue."""
 
-    def __init__(self, maker: Maker, clock: Clock) -> None:
-        self._maker = maker
+    def __init__(self, pod_writer: PodWriter, clock: Clock) -> None:
+        self._pod_writer = pod_writer
         self._clock = clock
         self._pods: dict[int, Pod] = {}
         self._trouble: dict[int, str] = {}
@@ -99,7 +99,7 @@ class Canaries:
             return False, f"its pod did not exist in time: {why}"
         offer = NodeOffer(gpus=canary.gpus, efa=0, hugepages_mib=0)
         try:
-            await self._maker.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})
+            await self._pod_writer.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})
         except (ApiRefused, RunnerDown) as error:
             self._trouble[canary.number] = error.message
             log.warning("kubernetes.canary_refused", extra={"why": str(error)})
@@ -107,7 +107,7 @@ class Canaries:
 
     async def _remove(self, pod: Pod) -> None:
         try:
-            await self._maker.remove(pod, 0)
+            await self._pod_writer.remove(pod, 0)
         except (ApiRefused, RunnerDown) as error:
             log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
 

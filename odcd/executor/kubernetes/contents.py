@@ -24,12 +24,12 @@ MAX_BYTES = 256 * 1024
 MAX_WRITTEN_BYTES = MAX_BYTES + 16 * 1024
 CUT = "[there were more]"
 
-TellContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
+OnContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
 """Job, attempt, the listing, bytes in use; None: unknown."""
 
 
 class Contents:
-    def __init__(self, cluster: Cluster, tell: TellContents) -> None:
+    def __init__(self, cluster: Cluster, tell: OnContents) -> None:
         self._cluster = cluster
         self._tell = tell
         self._turns = asyncio.Semaphore(AT_ONCE)

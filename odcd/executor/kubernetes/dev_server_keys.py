@@ -8,15 +8,15 @@ import secrets
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 
 TOKEN_BYTES = 32
 
 
-def make_keys() -> BoxKeys:
+def make_keys() -> DevServerKeys:
     host_key, host_public = _pair()
     gang_key, gang_public = _pair()
-    return BoxKeys(
+    return DevServerKeys(
         host_key=host_key, host_public=host_public, gang_key=gang_key, gang_public=gang_public,
         jupyter_token=secrets.token_hex(TOKEN_BYTES),
     )  # fmt: skip

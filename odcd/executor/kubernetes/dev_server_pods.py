@@ -11,7 +11,7 @@ from odcd.executor.kubernetes.dev_server_files import FILES
 from odcd.executor.kubernetes.launch import JOB, RUN, literal
 from odcd.executor.kubernetes.objects import GPU
 from odcd.executor.kubernetes.shares import Share
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch, Member
 
 CONTAINER = "gpu-dev"
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxStorage:
+class DevServerStorage:
     """The storage of dev servers in addition to their disks; see KubernetesSettings."""
 
     workspace_gib: int = 100
@@ -75,12 +75,12 @@ def home_of(dispatch: Dispatch, member: Member) -> Json:
     return {"persistentVolumeClaim": {"claimName": dispatch.disk.claim}}
 
 
-def box_environment(
+def environment_of(
     dispatch: Dispatch,
     member: Member,
     variables: Mapping[str, str],
     domain: str,
-    storage: BoxStorage,
+    storage: DevServerStorage,
 ) -> dict[str, str]:
     """variables: the same as for any job. domain: of the pods' host names."""
     hosts = [naming.pod_name(*dispatch.key, m.rank) for m in dispatch.members]
@@ -121,12 +121,12 @@ def box_environment(
     return environment
 
 
-def box_container(
+def container_of(
     dispatch: Dispatch,
     share: Share,
     environment: Mapping[str, str],
     image: str,
-    storage: BoxStorage,
+    storage: DevServerStorage,
 ) -> Json:
     """Except for its name, like the container of any member; see odcd.executor.kubernetes.pods."""
     capabilities = [*CAPABILITIES, *(["IPC_LOCK"] if share.efa else [])]
@@ -157,13 +157,13 @@ def box_container(
     return container
 
 
-def box_security(dispatch: Dispatch) -> Json:
+def security_context_of(dispatch: Dispatch) -> Json:
     """The pod's security context. An image that keeps its entrypoint also keeps its user."""
     root: Json = {} if keeps_entrypoint(dispatch) else {"runAsUser": 0, "runAsGroup": 0}
     return {**root, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def _mounts(dispatch: Dispatch, share: Share, storage: BoxStorage) -> list[Json]:
+def _mounts(dispatch: Dispatch, share: Share, storage: DevServerStorage) -> list[Json]:
     mounts: list[Json] = [
         {"name": "script", "mountPath": JOB, "readOnly": True},
         {"name": "run", "mountPath": RUN},
@@ -182,7 +182,7 @@ def _mounts(dispatch: Dispatch, share: Share, storage: BoxStorage) -> list[Json]
     return mounts
 
 
-def box_volumes(dispatch: Dispatch, storage: BoxStorage) -> list[Json]:
+def volumes_of(dispatch: Dispatch, storage: DevServerStorage) -> list[Json]:
     """Volumes in addition to those of any member."""
     volumes: list[Json] = [
         {"name": "workspace", "emptyDir": {"sizeLimit": f"{storage.workspace_gib}Gi"}},
@@ -196,7 +196,7 @@ def box_volumes(dispatch: Dispatch, storage: BoxStorage) -> list[Json]:
     return volumes
 
 
-def box_files(dispatch: Dispatch, keys: BoxKeys, storage: BoxStorage) -> dict[str, str]:
+def files_of(dispatch: Dispatch, keys: DevServerKeys, storage: DevServerStorage) -> dict[str, str]:
     """The data of the ConfigMap at /odc/job, which all members share."""
     shared = storage.ccache_claim is not None
     lines = {
@@ -214,7 +214,7 @@ def box_files(dispatch: Dispatch, keys: BoxKeys, storage: BoxStorage) -> dict[st
     return {**FILES, **{name: "".join(f"{one}\n" for one in of) for name, of in lines.items()}}
 
 
-def box_secret(dispatch: Dispatch, keys: BoxKeys) -> dict[str, str]:
+def secret_of(dispatch: Dispatch, keys: DevServerKeys) -> dict[str, str]:
     """The data of the Secret at /odc/keys."""
     secret = {"host": keys.host_key, "jupyter": keys.jupyter_token}
     if len(dispatch.members) > 1:

@@ -12,21 +12,21 @@ from odcd.executor.base import Expected
 from odcd.executor.kubernetes import canaries, notices, status
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import Cluster
-from odcd.executor.kubernetes.contents import Contents, TellContents
+from odcd.executor.kubernetes.contents import Contents, OnContents
 from odcd.executor.kubernetes.dev_servers import KubernetesDevServers
 from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
-from odcd.executor.kubernetes.naming import Key, is_box
+from odcd.executor.kubernetes.naming import Key, is_dev_server
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.orphans import Orphans
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_finder import PodFinder
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.signals import send_signal
-from odcd.executor.kubernetes.starts import Budgets, KeepKeys, Starts, TellPort
+from odcd.executor.kubernetes.starts import Budgets, EnsureKeys, OnPort, Starts
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
 from odcd.records.dispatch import ENDS, Dispatch, Fact, Notice
@@ -62,14 +62,14 @@ class KubernetesExecutor:
         orphan_s: float,
         leads: Callable[[], bool],
         budgets: Budgets,
-        box_keys: KeepKeys,
-        on_port: TellPort,
-        on_contents: TellContents,
+        ensure_keys: EnsureKeys,
+        on_port: OnPort,
+        on_contents: OnContents,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
         cloud's instance type. on_orphans: called with the names of pods without a job before they
-        are removed. orphan_s: how long such a pod may stay. box_keys: returns the keys of a dev
-        server; None: it has ended. on_port: called with a node port of a dev server, if enabled.
+        are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
+        server, which are made if it has none; None: it has ended. on_port: called with a node port of a dev server, if enabled.
         on_contents: called with the contents of a disk before its pod ends."""
         self._cluster = cluster
         self._clock = clock
@@ -79,9 +79,9 @@ class KubernetesExecutor:
         self._term = 0
         self._ledger = Ledger()
         self._background = Background(self._ledger.wake)
-        self._maker = Maker(cluster, settings)
+        self._pod_writer = PodWriter(cluster, settings)
         self._members = Members(clock, self._ledger)
-        self._finder = PodFinder(self._members, self._maker)
+        self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
         self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
         self._watch = Watch(
@@ -89,15 +89,15 @@ class KubernetesExecutor:
         )  # fmt: skip
         nodes = self._watch.nodes.items
         self._ends = Ends(
-            self._members, nodes, self._maker, output, self._background, clock, settings.grace_s,
-            Contents(cluster, on_contents),
+            self._members, nodes, self._pod_writer, output, self._background, clock,
+            settings.grace_s, Contents(cluster, on_contents),
         )  # fmt: skip
         self._starts = Starts(
-            self._members, self._ends, nodes, self._maker, self._background, clock, leads, budgets,
-            box_keys, on_port,
+            self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
+            budgets, ensure_keys, on_port,
         )  # fmt: skip
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
-        self._canaries = canaries.Canaries(self._maker, clock)
+        self._canaries = canaries.Canaries(self._pod_writer, clock)
 
     # -- lifetime ---------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class KubernetesExecutor:
             self._canaries.note(key, after)
         elif after is not None:
             self._ends.look(after, key)
-            if is_box(after):
+            if is_dev_server(after):
                 self._progress.see(after, key)
         elif before is not None:
             self._members.forget(before, key)
@@ -190,7 +190,7 @@ class KubernetesExecutor:
         self._know(there, expected)
         for key in [key for key, on in expected.items() if on and key not in there]:
             members.begun.add(key)
-            if key in members.over or await self._maker.find_member(key) is not None:
+            if key in members.over or await self._pod_writer.find_member(key) is not None:
                 continue
             members.end(key, status.gone(key, self._clock.now(), started=True))
         orphans = {key: pod for key, pod in there.items() if key not in expected}
@@ -204,8 +204,8 @@ class KubernetesExecutor:
         distinguished."""
         members = self._members
         known, members.knows = members.knows, True
-        boxes = [(key, pod) for key, pod in there.items() if is_box(pod)]
-        for key, pod in boxes:
+        dev_servers = [(key, pod) for key, pod in there.items() if is_dev_server(pod)]
+        for key, pod in dev_servers:
             if expected.get(key):
                 members.begun.add(key)
                 members.unstarted.discard(key)

@@ -17,7 +17,7 @@ from odcd.executor.kubernetes.pod_state import (
     last_end,
     state_of,
 )
-from odcd.records.dispatch import BoxPhase
+from odcd.records.dispatch import DevServerPhase
 
 PULLING = frozenset({"Pulling", "BackOff"})
 TROUBLE = frozenset({
@@ -28,7 +28,7 @@ NO_CLAIM = re.compile(r'persistentvolumeclaim ".*" not found|unbound', re.IGNORE
 """The scheduler's messages while a volume is not published."""
 
 
-def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
+def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[DevServerPhase, str]:
     """The phase of a dev server's pod that is not ready, with a description. news: reason and
     message of its last event."""
     if is_gated(pod):

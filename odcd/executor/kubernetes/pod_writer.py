@@ -24,12 +24,12 @@ from odcd.executor.kubernetes.objects import Object, Pod
 from odcd.executor.kubernetes.pods import (
     Json,
     PodSettings,
-    box_objects,
+    dev_server_objects,
     namespace_of,
     pod_of,
     script_of,
 )
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class _Made(Object):
     metadata: Meta
 
 
-class Maker:
+class PodWriter:
     def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
         self._cluster = cluster
         self._settings = settings
@@ -54,7 +54,7 @@ class Maker:
 
     async def make(
         self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
-        but: Collection[int] = (), keys: BoxKeys | None = None,
+        but: Collection[int] = (), keys: DevServerKeys | None = None,
     ) -> int | None:  # fmt: skip
         """Create the pods and the script of an attempt, then lift the scheduling gates. Return the
         node port of a dev server, if enabled.
@@ -75,7 +75,7 @@ class Maker:
         if dispatch.members[0].state == "starting" and 0 not in but:
             if keys is not None:
                 storage = self._settings.storage
-                beside = box_objects(dispatch, keys, namespace, uids[0], storage)
+                beside = dev_server_objects(dispatch, keys, namespace, uids[0], storage)
             else:
                 script = texts[dispatch.script_digest]
                 beside = [("configmaps", script_of(dispatch, script, namespace, uids[0]))]

@@ -13,7 +13,7 @@ from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import MEMBERS, Key
 from odcd.executor.kubernetes.objects import Event, Pod
 from odcd.executor.kubernetes.pod_phase import read_phase
-from odcd.records.dispatch import BoxPhase, Fact
+from odcd.records.dispatch import DevServerPhase, Fact
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ class Progress:
         if fact.kind == "oom":
             self._on_oom(key, fact)
 
-    def _tell(self, key: Key, phase: BoxPhase, message: str) -> None:
+    def _tell(self, key: Key, phase: DevServerPhase, message: str) -> None:
         if self._reported.get(key) == (phase, message):
             return
         self._reported[key] = (phase, message)

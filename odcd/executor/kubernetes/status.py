@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.dev_server_files import UNFIT
-from odcd.executor.kubernetes.naming import Key, is_box
+from odcd.executor.kubernetes.naming import Key, is_dev_server
 from odcd.executor.kubernetes.objects import ContainerState, Pod, Terminated
 from odcd.executor.kubernetes.pod_state import (
     CONTAINER_WRONG,
@@ -68,8 +68,8 @@ class Seen:
 
 
 def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
-    if is_box(pod):
-        return _read_box(pod, key, now)
+    if is_dev_server(pod):
+        return _read_dev_server(pod, key, now)
     state = state_of(pod)
     started_at = started_at_of(state)
     begun = _fact(key, "started", _moment(started_at, now)) if started_at else None
@@ -97,7 +97,7 @@ def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> S
     return Seen(waits=None)
 
 
-def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
+def _read_dev_server(pod: Pod, key: Key, now: datetime) -> Seen:
     """Read a dev server, which has started once it is ready. A container restart is not its end.
     Whether it was ready before is not visible here."""
     state = state_of(pod)
@@ -150,7 +150,7 @@ def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
     if disruption is not None and disruption.status == "True":
         who = f"{disruption.reason}: {disruption.message}".removesuffix(": ")
     suspect = _by_node(pod)
-    if begun or (not is_box(pod) and started_at_of(state_of(pod))):
+    if begun or (not is_dev_server(pod) and started_at_of(state_of(pod))):
         return _fact(key, "lost", now, detail=who, suspect=suspect)
     return _fact(
         key, "start_failed", now, cause="launch", detail=f"{who} before it started", suspect=suspect
@@ -164,7 +164,7 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
     if gone_at is None or end.kind != "exited" or end.cause:
         return end
     # A dev server does not end by itself on TERM.
-    if end.exit_code == 0 and not is_box(pod):
+    if end.exit_code == 0 and not is_dev_server(pod):
         return end
     deleted_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
     ended = state_of(pod).terminated

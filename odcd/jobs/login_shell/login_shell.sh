@@ -1,15 +1,15 @@
 #!/bin/sh
-# What a reservation runs: a login shell, and a new one when that ends, until the reservation does.
-# The first member has the terminal; the others only hold their nodes. TERM ends each at once.
+# The program of a reservation: a login shell, which is started again when it ends. The first member has the
+# terminal; the others only keep their nodes. TERM ends each of them immediately.
 
 if ! [ -t 0 ]; then
     while command -p sleep 86400; do :; done
     exit 1
 fi
 
-# Each shell is a job of its own: whatever becomes of it, the next has the terminal again.
+# Each login shell is a job of this shell, so the next one gets the terminal back however the last one ended.
 set -m
-# Ctrl-C ends what runs, not the box. Programs inherit no handler, as they would an "ignore".
+# Ctrl-C ends the running program, not the reservation. Programs inherit no handler, unlike an "ignore".
 trap : INT QUIT
 export TERM="${TERM:-xterm-256color}"
 
@@ -21,9 +21,9 @@ say() {
     printf '%s\n' "$*"
 }
 
-# Some shells leave a loop when a job in it was interrupted: between it and the loop is another.
+# Some shells leave a loop when a job in it is interrupted, so another shell runs between the job and the loop.
 apart() {
-    /bin/sh -c 'set -m; trap : INT QUIT; "$@"; exit 0' box "$@"
+    /bin/sh -c 'set -m; trap : INT QUIT; "$@"; exit 0' shell "$@"
 }
 
 now() {
@@ -64,7 +64,7 @@ while :; do
     else
         quick=0
     fi
-    # It may have left the terminal in any state.
+    # The shell may have left the terminal in any state.
     command -p stty sane 2>/dev/null
     say "The shell has ended. Reservation $ODC_JOB_ID goes on; odcctl cancel $ODC_JOB_ID ends it."
     if [ "$quick" -ge "$QUICK_SHELLS" ]; then

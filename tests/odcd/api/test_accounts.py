@@ -115,7 +115,7 @@ def test_idle_dev_servers_are_a_term_where_they_are_pods(database_url: str) -> N
         changed = read(Qos, await ask(service, "PATCH", "/v1/qos/n", change))
         assert (changed.idle_warn_s, changed.idle_release_s) == (3600, 7200)
 
-    serve(database_url, work, box_terminals=False)
+    serve(database_url, work, dev_server_terminals=False)
 
 
 def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> None:

@@ -162,7 +162,7 @@ def test_a_daemon_without_disks_says_why_and_what_to_set(
         assert answer.status_code == 501
         assert read(await ask(service, "POST", PATH, {"disk": "none"}), 201).disk_name is None
 
-    serve(database_url, work, box_terminals=terminals)
+    serve(database_url, work, dev_server_terminals=terminals)
 
 
 def test_a_disk_that_is_there_not_is_refused_at_once(database_url: str) -> None:

@@ -263,7 +263,7 @@ def test_ssh_is_promised_where_there_is_ssh(database_url: str) -> None:
     async def work(service: Service) -> None:
         read(await ask(service, "POST", "/v1/reservations", {"ssh": True}), 201)
 
-    serve(database_url, work, box_terminals=False)
+    serve(database_url, work, dev_server_terminals=False)
 
 
 def test_labels_are_features_that_its_nodes_must_have() -> None:

@@ -19,17 +19,17 @@ from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.dev_server_files import FILES
 from odcd.executor.kubernetes.dev_server_keys import make_keys
-from odcd.executor.kubernetes.dev_server_pods import BoxStorage
+from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
 from odcd.executor.kubernetes.greeting import storage
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Event, Pod
 from odcd.executor.kubernetes.pod_phase import read_phase
-from odcd.executor.kubernetes.pods import PodSettings, box_objects, pod_of
+from odcd.executor.kubernetes.pods import PodSettings, dev_server_objects, pod_of
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import DiskUse, Dispatch, Fact, Notice
 from odcd.records.job import ReservationSpec
 from tests.support.builders.dispatches import a_dispatch_of, a_member
@@ -39,7 +39,7 @@ SETTINGS = PodSettings(dev_image="registry.example/dev:1.0")
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:20Z"
 KEY = (7, 1, 0)
-NOBODY = BoxKeys(host_key="HOST-PRIVATE", host_public="ssh-ed25519 AAAA", gang_key="GANG",
+NOBODY = DevServerKeys(host_key="HOST-PRIVATE", host_public="ssh-ed25519 AAAA", gang_key="GANG",
                  gang_public="ssh-ed25519 BBBB", jupyter_token="T0KEN")  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def pod_for(
     offer = NodeOffer(gpus=8, efa=efa, hugepages_mib=10_256 if efa else 0)
     offers = {member.node: offer for member in dispatch.members}
     submitted = {"SHELL": "/bin/zsh", "ODC_SERVER": "/run/odc/odcd.sock"}
-    settings = replace(SETTINGS, storage=BoxStorage(**storage))
+    settings = replace(SETTINGS, storage=DevServerStorage(**storage))
     return pod_of(dispatch, dispatch.members[rank], submitted, offers, settings)
 
 
@@ -243,7 +243,7 @@ def test_an_image_that_keeps_its_entrypoint_is_left_alone() -> None:
     assert not {"command", "args", "readinessProbe", "workingDir"} & container.keys()
     assert "runAsUser" not in pod["spec"]["securityContext"]
     assert "keys" not in {one["name"] for one in pod["spec"]["volumes"]}
-    [(place, _)] = box_objects(a_box(ask=ask), NOBODY, "gpu-dev", "uid", BoxStorage())
+    [(place, _)] = dev_server_objects(a_box(ask=ask), NOBODY, "gpu-dev", "uid", DevServerStorage())
     assert place == "configmaps"
 
 
@@ -251,7 +251,7 @@ def test_keys_go_into_a_secret_and_nothing_of_users_into_a_program() -> None:
     """BUG-30, MNE-09, ACC-01"""
     line = 'ssh-ed25519 AAAA "$(touch x)"'
     dispatch = a_box(2, 8, ask={"ssh_keys": [line, "ssh-rsa BBBB"]}, name='x$(id)\x1b[2J"')
-    made = dict(box_objects(dispatch, NOBODY, "gpu-dev", "the-uid", BoxStorage()))
+    made = dict(dev_server_objects(dispatch, NOBODY, "gpu-dev", "the-uid", DevServerStorage()))
     files, secret = made["configmaps"]["data"], made["secrets"]["stringData"]
     assert {name: files[name] for name in FILES} == dict(FILES)
     assert files["authorized_keys"] == f"{line}\nssh-rsa BBBB\n"
@@ -264,7 +264,7 @@ def test_keys_go_into_a_secret_and_nothing_of_users_into_a_program() -> None:
     assert secret["jupyter"] == "T0KEN"
     assert "T0KEN" not in str(files) + str(pod_for(dispatch))
     assert files["jupyter_wish"] == "off\n"
-    alone = dict(box_objects(a_box(), NOBODY, "gpu-dev", "u", BoxStorage()))
+    alone = dict(dev_server_objects(a_box(), NOBODY, "gpu-dev", "u", DevServerStorage()))
     assert set(alone["secrets"]["stringData"]) == {"host", "jupyter"}
     for one in made.values():
         [owner] = one["metadata"]["ownerReferences"]

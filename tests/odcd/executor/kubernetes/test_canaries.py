@@ -17,7 +17,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of
 from odcd.records.dispatch import Dispatch
 from odcd.records.node import Canary, CanaryEnd
@@ -38,7 +38,7 @@ class Cluster:
         self.made: list[Dispatch] = []
         self.removed: list[str] = []
         self._refuses = refuses
-        self.canaries = Canaries(cast("Maker", self), cast("Clock", self))
+        self.canaries = Canaries(cast("PodWriter", self), cast("Clock", self))
 
     def now(self) -> datetime:
         return self._at

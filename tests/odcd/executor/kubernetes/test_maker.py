@@ -12,7 +12,7 @@ import pytest
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings
 from tests.support.builders.dispatches import a_dispatch_of, a_member
 
@@ -40,7 +40,7 @@ class Refusing:
 
 def remove(status: int, uid: str | None, *, unchanged: bool = False) -> None:
     cluster = cast("Cluster", Refusing(status, uid))
-    asyncio.run(Maker(cluster, PodSettings()).remove(POD, 30, unchanged=unchanged))
+    asyncio.run(PodWriter(cluster, PodSettings()).remove(POD, 30, unchanged=unchanged))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_member_that_has_begun_is_not_made_again(
     dispatch, texts = a_dispatch_of(members=members, uid=1001, gid=100)
     taking = Taking()
     offers = {member.node: OFFER for member in members}
-    maker = Maker(cast("Cluster", taking), PodSettings(image="registry.example/job:1.0"))
+    maker = PodWriter(cast("Cluster", taking), PodSettings(image="registry.example/job:1.0"))
     asyncio.run(maker.make(dispatch, texts, offers, but))
     pod = f"odc-{dispatch.job_id}-{dispatch.attempt}-"
     named = [one.replace(pod, "") for one in taking.made]

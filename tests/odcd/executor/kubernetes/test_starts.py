@@ -18,16 +18,16 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.starts import Budgets, Starts
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch, Fact
 from tests.support.builders.dispatches import a_dispatch_of
 
 NOBODY = cast("Any", None)
 
 
-async def no_keys(dispatch: Dispatch) -> BoxKeys | None:
+async def no_keys(dispatch: Dispatch) -> DevServerKeys | None:
     return None
 
 
@@ -70,7 +70,7 @@ async def no_port(dispatch: Dispatch, port: int, addresses: Sequence[str]) -> No
 
 def the_starts(clock: Hasty, ledger: Ledger, maker: OverQuota, background: Background) -> Starts:
     return Starts(
-        Members(clock, ledger), NOBODY, {}, cast("Maker", maker), background, clock,
+        Members(clock, ledger), NOBODY, {}, cast("PodWriter", maker), background, clock,
         lambda: True, Budgets(schedule_s=60), no_keys, no_port,
     )  # fmt: skip
 
