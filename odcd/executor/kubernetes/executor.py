@@ -69,8 +69,9 @@ class KubernetesExecutor:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
         cloud's instance type. on_orphans: called with the names of pods without a job before they
         are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
-        server, which are made if it has none; None: it has ended. on_port: called with a node port of a dev server, if enabled.
-        on_contents: called with the contents of a disk before its pod ends."""
+        server, which are made if it has none; None: it has ended. on_port: called with a node port
+        of a dev server, if enabled. on_contents: called with the contents of a disk before its pod
+        ends."""
         self._cluster = cluster
         self._clock = clock
         self._tolerated = settings.tolerated
