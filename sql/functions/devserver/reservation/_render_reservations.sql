@@ -97,7 +97,7 @@ begin
                      select count(*) filter (where e.oom)::integer as oom_count, max(e.ended_at) filter (where e.oom) as last_oom_at
                        from box_restart as e where e.job_id = j.id) as o
                 left join lateral (
-                     select * from _box_progress(j.id, r.attempt, r.node_count) where r.intent is null and v.launched_at is null) as t on true
+                     select * from _start_progress(j.id, r.attempt, r.node_count) where r.intent is null and v.launched_at is null) as t on true
                cross join lateral (select case when p.lacks = 'image' then _build_text(m.state, m.step) end as text) as u
                cross join lateral (
                      select case when p.job_id is not null then case when u.text is not null then 'image_build' end when r.job_id is null then null

@@ -6,7 +6,7 @@ returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_max_launches constant integer := 5;
-    v_max_boxes    constant integer := 3;   -- attempts to start a reservation; one that was active never starts again
+    v_max_starts   constant integer := 3;   -- of a reservation; one that was active never starts again
     v_ended    bigint[];
     v_requeued bigint[];
 begin
@@ -47,7 +47,7 @@ begin
           from running as r
           join job as j on j.id = r.job_id
           left join reservation as v on v.job_id = r.job_id
-         cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < v_max_boxes as once_more) as o
+         cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < v_max_starts as once_more) as o
          -- One member of a gang could not be launched while another ran: the job has run.
          cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)
          where r.job_id = any (p_job_ids)

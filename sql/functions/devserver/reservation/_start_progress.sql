@@ -1,6 +1,6 @@
--- odc._box_progress: the progress of an attempt to start a reservation: that of the member furthest behind.
+-- odc._start_progress: the progress of an attempt to start a reservation: that of the member furthest behind.
 -- Returns    a row; none if nothing was reported. message: of that member, with its number if there are several
-create or replace function odc._box_progress(p_job_id bigint, p_attempt integer, p_node_count integer)
+create or replace function odc._start_progress(p_job_id bigint, p_attempt integer, p_node_count integer)
 returns table (phase text, at timestamptz, message text)
 language sql stable as $$
     select n.phase, n.at,
