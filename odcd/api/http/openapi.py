@@ -231,10 +231,15 @@ def _structs(root: Form) -> Iterator[Form]:
 
 
 def _field_notes(form: Form, components: Json) -> dict[str, str]:
-    """The docstrings below the fields of a struct that is part of the document."""
+    """The docstrings below the fields of a struct that is part of the document, by their names in
+    JSON."""
     if form.__name__ not in components:
         return {}
-    return _notes_in(form.__module__).get(form.__qualname__, {})
+    notes = _notes_in(form.__module__).get(form.__qualname__, {})
+    if not notes:
+        return {}
+    fields = msgspec.structs.fields(form)
+    return {one.encode_name: notes[one.name] for one in fields if one.name in notes}
 
 
 @functools.cache

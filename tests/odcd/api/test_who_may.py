@@ -125,7 +125,7 @@ class Scene:
         alice = Identity(user="alice", uid=ALICE.uid, gid=ALICE.gid, operator=False)
         digest = f"{next(self._numbers):064x}"
         await self.service.store.builds.put(
-            alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), anew=False
+            alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), rebuild=False
         )
         return digest
 

@@ -77,7 +77,7 @@ case ${1-} in
     ;;
   on)
     printf 'on\n' >"$run/jupyter"
-    await_begin || { say "the dev server begins anew, and is not ready after $WAIT_S s"; exit 1; }
+    await_begin || { say "the dev server is restarting, and is not ready after $WAIT_S s"; exit 1; }
     take_turn || { say "another start of it has not ended for $WAIT_S s"; exit 1; }
     start || exit 1
     end_turn
