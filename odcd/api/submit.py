@@ -19,7 +19,7 @@ from odcd.api.answers.submit import (
     TestOnly,
     WhatIf,
 )
-from odcd.api.http.bodies import MOST_PARTS, decode_parts
+from odcd.api.http.bodies import MAX_PARTS, decode_parts
 from odcd.api.http.context import Api
 from odcd.api.http.problems import problem_of
 from odcd.api.http.routing import JSON, Call, Operation
@@ -128,7 +128,7 @@ class SubmitRoutes:
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
-        batch = await call.body(self._batch, max_values=MOST_PARTS)
+        batch = await call.body(self._batch, max_values=MAX_PARTS)
         specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
         ids = await self._submit(call, specs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
@@ -188,7 +188,7 @@ class SubmitRoutes:
 
     async def what_if(self, call: Call) -> Response:
         """Predict where and when each job would start. Submits nothing."""
-        form = await call.body(self._alternatives, max_values=MOST_PARTS)
+        form = await call.body(self._alternatives, max_values=MAX_PARTS)
         if bool(form.jobs) == bool(form.argv):
             raise BadRequest("give either jobs or argv", "One of them needs an alternative.")
         now = self._api.clock.now()

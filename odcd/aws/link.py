@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_efs import EFSClient
 
 AT_ONCE = 32
-MOST_IDS = 200
+MAX_IDS = 200
 
 
 class _Named(Protocol):
@@ -144,8 +144,8 @@ class Link:
         """Look up each id. An id missing from a list proves nothing, so it is queried
         individually."""
         found: dict[str, T] = {}
-        for at in range(0, len(ids), MOST_IDS):
-            found |= {one.id: one for one in await list_some(ids[at : at + MOST_IDS])}
+        for at in range(0, len(ids), MAX_IDS):
+            found |= {one.id: one for one in await list_some(ids[at : at + MAX_IDS])}
         for id in ids:
             one = found.get(id) or await find(id)
             if one is not None:

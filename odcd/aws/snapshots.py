@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_ec2.type_defs import FilterTypeDef, SnapshotTypeDef
 
 PAGE = 1000
-MOST_TAGGED = 500
+MAX_TAGGED = 500
 GONE = "InvalidSnapshot.NotFound"
 
 
@@ -92,10 +92,10 @@ class Snapshots(Link):
         self._new.pop(id, None)
 
     async def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
-        for at in range(0, len(ids), MOST_TAGGED):
+        for at in range(0, len(ids), MAX_TAGGED):
             async with asking("tag what it made"):
                 await self._ec2.create_tags(
-                    Resources=ids[at : at + MOST_TAGGED], Tags=aws_records.tag_list(tags)
+                    Resources=ids[at : at + MAX_TAGGED], Tags=aws_records.tag_list(tags)
                 )
 
     async def list_snapshots(self) -> list[Snapshot]:

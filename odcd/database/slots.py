@@ -17,7 +17,7 @@ AT_ONCE = 8
 """Statements of requests that may run at once; the pool has a few more connections."""
 PER_USER = 4
 PER_ENDPOINT = 6
-MOST_WAITING = 100
+MAX_WAITING = 100
 """Statements of one user that may wait for a slot; the next one is rejected at once."""
 PATIENCE_S = 10.0
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
@@ -48,7 +48,7 @@ class _Share:
 class Slots:
     def __init__(
         self, *, at_once: int = AT_ONCE, per_user: int = PER_USER,
-        per_endpoint: int = PER_ENDPOINT, waiting: int = MOST_WAITING,
+        per_endpoint: int = PER_ENDPOINT, waiting: int = MAX_WAITING,
         patience_s: float = PATIENCE_S,
     ) -> None:  # fmt: skip
         self._all = asyncio.Semaphore(at_once)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 NAME = "ODC_DISK_RESERVE_MIB"
 LOOK_S = 1.0
 MIB = 1024 * 1024
-MOST_MIB = 1_000_000
+MAX_MIB = 1_000_000
 DEFAULT_MIB = 512
 DEFAULT_PART = 50
 """By default a fiftieth of the disk, at most 512 MiB: less than kept output leaves free."""
@@ -30,9 +30,9 @@ def read_reserve(environment: Mapping[str, str]) -> int | None:
     text = environment.get(NAME)
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) <= MOST_MIB):
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) <= MAX_MIB):
         raise BadRequest(
-            f'{NAME}="{text[:100]}" is not a number of MiB', f"Give 1 to {MOST_MIB}, or 0 for none."
+            f'{NAME}="{text[:100]}" is not a number of MiB', f"Give 1 to {MAX_MIB}, or 0 for none."
         )
     return int(text)
 

@@ -25,7 +25,7 @@ BURST_S = 10.0
 """Requests not made for this long may be made at once."""
 MINUTE_S = 60.0
 SLOT_AFTER_S = 5
-MOST_KEPT = 10_000
+MAX_KEPT = 10_000
 """The number of users in a table above which idle users are dropped from it."""
 BY_OPERATORS = "Operators set the limit with {name}."
 
@@ -50,7 +50,7 @@ class Buckets:
         short = min(count, self._size) - tokens
         if short > 0:
             return short / self._per_s
-        if len(self._kept) >= MOST_KEPT:
+        if len(self._kept) >= MAX_KEPT:
             self._kept = {
                 one: kept
                 for one, kept in self._kept.items()

@@ -23,7 +23,7 @@ from odcd.stores.gpu_use import GpuUseStore
 log = logging.getLogger(__name__)
 
 EVERY_S = 15.0
-MOST_RETRY_S = 300.0
+MAX_RETRY_S = 300.0
 AT_ONCE = 20
 """Attempts per query."""
 SCRAPES = 2
@@ -58,7 +58,7 @@ class EndedUse:
                 pause_s = self._every_s
             except PrometheusDown as error:
                 log.warning("gpu_use.prometheus_down", extra={"why": str(error)})
-                pause_s = min(2 * pause_s, MOST_RETRY_S)
+                pause_s = min(2 * pause_s, MAX_RETRY_S)
             await self._clock.sleep(pause_s)
 
     async def settle_once(self) -> int:

@@ -20,12 +20,12 @@ from odcd.records.gpu_use import Figures, GpuKey, Owed, Seen, card_of
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
-MOST_POINTS, COARSE_POINTS = 5_000, 500
+MAX_POINTS, COARSE_POINTS = 5_000, 500
 """The number of points at which a GPU's presence is tested, per attempt."""
 LEAST_POINTS = 30
 LOOKBACK_SCRAPES = 2
 """A gap of up to this many scrapes does not count as a gap."""
-MOST_W, MOST_MIB = 5_000, 16 * 1024 * 1024
+MAX_W, MAX_MIB = 5_000, 16 * 1024 * 1024
 """No GPU draws more power or has more memory: a higher value is DCGM's marker for "none", or an
 error."""
 _Gpus = dict[str, dict[str, float]]
@@ -192,7 +192,7 @@ def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
         joules = _joules(figures, held_s, seen_s)
         if joules is not None:
             energy.append(joules)
-        if figures.get("memory", MOST_MIB) < MOST_MIB:
+        if figures.get("memory", MAX_MIB) < MAX_MIB:
             memory.append(figures["memory"])
     return Figures(
         job_id=one.job_id,
@@ -208,9 +208,9 @@ def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
 def _joules(figures: dict[str, float], held_s: float, seen_s: float) -> float | None:
     """Energy from the GPU's own counter, which also covers gaps; otherwise from its power."""
     counted = figures.get("energy", 0.0) / 1000
-    if 0 < counted <= MOST_W * held_s:
+    if 0 < counted <= MAX_W * held_s:
         return counted
-    return figures["power"] * seen_s if 0 <= figures.get("power", -1) <= MOST_W else None
+    return figures["power"] * seen_s if 0 <= figures.get("power", -1) <= MAX_W else None
 
 
 def ratio_of(percent: float | None, engine: float | None) -> float | None:
@@ -257,11 +257,11 @@ def read_live(samples: Iterable[Sample], labels: Labels) -> list[Seen]:
         if not (0 <= mean <= 1 and 0 <= peak <= 1):
             continue
         index, model = places.get(key, (None, None))
-        memory = figures.get("memory", MOST_MIB)
+        memory = figures.get("memory", MAX_MIB)
         found.append(
             Seen(
                 key=key, ratio=mean, peak=peak, index=index, model=model,
-                mem_used_mib=memory if memory < MOST_MIB else None,
+                mem_used_mib=memory if memory < MAX_MIB else None,
             )
         )  # fmt: skip
     return found
@@ -283,7 +283,7 @@ def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
     """Half a scrape interval; more for long attempts, less for short ones."""
     held_s = held.total_seconds()
     step_s = min(scrape.total_seconds() / 2, held_s / LEAST_POINTS)
-    max_points = COARSE_POINTS if coarse else MOST_POINTS
+    max_points = COARSE_POINTS if coarse else MAX_POINTS
     return max(1, round(1000 * max(step_s, held_s / max_points)))
 
 

@@ -30,7 +30,7 @@ from odcd.metrics.instruments import (
     register_build,
 )
 from odcd.metrics.lines import Lines
-from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
+from odcd.metrics.sample import MAX_FORMATS, Encoder, Sample
 
 
 class Metrics:
@@ -171,7 +171,7 @@ class Metrics:
         if lines is None:
             lines = Lines(encoder)
             # Clients choose the content type, so the cache is limited.
-            if len(self._lines) < MOST_FORMATS:
+            if len(self._lines) < MAX_FORMATS:
                 self._lines[content_type] = lines
         body = lines.render(self.registry)
         if sample is not None:

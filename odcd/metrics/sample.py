@@ -15,7 +15,7 @@ Row = tuple[str, Sequence[str], float]
 Encoder = Callable[[Collector], bytes]
 
 END = b"# EOF\n"
-MOST_FORMATS = 8
+MAX_FORMATS = 8
 
 
 class Cluster(Collector):
@@ -65,7 +65,7 @@ class Sample:
             told = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
             found = encoder(self._cluster).removesuffix(END) + told
             # Clients choose the content type, so the cache is limited.
-            if len(self._rendered) < MOST_FORMATS:
+            if len(self._rendered) < MAX_FORMATS:
                 self._rendered[content_type] = found
         return found
 

@@ -37,7 +37,7 @@ FOLDS = 20
 """Transactions per sample: a long backlog is spread over the next samples."""
 PATIENCE_S = 2.0
 """How long the first scrape after a pause waits for a sample."""
-MOST_S = 5.0
+MAX_S = 5.0
 """The time limit for one measurement."""
 RETRY_S = 5.0
 NEVER = float("-inf")
@@ -92,7 +92,7 @@ class Sampler:
         try:
             while True:
                 try:
-                    async with self._database.dedicated(kind=METRICS, most_s=MOST_S) as session:
+                    async with self._database.dedicated(kind=METRICS, most_s=MAX_S) as session:
                         self._measuring = True
                         await self._measure_for_ever(session, term, placed)
                 except LeadershipLost:

@@ -25,7 +25,7 @@ PENDING = 'odcd_jobs{partition="main",state="PENDING"}'
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A first sample is waited for, and no measurement given up, for as long as it takes."""
     monkeypatch.setattr(sampler, "PATIENCE_S", 60.0)
-    monkeypatch.setattr(sampler, "MOST_S", 60.0)
+    monkeypatch.setattr(sampler, "MAX_S", 60.0)
 
 
 class Leading:
@@ -170,7 +170,7 @@ def test_one_measurement_that_hangs_leaves_the_others(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
-    monkeypatch.setattr(sampler, "MOST_S", 0.3)
+    monkeypatch.setattr(sampler, "MAX_S", 0.3)
     with Sql(database_url) as sql:
         sql.execute(
             "create function odc.measure_hang(p_now timestamptz) returns table (metric text, "

@@ -323,7 +323,7 @@ def test_a_stream_ends_so_that_who_looks_is_asked_anew(
 def test_a_view_that_is_drawn_already_has_room_for_more(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_VIEWS", 1)
+    monkeypatch.setattr(module, "MAX_VIEWS", 1)
 
     async def work(it: Browsed) -> None:
         live = live_of(it)
@@ -338,7 +338,7 @@ def test_a_view_that_is_drawn_already_has_room_for_more(
 
 
 def test_nobody_takes_all_the_views(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(module, "MAX_VIEWS_PER_USER", 1)
     monkeypatch.setattr(app, "STREAM_S", 0.1)
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.1)
 
