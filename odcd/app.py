@@ -274,7 +274,7 @@ def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[
     if settings.dsn is not None or not (settings.home / "data").exists():
         return lambda: None
     reserve = DiskReserve(settings.home / "data", settings.disk_reserve_mib, clock)
-    metrics.watch_disk(reserve.free_bytes, reserve.wanted_bytes)
+    metrics.watch_disk(reserve.free_bytes, reserve.reserved_bytes)
     return reserve.check
 
 

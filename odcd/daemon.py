@@ -179,11 +179,11 @@ async def _serve(
     addresses: list[tuple[str, int]] = []
     try:
         async with asyncio.TaskGroup() as group:
-            telling = group.create_task(
+            reporting = group.create_task(
                 _tell(settings, lambda: announce(settings, postgres, addresses), clock)
             )
             await app.run(settings, dsn, postgres, launcher, addresses.extend, taken)
-            telling.cancel()
+            reporting.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors
     try:

@@ -130,8 +130,8 @@ class ReservationRoutes:
             raise refusal(answer.code, answer.message or "refused", answer.hint)
         if dry_run:
             (preview,) = await self._previews.of(call.who, [spec], now, call.turns())
-            if "disk" in spec.asked:
-                await self._await_disk(call.who, str(spec.asked["disk"]), preview, now)
+            if "disk" in spec.details:
+                await self._await_disk(call.who, str(spec.details["disk"]), preview, now)
             return Response(msgspec.json.encode(preview), 200, media_type=JSON)
         assert answer.job_id is not None
         self._places.forget()
@@ -150,11 +150,11 @@ class ReservationRoutes:
                 "dev servers are shells on the daemon's machine here, so ssh cannot reach them",
                 "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",
             )
-        if "disk" in spec.asked:
+        if "disk" in spec.details:
             need_disks(self._api)
         if self._api.shared_storage:
-            shared = {**spec.asked, "shared_storage": True}
-            spec = msgspec.structs.replace(spec, asked=shared)
+            shared = {**spec.details, "shared_storage": True}
+            spec = msgspec.structs.replace(spec, details=shared)
         return spec
 
     async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
@@ -180,8 +180,8 @@ class ReservationRoutes:
                 "Set it once: odcctl config set github_user NAME",
             )
         lines = await keys.of(name)
-        wishes = {**spec.asked, "github_user": name, "ssh_keys": lines}
-        return msgspec.structs.replace(spec, asked=wishes)
+        wishes = {**spec.details, "github_user": name, "ssh_keys": lines}
+        return msgspec.structs.replace(spec, details=wishes)
 
     async def _with_build(
         self, who: Identity, spec: ReservationSpec, digest: str
@@ -194,7 +194,7 @@ class ReservationRoutes:
                 f"the image could not be built: {build.error}",
                 "Send its context again to retry: odcctl reserve --dockerfile PATH.",
             )
-        return msgspec.structs.replace(spec, asked={**spec.asked, "build_id": build.id})
+        return msgspec.structs.replace(spec, details={**spec.details, "build_id": build.id})
 
     async def _shown(self, call: Call, job_id: int, status: int = 200) -> Response:
         now = self._api.clock.now()

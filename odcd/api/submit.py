@@ -68,7 +68,7 @@ class SubmitRoutes:
         self._job = msgspec.json.Decoder(JobSpec)
         self._batch = msgspec.json.Decoder(_Batch)
         self._alternatives = msgspec.json.Decoder(_Alternatives)
-        self._words = msgspec.json.Decoder(list[str])
+        self._command_line = msgspec.json.Decoder(list[str])
         self._argv = msgspec.json.Decoder(SubmitArgv)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -194,8 +194,8 @@ class SubmitRoutes:
         now = self._api.clock.now()
         turns = call.turns()
         specs = await decode_parts(form.jobs, self._job, "jobs", turns)
-        for words in await decode_parts(form.argv, self._words, "argv", turns):
-            specs.append(_imagined(words, now))
+        for command_line in await decode_parts(form.argv, self._command_line, "argv", turns):
+            specs.append(_imagined(command_line, now))
             if turns.are_due():
                 await turns.take()
         forecast = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now, turns))

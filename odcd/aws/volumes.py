@@ -38,7 +38,7 @@ class Volumes(Link):
         if found is not None:
             return found
         all_tags = {**tags, **aws_records.own_tags(self._server_id, operation)}
-        wanted: CreateVolumeRequestTypeDef = {
+        request: CreateVolumeRequestTypeDef = {
             "ClientToken": aws_records.token(self._server_id, operation),
             "AvailabilityZone": zone,
             "Size": size_gib,
@@ -51,12 +51,12 @@ class Volumes(Link):
             ],
         }
         if self._settings.disk_kms_key is not None:
-            wanted["KmsKeyId"] = self._settings.disk_kms_key
+            request["KmsKeyId"] = self._settings.disk_kms_key
         if snapshot_id is not None:
-            wanted["SnapshotId"] = snapshot_id
+            request["SnapshotId"] = snapshot_id
         async with asking("make a volume"):
             try:
-                answer = await self._ec2_once.create_volume(**wanted)
+                answer = await self._ec2_once.create_volume(**request)
             except ClientError as error:
                 if code_of(error) != "IdempotentParameterMismatch":
                     raise

@@ -62,24 +62,24 @@ def add(subparsers: Subparsers) -> None:
 
 def run_export(args: Namespace) -> int:
     from odcd.clock import SystemClock
-    from odcd.history.export import Wanted, export
+    from odcd.history.export import Selection, export
     from odcd.history.manifest import Manifest
     from odcd.history.targets import open_target
     from odcd.home.database_access import with_database
 
     low, high = _ids(args.ids)
-    wanted = Wanted(low=low, high=high, before=_date(args.before))
+    selection = Selection(low=low, high=high, before=_date(args.before))
     target = _target(args)
 
     async def work(dsn: str) -> Manifest | None:
         async with open_target(target, args.endpoint) as opened:
-            return await export(dsn, opened, wanted, SystemClock())
+            return await export(dsn, opened, selection, SystemClock())
 
     done = with_database(find_home(args.home, os.environ), args.dsn, work, of=Manifest | None)
     if done is None:
         print("no ended job matches: nothing was written")
         return 0
-    print(f"{done.name}: {_words(done)}")
+    print(f"{done.name}: {_summary(done)}")
     return 0
 
 
@@ -100,7 +100,7 @@ async def _list(target: str, endpoint: str | None) -> None:
         async with open_target(target, endpoint) as opened:
             for name in await opened.exports():
                 manifest = await read_manifest(opened, name, Path(scratch))
-                summary = "cut short, not usable" if manifest is None else _words(manifest)
+                summary = "cut short, not usable" if manifest is None else _summary(manifest)
                 print(f"{shown(name)}: {summary}")
 
 
@@ -124,11 +124,11 @@ def run_restore(args: Namespace) -> int:
     manifest, rows = with_database(
         find_home(args.home, os.environ), args.dsn, work, of=tuple[Manifest, int]
     )
-    print(f"{manifest.name}: {_words(manifest)}; {rows} missing rows were restored")
+    print(f"{manifest.name}: {_summary(manifest)}; {rows} missing rows were restored")
     return 0
 
 
-def _words(manifest: Manifest) -> str:
+def _summary(manifest: Manifest) -> str:
     size = sum(table.bytes for table in manifest.tables.values())
     return shown(
         f"{manifest.rows} {manifest.kind}, ids {manifest.low}-{manifest.high - 1}, "

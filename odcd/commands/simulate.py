@@ -105,7 +105,7 @@ def run(args: Namespace) -> int:
         workload = replayable(trace.name, with_estimates(args.estimates, trace.jobs), cluster)
         if count is not None:
             workload = workload.first(count)
-        _tell_left_out(workload, cluster)
+        _print_left_out(workload, cluster)
         progress = Progress(trace.name, sys.stderr)
         work = partial(
             replay,
@@ -218,12 +218,12 @@ def _cluster(args: Namespace, trace: Trace) -> Cluster:
     return trace.machine
 
 
-def _tell_left_out(workload: Workload, cluster: Cluster) -> None:
-    told = [
+def _print_left_out(workload: Workload, cluster: Cluster) -> None:
+    left_out = [
         (workload.too_wide, f"wider than {cluster}, left out"),
         (workload.empty, "did not run or requested nothing, left out"),
         (workload.cut, "cut at their time limit"),
     ]
-    for count, what in told:
+    for count, what in left_out:
         if count:
             print(f"{workload.name}: jobs {what}: {count}", file=sys.stderr)

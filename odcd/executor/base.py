@@ -153,7 +153,7 @@ class Executor(Protocol):
         """Returns when inventory() may return something new."""
         ...
 
-    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+    async def try_nodes(self, canaries: Sequence[Canary]) -> list[CanaryEnd]:
         """Make exactly these canaries run on their nodes, and return the results of those that
         ended. Call again until each has ended. Raises RunnerDown when they cannot be read.
         """

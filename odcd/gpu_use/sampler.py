@@ -71,13 +71,13 @@ class Sampler:
         held = [one for one in await self._store.list_allocated(self._term) if one.running]
         live = {(one.job_id, one.attempt) for one in held}
         known = len(self._places)
-        wanted = {self._places[bit].index for one in held for bit in one.indexes if bit < known}
-        if wanted:
+        allocated = {self._places[bit].index for one in held for bit in one.indexes if bit < known}
+        if allocated:
             now_s, now = self._clock.monotonic(), self._clock.now()
             async with asyncio.TaskGroup() as group:
                 tasks = {
                     index: group.create_task(self._look(index), name=f"gpu-{index}")
-                    for index in sorted(wanted)
+                    for index in sorted(allocated)
                 }
             looks = {index: task.result() for index, task in tasks.items()}
             self._add(held, {i: look for i, look in looks.items() if look}, now_s, now)

@@ -164,7 +164,7 @@ def spec_of(
         pty=terminal,
         constraint=_constraint(request.labels),
         image=request.image,
-        asked=kept,
+        details=kept,
     )
 
 
@@ -282,12 +282,12 @@ def check_local(_who: Identity, spec: JobSpec) -> None:
             "the reservation names an image, but this daemon runs processes of its machine",
             "Leave --dockerimage out; `odcd serve --executor kubernetes` runs containers.",
         )
-    if "build" in spec.asked:
+    if "build" in spec.details:
         raise BadRequest(
             "the reservation names a build, but this daemon runs processes of its machine",
             "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
         )
-    if spec.asked.get("no_persist"):
+    if spec.details.get("no_persist"):
         raise NotImplementedYet(
             "the home folder here is your own on this machine, so it always stays",
             "Leave --no-persist out.",

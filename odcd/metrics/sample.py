@@ -62,8 +62,8 @@ class Sample:
         """Render it without the end marker of OpenMetrics."""
         found = self._rendered.get(content_type)
         if found is None:
-            told = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
-            found = encoder(self._cluster).removesuffix(END) + told
+            info_lines = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
+            found = encoder(self._cluster).removesuffix(END) + info_lines
             # Clients choose the content type, so the cache is limited.
             if len(self._rendered) < MAX_FORMATS:
                 self._rendered[content_type] = found

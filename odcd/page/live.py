@@ -110,13 +110,13 @@ class _Watched:
 
 class Live:
     def __init__(
-        self, hub: EventHub, clock: Clock, render: Render, tell: Callable[[int], None]
+        self, hub: EventHub, clock: Clock, render: Render, on_viewers: Callable[[int], None]
     ) -> None:
-        """`tell`: called with the number of viewers."""
+        """`on_viewers`: called with the number of viewers."""
         self._hub = hub
         self._clock = clock
         self._render = render
-        self._tell = tell
+        self._on_viewers = on_viewers
         self._watched: dict[View, _Watched] = {}
         self._recent: dict[View, tuple[float, Rendered]] = {}
         self._under_way: dict[View, asyncio.Task[Rendered]] = {}
@@ -196,7 +196,7 @@ class Live:
 
     def _count(self, by: int) -> None:
         self._viewers += by
-        self._tell(self._viewers)
+        self._on_viewers(self._viewers)
         self._changed.set()
         if self._viewers:
             self._somebody.set()

@@ -124,7 +124,7 @@ def errors_page() -> str:
         m[2]: m[3] or "" for m in map(TREE_LINE.search, str(errors.__doc__).splitlines()) if m
     }
     for code, error in sorted(errors.BY_CODE.items()):
-        when = meanings[code] or _words(error.__name__)
+        when = meanings[code] or _spaced(error.__name__)
         lines.append(f"| {code} | {error.__name__} | {error.status} | {_cell(when)} |")
     lines += [
         "",
@@ -212,7 +212,7 @@ def _text(text: str) -> str:
     return re.sub(r"<\w+>(?:[/.]?\w+)*", r"`\g<0>`", _cell(text))
 
 
-def _words(name: str) -> str:
+def _spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 

@@ -75,7 +75,7 @@ class Roster:
     def adopt(self, expected: list[Key]) -> dict[str, int]:
         """Make the members here match those in the database. Returns how many were lost and how
         many killed."""
-        wanted = set(expected)
+        known = set(expected)
         lost = 0
         for key in expected:
             if self.attempts.find(key) is None:
@@ -87,7 +87,7 @@ class Roster:
                     self._report_unknown(key, "start_failed", detail)
         # From now on the runner knows all attempts that were ordered.
         self._memory.fresh = False
-        strangers = [m for m in self.attempts.members() if m.live and m.key not in wanted]
+        strangers = [m for m in self.attempts.members() if m.live and m.key not in known]
         for member in strangers:
             self._log.info("member.unexpected", member=member.key)
             self.lifecycle.ending.stop(member, 9, 0.0)

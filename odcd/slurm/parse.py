@@ -168,6 +168,5 @@ def _base_name(path: str) -> str:
 
 def _given(settings: Settings) -> list[str]:
     """One line for each given setting, in sbatch's words: the option that took effect."""
-    return [
-        written for name, written in settings.said.items() if name not in ("verbose", "accepted")
-    ]
+    given = settings.given_as.items()
+    return [written for name, written in given if name not in ("verbose", "accepted")]

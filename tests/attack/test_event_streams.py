@@ -116,7 +116,7 @@ def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -
 
         hub = EventHub(Pages(0 if follow else count), SystemClock())
         reading = [
-            hub.stream(0, wanted=slow, follow=follow, heartbeat_s=0.001) for _ in range(streams)
+            hub.stream(0, matches=slow, follow=follow, heartbeat_s=0.001) for _ in range(streams)
         ]
         if follow:
             for stream in reading:

@@ -267,7 +267,7 @@ class Simulation:
             script="#!/bin/sh\ntrue\n", work_dir="/tmp", name="box", gpu_type="h100", pty=True,
             node_count=2 if gang else 1, gpus_per_node=8 if gang else self.random.choice([1, 4]),
             time_limit_s=self.random.choice([300, 3600, 7200, 86_400]), exclusive=gang,
-            asked={"disk": "home"} if self.random.random() < 0.6 else {},
+            details={"disk": "home"} if self.random.random() < 0.6 else {},
         )  # fmt: skip
         self.boxes.append(await self.take(self.random.choice(USERS), spec))
 

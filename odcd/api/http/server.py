@@ -109,7 +109,7 @@ class HttpServer:
             ws_per_message_deflate=False,
         )
         self._server = _Server(config, self._listeners)
-        logging.getLogger("uvicorn.error").addFilter(_tells_news)
+        logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -239,7 +239,7 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _tells_news(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     """Drop uvicorn's errors about answers that were cut on purpose, and its warnings about invalid
     requests, which strangers could cause without end: metrics count those."""
     if record.levelno == logging.WARNING and record.msg in OF_STRANGERS:

@@ -159,9 +159,9 @@ def _range(types: list[Any]) -> str:
 
 
 def _lengths(types: list[Any], value: Any) -> str:
-    wanted = {str: inspect.StrType, list: inspect.ListType, dict: inspect.DictType}[type(value)]
+    expected = {str: inspect.StrType, list: inspect.ListType, dict: inspect.DictType}[type(value)]
     for kind in types:
-        if isinstance(kind, wanted):
+        if isinstance(kind, expected):
             minimum, maximum = kind.min_length or 0, kind.max_length
             if maximum is None:
                 return f"At least {minimum}."

@@ -96,16 +96,16 @@ class BuildJobs:
         for job in jobs:
             if job.metadata.name not in named and not job.over:
                 await self._remove(job)
-        wanted = [job for job in jobs if job.metadata.name in named]
+        known = [job for job in jobs if job.metadata.name in named]
         pods: dict[str, list[Pod]] = {}
-        if wanted:
+        if known:
             found = msgspec.json.decode(await self._list(f"{self._core}/pods"), type=_Pods)
             for pod in found.items:
                 pods.setdefault(pod.metadata.labels.get(JOB_OF, ""), []).append(pod)
         looks = await asyncio.gather(
-            *(self._look(named[j.metadata.name], j, pods.get(j.metadata.name, [])) for j in wanted)
+            *(self._look(named[j.metadata.name], j, pods.get(j.metadata.name, [])) for j in known)
         )
-        return {named[job.metadata.name].id: look for job, look in zip(wanted, looks, strict=True)}
+        return {named[job.metadata.name].id: look for job, look in zip(known, looks, strict=True)}
 
     async def _list(self, path: str) -> bytes:
         try:

@@ -51,11 +51,11 @@ class Canaries:
 
     async def attend(self, canaries: Sequence[Canary], term: int) -> list[CanaryEnd]:
         """See Executor.try_nodes."""
-        wanted = {canary.number: canary for canary in canaries}
+        by_number = {canary.number: canary for canary in canaries}
         for number, pod in list(self._pods.items()):
-            if pod.metadata.deletion_timestamp is None and not _is_of(pod, wanted.get(number)):
+            if pod.metadata.deletion_timestamp is None and not _is_of(pod, by_number.get(number)):
                 await self._remove(pod)
-        self._trouble = {n: trouble for n, trouble in self._trouble.items() if n in wanted}
+        self._trouble = {n: trouble for n, trouble in self._trouble.items() if n in by_number}
         ends: list[CanaryEnd] = []
         for canary in canaries:
             result = await self._look(canary, term)

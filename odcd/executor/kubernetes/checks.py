@@ -57,7 +57,7 @@ class JobCheck:
     def _check_dev_server(self, spec: ReservationSpec) -> None:
         if spec.image is not None:
             check_image(spec.image, "the image")
-        elif self._dev_image is None and "build" not in spec.asked:
+        elif self._dev_image is None and "build" not in spec.details:
             raise BadRequest(
                 "the dev server names no container image, and this cluster has no default",
                 "Name one: --dockerimage pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel. "

@@ -55,7 +55,7 @@ class Contents:
                 trouble = await self._cluster.execute(
                     pod.metadata.namespace, pod.metadata.name, pod.spec.containers[0].name,
                     ["/bin/sh", f"{JOB}/contents"], LIST_S,
-                    into=written, most_bytes=MAX_WRITTEN_BYTES,
+                    into=written, max_bytes=MAX_WRITTEN_BYTES,
                 )  # fmt: skip
         except (RunnerDown, ApiRefused) as error:
             trouble = error

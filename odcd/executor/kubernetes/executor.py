@@ -247,9 +247,9 @@ class KubernetesExecutor:
     async def nodes_changed(self) -> None:
         await self._watch.nodes_changed()
 
-    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+    async def try_nodes(self, canaries: Sequence[Canary]) -> list[CanaryEnd]:
         self._watch.require()
-        return await self._canaries.attend(wanted, self._term)
+        return await self._canaries.attend(canaries, self._term)
 
     # -- output ---------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
-from odcd.history.export import Wanted, export
+from odcd.history.export import Selection, export
 from odcd.history.manifest import Manifest
 from odcd.history.restore import restore
 from odcd.history.targets import Folder, Target, open_target
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(site: Site, folder: Path, **wanted: Any) -> Manifest:
-    done = asyncio.run(export(site.sql.dsn, Folder(folder), Wanted(**wanted), VirtualClock(NOW)))
+    done = asyncio.run(export(site.sql.dsn, Folder(folder), Selection(**wanted), VirtualClock(NOW)))
     assert done is not None
     return done
 
@@ -135,7 +135,7 @@ def test_an_export_is_of_ended_jobs_alone_and_deletes_nothing(site: Site, folder
     assert str(waiting) not in ids
     assert contents(site) == before
     assert asyncio.run(
-        export(site.sql.dsn, Folder(folder), Wanted(low=10**9), VirtualClock(NOW))
+        export(site.sql.dsn, Folder(folder), Selection(low=10**9), VirtualClock(NOW))
     ) is None  # fmt: skip
 
 

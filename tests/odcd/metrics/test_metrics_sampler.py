@@ -262,7 +262,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
-    monkeypatch.setattr(sampler, "ASKED_S", 0.3)
+    monkeypatch.setattr(sampler, "SCRAPED_S", 0.3)
     monkeypatch.setattr(sampler, "FOLD_EVERY_S", 0.05)
     monkeypatch.setattr(sampler, "SHARE", 1)
 
@@ -303,7 +303,7 @@ def test_it_has_a_connection_of_its_own_with_a_limit(database_url: str) -> None:
         async with a_daemon(database_url) as daemon:
             daemon.lead()
             await daemon.connected()
-            async with daemon.database.dedicated(name=APPLICATION, most_s=5.0) as session:
+            async with daemon.database.dedicated(name=APPLICATION, limit_s=5.0) as session:
                 assert await session.fetchval("show statement_timeout") == "5s"
             found = await daemon.database.fetchval(
                 "select count(*) from pg_stat_activity where application_name = $1", APPLICATION

@@ -278,7 +278,7 @@ def test_a_volume_that_vanished_is_not_passed_over(
 def refused(boxes: Boxes, disk: str) -> Exception:
     spec = ReservationSpec(
         script="#!/bin/sh\n", work_dir="/tmp", time_limit_s=HOUR, node_count=1, gpus_per_node=1,
-        pty=True, asked={"disk": disk}, name="box",
+        pty=True, details={"disk": disk}, name="box",
     )  # fmt: skip
     [answer] = submit(boxes.sql, spec, now=boxes.queue.now)
     assert answer.code is not None

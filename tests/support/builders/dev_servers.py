@@ -23,7 +23,7 @@ class Boxes:
     ) -> int:  # fmt: skip
         spec = ReservationSpec(
             script="#!/bin/sh\n", work_dir="/tmp", time_limit_s=round(hours * HOUR),
-            node_count=nodes, gpus_per_node=gpus, pty=True, asked=asked or {},
+            node_count=nodes, gpus_per_node=gpus, pty=True, details=asked or {},
             **{"name": "box", **fields},
         )  # fmt: skip
         [answer] = submit(self.sql, spec, who=who, now=self.queue.now)

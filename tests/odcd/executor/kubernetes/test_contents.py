@@ -55,7 +55,7 @@ class Cluster:
 
     async def execute(
         self, namespace: str, pod: str, container: str, command: list[str], timeout_s: float,
-        *, into: bytearray, most_bytes: int,
+        *, into: bytearray, max_bytes: int,
     ) -> str | None:  # fmt: skip
         self.commands.append(command)
         self.running += 1
