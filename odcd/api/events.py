@@ -101,8 +101,8 @@ async def _sse(events: AsyncGenerator[Event | Heartbeat | Lagged]) -> AsyncGener
             if isinstance(event, Event):
                 yield f"id: {event.id}\nevent: {event.kind}\ndata: {event.body}\n\n".encode()
             elif isinstance(event, Lagged):
-                told = {"id": event.last_id, "kind": "lagged", "actor": "odcd"}
-                data = msgspec.json.encode(told).decode()
+                lagged = {"id": event.last_id, "kind": "lagged", "actor": "odcd"}
+                data = msgspec.json.encode(lagged).decode()
                 yield f"id: {event.last_id}\nevent: lagged\ndata: {data}\n\n".encode()
             else:
                 yield BEAT
@@ -123,8 +123,8 @@ def _seen_by(who: Identity) -> EventFilter:
 
     def matches(event: Event) -> bool:
         if event.kind.startswith("disk_") and event.job_id is None:
-            told: dict[str, Any] = msgspec.json.decode(event.body)
-            return who.user in (told["actor"], (told.get("detail") or {}).get("user"))
+            body: dict[str, Any] = msgspec.json.decode(event.body)
+            return who.user in (body["actor"], (body.get("detail") or {}).get("user"))
         return not event.kind.startswith("login")
 
     return matches

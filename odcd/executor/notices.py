@@ -19,7 +19,7 @@ def check(notice: Notice) -> None:
         check_name(name)
 
 
-async def tell(link: Link, job_id: int, attempt: int, notice: Notice) -> None:
+async def notify(link: Link, job_id: int, attempt: int, notice: Notice) -> None:
     """See DevServers.tell. Raises RunnerDown, LeadershipLost, WrongState."""
     try:
         answer = await link.ask(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from odcd.clock import Clock
 from odcd.gpu_use.nvml import Device
-from odcd.records.gpu_use import HeldGpus
+from odcd.records.gpu_use import AllocatedGpus
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class JobsDir:
             log.debug("gpu_use.job_files", extra={"changed": changed})
 
 
-def texts_of(held: Iterable[HeldGpus], places: Sequence[Device]) -> dict[int, str]:
+def texts_of(held: Iterable[AllocatedGpus], places: Sequence[Device]) -> dict[int, str]:
     """The contents of the files for allocated GPUs, by NVML's index."""
     ids: dict[int, list[int]] = {}
     for one in held:

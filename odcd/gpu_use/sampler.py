@@ -16,7 +16,7 @@ from odcd.clock import Clock
 from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.nvml import Device, Nvml, NvmlDown, Process, Reading
 from odcd.gpu_use.sums import Sums, own_memory
-from odcd.records.gpu_use import HeldGpus, Part, Seen, sum_up
+from odcd.records.gpu_use import AllocatedGpus, GpuSample, UsageSlice, usage_by_job
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,11 @@ class Sampler:
         return reading, groups
 
     def _add(
-        self, held: Sequence[HeldGpus], readings: Mapping[int, Look], now_s: float, now: datetime
+        self,
+        held: Sequence[AllocatedGpus],
+        readings: Mapping[int, Look],
+        now_s: float,
+        now: datetime,
     ) -> None:
         counts: dict[tuple[int, int], int] = {}
         for one in held:
@@ -131,8 +135,8 @@ class Sampler:
 
     async def write(self, keys: set[tuple[int, int]], ended: set[tuple[int, int]]) -> None:
         """Write the sums of these attempts, and forget those that ended."""
-        parts: list[Part] = []
-        seen: list[Seen] = []
+        parts: list[UsageSlice] = []
+        seen: list[GpuSample] = []
         for key in sorted(keys):
             part, gpus = self._sums.take(key, over=key in ended)
             parts.append(part)
@@ -140,7 +144,7 @@ class Sampler:
                 seen += gpus
         if parts:
             await self._store.add(self._term, parts)
-        looks = sum_up(seen, self._idle_ratio)
+        looks = usage_by_job(seen, self._idle_ratio)
         if looks:
             now = self._clock.now()
             await self._store.record_current(

@@ -32,7 +32,7 @@ JUDGE_S = 5.0
 an hour."""
 
 
-class Reaper:
+class Reconciler:
     """Three loops: write the executor's facts to the database, pass the database's orders to the
     executor, and run the timed work (sweep)."""
 

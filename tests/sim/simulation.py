@@ -22,7 +22,7 @@ from odcd.loops.election import APPLICATION
 from odcd.loops.executor_watch import take_over
 from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 from odcd.records.node import NodeReport
@@ -72,7 +72,7 @@ class Simulation:
     # -- leadership --------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reaper]]:
+    async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reconciler]]:
         """Take the term as a new daemon would, and take over what runs."""
         async with self.database.dedicated(name=APPLICATION) as session:
             row = await session.fetchrow("select term, beat from odc.read_term()")
@@ -86,7 +86,7 @@ class Simulation:
             planner = Planner(
                 lead, self.store.dispatches, self.executor, self.clock, timedelta(seconds=30)
             )
-            reaper = Reaper(
+            reaper = Reconciler(
                 lead, self.store, self.executor, self.clock,
                 grace=timedelta(seconds=30), node_grace=None,
                 every=timedelta(seconds=30), on_change=planner.wake,
@@ -130,7 +130,7 @@ class Simulation:
             await self.drain(lead, planner, reaper)
 
     async def an_old_leader_changes_nothing(
-        self, lead: Lead, planner: Planner, reaper: Reaper
+        self, lead: Lead, planner: Planner, reaper: Reconciler
     ) -> None:
         before = await self.fingerprint()
         now = self.clock.now()
@@ -162,7 +162,7 @@ class Simulation:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    async def step(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+    async def step(self, lead: Lead, planner: Planner, reaper: Reconciler) -> None:
         chance = self.random.random()
         if chance < 0.26:
             await self.submit()
@@ -180,7 +180,7 @@ class Simulation:
             await self.pass_time()
         await self.look(lead, planner, reaper)
 
-    async def look(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+    async def look(self, lead: Lead, planner: Planner, reaper: Reconciler) -> None:
         """One round of all the daemon's loops."""
         now = self.clock.now()
         facts = self.overdue + self.executor.take(now)
@@ -323,7 +323,7 @@ class Simulation:
             ROOT, [node], state, "test" if state == "DRAIN" else None, self.clock.now()
         )
 
-    async def drain(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+    async def drain(self, lead: Lead, planner: Planner, reaper: Reconciler) -> None:
         """Let everything end that can end; jobs that wait forever are cancelled."""
         now = self.clock.now()
         await self.store.nodes.set_state(ROOT, [n.name for n in NODES], "UP", None, now)

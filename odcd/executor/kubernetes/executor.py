@@ -86,7 +86,7 @@ class KubernetesExecutor:
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
         self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
         self._watch = Watch(
-            cluster, settings.namespaces, clock, self._on_pod, self._progress.hear
+            cluster, settings.namespaces, clock, self._on_pod, self._progress.on_event
         )  # fmt: skip
         nodes = self._watch.nodes.items
         self._ends = Ends(
@@ -136,15 +136,15 @@ class KubernetesExecutor:
             self._progress.forget(before, key)
 
     def _on_oom(self, key: Key, fact: Fact) -> None:
-        self._background.spawn(self._tell_of_oom(key, notices.oom_notice(fact)))
+        self._background.spawn(self._notify_of_oom(key, notices.oom_notice(fact)))
 
-    async def _tell_of_oom(self, key: Key, notice: Notice) -> None:
+    async def _notify_of_oom(self, key: Key, notice: Notice) -> None:
         for _ in range(OOM_TRIES):
             pod = self._members.pod(key)
             if pod is None:
                 return
             try:
-                await notices.tell(self._cluster, [pod], key[0], notice)
+                await notices.notify(self._cluster, [pod], key[0], notice)
                 return
             except (RunnerDown, WrongState) as error:
                 log.warning("kubernetes.untold", extra={"job_id": key[0], "why": error.message})

@@ -77,7 +77,7 @@ class Members:
             self.unstarted.discard(key)
             if key not in self.begun:
                 self.begun.add(key)
-                self._ledger.tell(seen.begun)
+                self._ledger.report(seen.begun)
         if seen.end is not None:
             self.unstarted.discard(key)
             if key not in self.over:
@@ -118,7 +118,7 @@ class Members:
     def end(self, key: Key, fact: Fact) -> None:
         """Record that a member has ended, and how."""
         self.over.add(key)
-        self._ledger.tell(fact)
+        self._ledger.report(fact)
 
     def trim(self, live: Set[Attempt]) -> None:
         """Forget all attempts except these and those of the last call. An attempt is thus only

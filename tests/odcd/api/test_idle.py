@@ -8,7 +8,7 @@ import pytest
 
 from odcd.api.answers.jobs import Jobs
 from odcd.api.idle import IdleList
-from odcd.records.gpu_use import Figures, JobLook
+from odcd.records.gpu_use import AttemptUsage, CurrentUsage
 from odcd.records.node import NodeReport
 from tests.odcd.api.service import ALICE, BOB, Service, serve
 from tests.odcd.api.test_accounts import ask, read
@@ -29,8 +29,8 @@ async def resting(service: Service) -> int:
         now - AN_HOUR,
     )
     await service.submit(BOB)
-    look = JobLook(
-        job_id=job, attempt=1, util_ratio=0.0, mem_used_mib=None, resting=["GPU-a"], gpus=[]
+    look = CurrentUsage(
+        job_id=job, attempt=1, util_ratio=0.0, mem_used_mib=None, idle_gpus=["GPU-a"], gpus=[]
     )
     await store.gpu_use.record_current(0, [look], now - AN_HOUR, now + AN_HOUR, now)
     return job
@@ -58,7 +58,7 @@ def test_a_job_tells_its_use_while_it_runs_and_for_ever(database_url: str) -> No
         [told] = answer.json()["jobs"]
         assert told["gpu_use"]["now"]["idle_gpus"] == 1
         await service.end(job)
-        figures = Figures(job_id=job, attempt=1, covered_s=3600, busy_gpu_s=1800, gpu_uuids=[])
+        figures = AttemptUsage(job_id=job, attempt=1, covered_s=3600, busy_gpu_s=1800, gpu_uuids=[])
         assert await service.store.gpu_use.save(0, [figures], service.api.clock.now()) == 1
         answer = await ask(service, "GET", f"/v1/jobs/{job}")
         use = read(Jobs, answer).jobs[0].gpu_use

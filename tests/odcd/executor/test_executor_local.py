@@ -399,9 +399,9 @@ def test_a_user_is_told_on_the_terminal_and_in_the_home(home: RunnerHome, work_d
         await watched.executor.start([dispatch], texts)
         await watched.fact(1, ("started",))
         (work_dir / "old.txt").touch()
-        await watched.executor.dev_servers.tell(1, 1, NOTICE)
+        await watched.executor.dev_servers.notify(1, 1, NOTICE)
         await asyncio.to_thread(home.kill)
-        await watched.executor.dev_servers.tell(1, 1, NOTICE)
+        await watched.executor.dev_servers.notify(1, 1, NOTICE)
         terminal = await watched.executor.attach(dispatch, 0)
         await _read_until(terminal, b"time is short")
         await terminal.close()
@@ -418,15 +418,15 @@ def test_a_notice_that_reaches_nobody_says_why(home: RunnerHome, work_dir: Path)
 
     async def body(watched: Watched) -> None:
         with pytest.raises(WrongState, match="job 1 could not be notified: it is not running"):
-            await watched.executor.dev_servers.tell(1, 1, NOTICE)
+            await watched.executor.dev_servers.notify(1, 1, NOTICE)
         await watched.executor.start([dispatch], texts)
         await watched.fact(1, ("started",))
         with pytest.raises(WrongState, match="no terminal to show it on; cannot open the home"):
-            await watched.executor.dev_servers.tell(1, 1, NOTICE)
+            await watched.executor.dev_servers.notify(1, 1, NOTICE)
         with pytest.raises(ValueError, match="not a file name"):
-            await watched.executor.dev_servers.tell(1, 1, Notice(name="../x"))
+            await watched.executor.dev_servers.notify(1, 1, Notice(name="../x"))
         with pytest.raises(ValueError, match="not a file name"):
-            await watched.executor.dev_servers.tell(1, 1, Notice(remove=["a/b"]))
+            await watched.executor.dev_servers.notify(1, 1, Notice(remove=["a/b"]))
 
     run(an_executor(home), body)
 
@@ -445,7 +445,7 @@ def test_an_older_runner_that_cannot_tell_says_so_and_goes_on(
         with pytest.raises(
             WrongState, match=r"no such operation: tell \(its runner is odc"
         ) as told:
-            await watched.executor.dev_servers.tell(1, 1, NOTICE)
+            await watched.executor.dev_servers.notify(1, 1, NOTICE)
         assert told.value.hint == "When no job runs, replace it with `odcd down` and `odcd up`."
         (work_dir / "go").touch()
         assert (await watched.end_of(1)).exit_code == 9

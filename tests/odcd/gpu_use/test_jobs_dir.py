@@ -13,7 +13,7 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.gpu_use.jobs_dir import JobsDir, texts_of, write
 from odcd.gpu_use.nvml import Device
-from odcd.records.gpu_use import HeldGpus
+from odcd.records.gpu_use import AllocatedGpus
 from odcd.stores.gpu_use import GpuUseStore
 from tests.support.builders.gpus import GpuQueue
 from tests.support.harness.daemon import wait
@@ -22,8 +22,8 @@ from tests.support.harness.database import Sql
 PLACES = [Device(index=index, uuid=f"GPU-{index}", model="NVIDIA H100") for index in (0, 1, 3)]
 
 
-def held(job_id: int, *bits: int) -> HeldGpus:
-    return HeldGpus(job_id=job_id, attempt=1, rank=0, indexes=bits, running=True)
+def held(job_id: int, *bits: int) -> AllocatedGpus:
+    return AllocatedGpus(job_id=job_id, attempt=1, rank=0, indexes=bits, running=True)
 
 
 def files(folder: Path) -> dict[str, str]:

@@ -12,15 +12,15 @@ import pytest
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
 from odcd.gpu_use.queries import Labels, ask_ended, ratio_of, read_ended, read_live
-from odcd.records.gpu_use import GpuKey, Owed, sum_up
+from odcd.records.gpu_use import GpuKey, UnmeasuredAttempt, usage_by_job
 
 END = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCRAPE = timedelta(seconds=30)
 PODS = Labels(Namespaces())
 
 
-def an_owed(held_s: float = 3600, gpus: int = 2) -> Owed:
-    return Owed(
+def an_owed(held_s: float = 3600, gpus: int = 2) -> UnmeasuredAttempt:
+    return UnmeasuredAttempt(
         job_id=7, attempt=1, gpus=gpus, running_at=END - timedelta(seconds=held_s), ended_at=END,
         covered_s=0, source="prometheus",
     )  # fmt: skip
@@ -138,12 +138,12 @@ def test_the_looks_at_one_gpu_are_one() -> None:
         for pod in ({"pod": "odc-7-1-0"}, {"pod": "x", "exported_pod": "odc-7-1-0"})
         for figure, value in (("mean", 0.03), ("peak", 0.049), ("memory", 100.0))
     ]  # fmt: skip
-    [look] = sum_up(read_live(samples, PODS), 0.05)
+    [look] = usage_by_job(read_live(samples, PODS), 0.05)
     assert (look.job_id, look.attempt, look.util_ratio) == (7, 1, pytest.approx(0.03))
-    assert (look.mem_used_mib, look.resting) == (100, ["GPU-a"])
+    assert (look.mem_used_mib, look.idle_gpus) == (100, ["GPU-a"])
     assert [(g.rank, g.index, g.uuid) for g in look.gpus] == [(0, 0, "GPU-a")]
-    [look] = sum_up(read_live(samples, PODS), 0.049)
-    assert look.resting == []
+    [look] = usage_by_job(read_live(samples, PODS), 0.049)
+    assert look.idle_gpus == []
 
 
 def test_what_a_gpu_cannot_do_is_not_seen() -> None:

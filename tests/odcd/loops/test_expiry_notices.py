@@ -13,8 +13,8 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import DevServers
-from odcd.loops.expiry_notices import Warner, file_name, notice_of
-from odcd.records.dev_server import Warned
+from odcd.loops.expiry_notices import ExpiryNotices, file_name, notice_of
+from odcd.records.dev_server import ExpiryNotice
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
 from tests.support.builders.dev_servers import Boxes
@@ -29,7 +29,7 @@ class Told:
         self.failures = list(failures)
         self.notices: list[tuple[int, int, Notice]] = []
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+    async def notify(self, job_id: int, attempt: int, notice: Notice) -> None:
         if self.failures:
             raise self.failures.pop(0)
         self.notices.append((job_id, attempt, notice))
@@ -49,7 +49,7 @@ def box(database_url: str) -> int:
 def tell(url: str, executor: Told, times: int = 1) -> list[float]:
     async def work() -> list[float]:
         async with Database(url, size=1) as database:
-            warner = Warner(
+            warner = ExpiryNotices(
                 0,
                 DevServerStore(database),
                 cast(DevServers, executor),
@@ -89,8 +89,8 @@ def test_what_can_never_be_delivered_is_noted(database_url: str, box: int) -> No
     assert "it has no home" in str(row["detail"])
 
 
-def a_warning(minutes: int | None, *, extensible: bool = True) -> Warned:
-    return Warned(
+def a_warning(minutes: int | None, *, extensible: bool = True) -> ExpiryNotice:
+    return ExpiryNotice(
         job_id=7, attempt=1, name="$(rm -rf /)", minutes=minutes,
         expires_at=NOW, extensible=extensible,
     )  # fmt: skip

@@ -15,8 +15,8 @@ from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import DevServers
 from odcd.executor.kubernetes.looks import read_look
-from odcd.loops.idle_monitor import Idles, notice_of
-from odcd.records.dev_server import IdleNotice, Look, LookWish
+from odcd.loops.idle_monitor import IdleMonitor, notice_of
+from odcd.records.dev_server import Activity, DueCheck, IdleNotice
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
 from tests.support.builders.dev_servers import Boxes
@@ -32,12 +32,12 @@ class Seen:
         self.blind = blind
         self.notices: list[Notice] = []
 
-    async def look(self, job_id: int, attempt: int) -> Look:
+    async def look(self, job_id: int, attempt: int) -> Activity:
         if job_id in self.blind:
             raise RunnerDown("away")
-        return Look(sessions=0, gpu_percent=0, cpu_s=1.0)
+        return Activity(sessions=0, gpu_percent=0, cpu_s=1.0)
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+    async def notify(self, job_id: int, attempt: int, notice: Notice) -> None:
         if self.untold:
             raise WrongState("nobody listens")
         self.notices.append(notice)
@@ -68,7 +68,7 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
 
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:
-            idles = Idles(
+            idles = IdleMonitor(
                 0,
                 DevServerStore(database),
                 cast(DevServers, executor),
@@ -96,7 +96,7 @@ def test_what_could_not_be_told_is_not_noted(database_url: str, boxes: tuple[int
 
 
 def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
-    wish = LookWish(job_id=7, attempt=1)
+    wish = DueCheck(job_id=7, attempt=1)
     assert notice_of(wish, IdleNotice(idle_s=None, release_at=None)) == Notice(
         remove=["IDLE_7.txt"]
     )
@@ -109,16 +109,16 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
 @pytest.mark.parametrize(
     ("told", "seen"),
     [
-        (b"connections=2 gpu=97 cpu_us=1500000\n", Look(sessions=2, gpu_percent=97, cpu_s=1.5)),
+        (b"connections=2 gpu=97 cpu_us=1500000\n", Activity(sessions=2, gpu_percent=97, cpu_s=1.5)),
         # It has none, or cannot report it: the database knows which, and uses other sources.
-        (b"connections=0 gpu=none cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
-        (b"connections=0 gpu=unknown cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
+        (b"connections=0 gpu=none cpu_us=0\n", Activity(sessions=0, gpu_percent=None, cpu_s=0)),
+        (b"connections=0 gpu=unknown cpu_us=0\n", Activity(sessions=0, gpu_percent=None, cpu_s=0)),
         (b"connections=0 gpu=0 cpu_us=unknown\n", None),
         (b"", None),
         (b"connections=0 gpu=0 cpu_us=1\nmore\n", None),
     ],
 )
-def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> None:
+def test_what_is_not_known_is_not_guessed(told: bytes, seen: Activity | None) -> None:
     if seen is not None:
         assert read_look(told) == seen
         return

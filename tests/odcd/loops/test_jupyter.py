@@ -12,7 +12,7 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import DevServers
-from odcd.loops.jupyter import Jupyters
+from odcd.loops.jupyter import JupyterControl
 from odcd.stores.dev_servers import DevServerStore
 from tests.support.builders.dev_servers import Boxes
 from tests.support.builders.jobs import Queue, a_cluster
@@ -53,7 +53,7 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
 
     async def work() -> dict[int, Any]:
         async with Database(url, size=2) as database:
-            jupyters = Jupyters(
+            jupyters = JupyterControl(
                 0,
                 DevServerStore(database),
                 cast(DevServers, executor),

@@ -15,7 +15,7 @@ from odcd.loops import planner as planners
 from odcd.loops import reconciler as reapers
 from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch, Fact
 from tests.support.builders.dispatches import a_dispatch_of
 
@@ -90,7 +90,7 @@ def test_a_busy_database_loses_no_fact_and_restarts_no_loop(
         facts = [Fact(job_id=n, attempt=1, rank=0, kind="exited", at=CLOCK.now()) for n in range(5)]
         executor, store = Executor(facts), BusyStore(most=2)
         lead = cast(Any, type("Lead", (), {"term": 1})())
-        reaper = Reaper(
+        reaper = Reconciler(
             cast(Lead, lead), cast(Any, store), cast(Any, executor), CLOCK,
             grace=timedelta(), node_grace=None, every=timedelta(seconds=30),
             on_change=lambda: None,

@@ -553,17 +553,17 @@ def test_what_kubelet_tells_of_a_pod_is_heard() -> None:
         )
         for name, at in (("FailedMount", BEGAN), ("Pulling", ENDED))
     )
-    told.progress.hear(None, second)
-    told.progress.hear(None, first)
+    told.progress.on_event(None, second)
+    told.progress.on_event(None, first)
     assert told.take() == [("image_pull", "it is Pulling")]
     scheduler = msgspec.structs.replace(
         first, reason="Scheduled", last_timestamp=None, event_time=NOW.replace(microsecond=9)
     )
     kubelet = msgspec.structs.replace(second, message="of that second", last_timestamp=NOW)
-    told.progress.hear(None, scheduler)
-    told.progress.hear(None, kubelet)
+    told.progress.on_event(None, scheduler)
+    told.progress.on_event(None, kubelet)
     assert told.take()[-1] == ("image_pull", "of that second")
-    told.progress.hear(kubelet, None)
+    told.progress.on_event(kubelet, None)
     told.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
     assert [kind for kind, _ in told.take()] == ["init"]
 
@@ -589,7 +589,7 @@ class Answering:
 
 
 def tell(cluster: Answering, *pods: Pod, **notice: Any) -> None:
-    asyncio.run(notices.tell(cast("Cluster", cluster), pods, 7, Notice(**notice)))
+    asyncio.run(notices.notify(cast("Cluster", cluster), pods, 7, Notice(**notice)))
 
 
 def test_what_is_told_is_arguments_of_a_fixed_program() -> None:

@@ -153,7 +153,7 @@ def test_a_database_that_does_not_take_it_blocks_nothing(
     error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STO-18"""
-    monkeypatch.setattr(contents, "TELL_S", 0.05)
+    monkeypatch.setattr(contents, "STORE_S", 0.05)
 
     async def tell(*_: object) -> None:
         if error is not None:
