@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from grafana.model import DOCS
+from grafana.links import DOCS
 from grafana.written import HEAD, MONITORING, written
 from tests.support.fakes.dcgm import COUNTERS
 from tests.support.harness.boards import (
@@ -43,7 +43,7 @@ def test_a_generated_file_is_what_the_code_says(path: Path) -> None:
 
 def test_the_address_of_runbooks_is_said_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     there = "https://wiki.example.org/odc/docs/operating"
-    for module in ("model", "written"):
+    for module in ("links", "written"):
         monkeypatch.setattr(f"grafana.{module}.DOCS", there)
     texts = {path.name: text for path, text in written().items()}
     assert [name for name, text in texts.items() if DOCS in text] == []

@@ -285,7 +285,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
             while measured() <= 2:
                 await daemon.scrape()
                 await asyncio.sleep(0.01)
-            while daemon.sampler._is_asked:
+            while daemon.sampler._is_scraped:
                 await asyncio.sleep(0.01)
             await some_rounds()
             rest = measured()
