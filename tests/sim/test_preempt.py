@@ -14,7 +14,7 @@ from odcd.executor.simulated import Run
 from odcd.jobs.submission import prepare
 from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import JobSpec
 from tests.sim.simulation import NODES, USERS, Simulation
@@ -36,7 +36,9 @@ class Calm(Simulation):
         assert answer.job_id is not None, answer
         return answer.job_id
 
-    async def look_on(self, lead: Lead, planner: Planner, reaper: Reaper, seconds: float) -> None:
+    async def look_on(
+        self, lead: Lead, planner: Planner, reaper: Reconciler, seconds: float
+    ) -> None:
         """The loops of the daemon, each second."""
         for _ in range(round(seconds)):
             self.clock.move(1)
