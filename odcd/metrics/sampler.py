@@ -94,7 +94,7 @@ class Sampler:
                 try:
                     async with self._database.dedicated(kind=METRICS, limit_s=MAX_S) as session:
                         self._measuring = True
-                        await self._measure_for_ever(session, term, placed)
+                        await self._measure_forever(session, term, placed)
                 except LeadershipLost:
                     raise
                 except OdcError as error:
@@ -119,7 +119,7 @@ class Sampler:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def _measure_for_ever(self, session: Session, term: int, placed: Placed) -> None:
+    async def _measure_forever(self, session: Session, term: int, placed: Placed) -> None:
         await self._retry_aside(session, term)
         while True:
             self._wake.clear()
