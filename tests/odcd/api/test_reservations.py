@@ -350,7 +350,7 @@ def test_part_of_a_node_has_its_share_and_a_whole_one_all() -> None:
 def test_every_option_is_kept_with_the_request() -> None:
     """SCH-23, BUG-10, STO-13."""
     asked = Reserve(no_persist=True, github_user="octocat", image="a:1", comment="x")
-    kept = spec_of(asked, [H100], "/", "/bin/sh").asked
+    kept = spec_of(asked, [H100], "/", "/bin/sh").details
     assert kept == {
         "no_persist": True, "github_user": "octocat", "image": "a:1",
     }  # fmt: skip
