@@ -18,21 +18,21 @@ OnOff = Literal["on", "off"]
 
 
 def joined(values: Sequence[str] | None) -> str | None:
-    """All values of an option that may be repeated, by commas."""
+    """All values of an option that may be repeated, separated by commas."""
     return None if values is None else ",".join(values)
 
 
 def names_of(values: Sequence[str] | None) -> list[str] | None:
-    """Names parted by commas; "" is none at all, "none" is null."""
+    """Comma-separated names; "" is an empty list, "none" is null."""
     text = joined(values) or ""
     return None if text == "none" else [name for name in text.split(",") if name]
 
 
 def past(text: str) -> str:
-    """A moment as a time of the API."""
+    """A time in the past, in the API's format."""
     moment = moment_of(text)
     if moment is None:
-        raise click.BadParameter(f'is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
+        raise click.BadParameter(f'takes 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
     return moment
 
 
@@ -41,7 +41,7 @@ def is_on(state: OnOff | None) -> bool | None:
 
 
 def duration(text: str) -> str:
-    """A duration, as the daemon reads it."""
+    """A duration, in the daemon's format."""
     return for_daemon(text)
 
 
@@ -115,14 +115,14 @@ Limits = Annotated[
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="do not ask; elsewhere than on a terminal: though jobs start later"
+        "--yes", "-y", help="do not ask; without a terminal, extend even if jobs start later"
     ),
 ]
 ALL_JOBS = 1_000_000
 
 
 def plan_depth(text: str) -> int:
-    """How many jobs are protected; `all` is more than a queue has."""
+    """How many jobs are protected; `all` is a number above any queue's length."""
     if text == "all":
         return ALL_JOBS
     try:

@@ -1,4 +1,4 @@
-"""Click's errors in the words of odcctl."""
+"""Click's errors as messages of odcctl."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _message(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter):
         return f"{_name(error.param)} {_complaint(error)}"
     if surplus := _SURPLUS.match(error.message):
-        return f'"{surplus[1]}" is one word too many'
+        return f'unexpected argument "{surplus[1]}"'
     return error.message[:1].lower() + error.message[1:].rstrip(".")
 
 

@@ -166,7 +166,7 @@ def _which(call: Call, rank: int | None, one: Mapping[str, Any]) -> int:
     """The rank of the member that is meant: of several, 0 unless somebody chooses."""
     nodes = int(one["node_count"])
     if rank is None:
-        if nodes == 1 or not call.may_ask():
+        if nodes == 1 or not call.may_prompt():
             return 0
         names = [str(rank) for rank in range(nodes)]
         there = [*one["node_names"], *([""] * nodes)]

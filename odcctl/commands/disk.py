@@ -132,7 +132,7 @@ def delete(
     call = Call.of(ctx, failing=FAILING)
     client = call.client()
     if not yes:
-        if not call.may_ask():
+        if not call.may_prompt():
             raise Failure(
                 "deleting a disk needs a confirmation, and this is no terminal",
                 f"odcctl disk delete {name} --yes",

@@ -66,7 +66,7 @@ def edit(
         call.wrong(f"--{given[0]} and --{given[1]}: one change at a time")
     if yes and given != ["extend"]:
         call.wrong("--yes belongs to --extend")
-    if not given and not call.may_ask():
+    if not given and not call.may_prompt():
         call.wrong("say what to change")
     for change, value in (("name", name), ("add-user", add_user)):
         if value == "":

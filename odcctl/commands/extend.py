@@ -46,7 +46,7 @@ def extend(
     """
     call = Call.of(ctx, failing="nothing extended")
     number = hours_of(call, "hours", hours)
-    if number is None and not call.may_ask():
+    if number is None and not call.may_prompt():
         call.wrong("say for how long: -h HOURS")
     one = named_or_only(call, reservation, ("active",))
     return give_hours(call, one, number, yes=yes, test_only=test_only)
@@ -75,7 +75,7 @@ def give_hours(
             text = preview.text.rstrip("\n") if call.form == "json" else effect
             render.put(f"{text}\n")
             return DONE
-        if call.may_ask() and not yes:
+        if call.may_prompt() and not yes:
             render.note(effect)
             if not agree("Extend it? It can be done once", default=not preview.json()["delays"]):
                 render.note("odcctl: nothing extended")

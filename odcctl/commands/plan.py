@@ -92,7 +92,7 @@ def plan(
     if diff:
         return _diff(call, ends or ())
     if ends:
-        call.wrong(f'"{ends[0]}" is one word too many')
+        call.wrong(f'unexpected argument "{ends[0]}"')
     if gantt:
         return _gantt(call, hours or GANTT_HOURS, joined(node), joined(gpu_type))
     return _what_if(call, job) if what_if else _show(call, as_of)

@@ -105,7 +105,7 @@ def reserve(
         "account": account, "qos": qos, "partition": partition, "booking": booking,
     }  # fmt: skip
     options = Options(
-        asks=call.may_ask() and not no_interactive, test_only=test_only, waits=not no_wait,
+        asks=call.may_prompt() and not no_interactive, test_only=test_only, waits=not no_wait,
         ignore_no_persist=ignore_no_persist, verbose=verbose, trace=trace,
     )  # fmt: skip
     of_command = {

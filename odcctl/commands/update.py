@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -127,4 +127,4 @@ def update(
     for selector in selectors:
         answer = client.patch(f"/v1/jobs/{quote(selector)}", changes).json()
         outcomes += answer["jobs"]
-    return tell({"jobs": outcomes}, call.form, "not changed")
+    return print_outcomes({"jobs": outcomes}, call.form, "not changed")

@@ -78,7 +78,7 @@ def named_or_only(call: Call, word: str | None, statuses: Sequence[str]) -> dict
             f"you have no {what} reservation",
             f"Your other reservations:\n{others}" if others else "Make one with: odcctl reserve",
         )
-    if call.may_ask():
+    if call.may_prompt():
         return pick(there)
     raise Failure(
         f"{len(there)} of your reservations are {what}: name one",

@@ -239,7 +239,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "json": (["--json", "--", "true"], 2, "no other form"),
     "no time": (["--timeout", "0", "--", "true"], 2, "a time above 0"),
     "foreign time": (["--timeout", "1x", "--", "true"], 2, 'not "1x"'),
-    "words before": (["true", "--", "true"], 2, "one word too many"),
+    "words before": (["true", "--", "true"], 2, "unexpected argument"),
     "no folder": (["--send", "away", "--", "true"], 1, "away is not a folder"),
     "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, and at most 1 GiB"),
 }

@@ -121,7 +121,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "label twice": (["-l", "a=1", "-l", "a=2"], "gives a two values"),
     "two images": (["--dockerimage", "a", "--dockerfile", "b"], "exclude each other"),
     "empty name": (["-n", ""], "--name is empty"),
-    "words": (["h100"], "one word too many"),
+    "words": (["h100"], "unexpected argument"),
     "bare -h": (["-h"], "option -h requires an argument"),
 }
 
