@@ -33,7 +33,7 @@ def config(ctx: typer.Context) -> int | None:
 @app.command(cls=Verb, epilog="odcctl config show --json")
 def show(ctx: typer.Context) -> int:
     """Show what is kept here, and who you are to the server."""
-    from odcctl.ssh.host_files import FORWARD, REMEMBERED
+    from odcctl.ssh.host_files import FORWARD_KEY, CHOICE_KEY
 
     call = Call.of(ctx)
     kept = read_config()
@@ -41,21 +41,21 @@ def show(ctx: typer.Context) -> int:
         "file": config_path(),
         "server": str(find_server(call.server).addresses[0]),
         "github_user": kept.get("github_user"),
-        REMEMBERED: kept.get(REMEMBERED),
-        FORWARD: kept.get(FORWARD) is not False,
+        CHOICE_KEY: kept.get(CHOICE_KEY),
+        FORWARD_KEY: kept.get(FORWARD_KEY) is not False,
         "token": "set" if kept.get("token") else None,
         "user": _who(call),
     }
     if call.form == "json":
         render.put_json(facts)
         return DONE
-    included = {True: "enabled", False: "disabled"}.get(facts[REMEMBERED], "not decided")
+    included = {True: "enabled", False: "disabled"}.get(facts[CHOICE_KEY], "not decided")
     pairs = [
         ("file", str(facts["file"])),
         ("server", str(facts["server"])),
         ("github_user", render.clean(str(facts["github_user"] or "not set"))),
         ("ssh-include", included),
-        ("ssh-agent", "forwarded" if facts[FORWARD] else "left to ssh"),
+        ("ssh-agent", "forwarded" if facts[FORWARD_KEY] else "left to ssh"),
         ("token", str(facts["token"] or "")),
         ("you are", render.clean(facts["user"] or "not known: the server does not say")),
     ]

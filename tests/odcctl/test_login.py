@@ -225,7 +225,7 @@ def test_without_credentials_the_hint_says_what_to_do(odcctl: Odcctl, server: Se
     assert done.code == 1
     assert done.err.startswith("odcctl: not logged in: there are no AWS credentials here\n")
     done = odcctl("queue", "--server", server.url, **away)
-    assert "No login by AWS: there are no AWS credentials here." in done.err
+    assert "Login with AWS credentials failed: there are no AWS credentials here." in done.err
     assert "Log in." in done.err
     assert server.logins == []
 
@@ -440,7 +440,7 @@ def test_a_login_that_fails_leaves_nobody_as_who_they_were(
     assert odcctl("login", "--server", server.url, "--profile", "gpu", **profiles).code == 0
     done = odcctl(*queue, **profiles, AWS_PROFILE="none")
     assert done.code == 1
-    assert "No login by AWS: the config profile (none) could not be found" in done.err
+    assert "Login with AWS credentials failed: the config profile (none) could not be found" in done.err
     assert server.asked("/v1/jobs")[-1].headers.get("authorization") is None
     assert _kept(home) == {server.url: {"user": "ann-of-aws", "profile": "gpu"}}
     assert odcctl(*queue, **profiles).code == 0
