@@ -33,7 +33,7 @@ def config(ctx: typer.Context) -> int | None:
 @app.command(cls=Verb, epilog="odcctl config show --json")
 def show(ctx: typer.Context) -> int:
     """Show what is kept here, and who you are to the server."""
-    from odcctl.ssh.host_files import FORWARD_KEY, CHOICE_KEY
+    from odcctl.ssh.host_files import CHOICE_KEY, FORWARD_KEY
 
     call = Call.of(ctx)
     kept = read_config()

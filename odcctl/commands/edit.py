@@ -13,7 +13,7 @@ from odcctl.commands.extend import give_hours, hours_of
 from odcctl.reservation_states import LIVE
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.prompts import ask_until, choose
+from odcctl.text.prompts import choose, prompt_until_valid
 
 CHANGES = {
     "extend": "more hours for it", "name": "its name", "add-user": "let another user in",
@@ -92,7 +92,7 @@ def _ask() -> tuple[str, str | None]:
             raise ValueError("a name, please")
         return answer
 
-    return what, ask_until(ASKED[what], "", read) if what in ASKED else None
+    return what, prompt_until_valid(ASKED[what], "", read) if what in ASKED else None
 
 
 def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:

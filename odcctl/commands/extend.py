@@ -13,7 +13,7 @@ from odcctl.cli.params import Reservation, Yes
 from odcctl.exits import DONE, INTERRUPTED, REFUSED
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.hours import ask_hours, read_hours
+from odcctl.text.hours import prompt_hours, read_hours
 from odcctl.text.prompts import agree
 
 MOST_DELAYS = 5
@@ -67,7 +67,7 @@ def give_hours(
     client = call.client()
     try:
         if hours is None:
-            hours = ask_hours(f"Hours more for reservation {one['id']}", "", 0.0)
+            hours = prompt_hours(f"Hours more for reservation {one['id']}", "", 0.0)
         path = f"/v1/reservations/{one['id']}/extend"
         preview = client.post(path, {"hours": hours, "dry_run": True})
         effect = _would(one, preview.json(), hours, preview.now_s)

@@ -18,7 +18,7 @@ from odcctl.reservations.guide import agree_on_nodes, refuse_nodes
 from odcctl.reservations.request import Options, check, read_labels
 from odcctl.reservations.start import foresee, make, see_it_start, tell_interrupted
 from odcctl.text import render
-from odcctl.text.hours import LEAST, read_hours
+from odcctl.text.hours import MIN_HOURS, read_hours
 
 if TYPE_CHECKING:
     from odcctl.reservations.build_context import Context
@@ -105,7 +105,7 @@ def reserve(
         "account": account, "qos": qos, "partition": partition, "booking": booking,
     }  # fmt: skip
     options = Options(
-        asks=call.may_prompt() and not no_interactive, test_only=test_only, waits=not no_wait,
+        interactive=call.may_prompt() and not no_interactive, test_only=test_only, waits=not no_wait,
         ignore_no_persist=ignore_no_persist, verbose=verbose, trace=trace,
     )  # fmt: skip
     of_command = {
@@ -127,7 +127,7 @@ def reserve(
 
 def _hours(call: Call, text: str | None) -> float | None:
     try:
-        return None if text is None else read_hours(text, LEAST)
+        return None if text is None else read_hours(text, MIN_HOURS)
     except ValueError as error:
         call.wrong(f"--hours takes {error}")
 
@@ -164,7 +164,7 @@ def _carry_out(
     if context is not None:
         from odcctl.reservations.build_context import send
 
-        wanted["build"] = send(client, context, anew=rebuild)
+        wanted["build"] = send(client, context, rebuild=rebuild)
     try:
         return _request(call, options, wanted, task)
     except Refused as refused:
@@ -172,7 +172,7 @@ def _carry_out(
         kind = asking.of_several_nodes(client, wanted, refused)
         if kind is None:
             raise
-        if not options.asks:
+        if not options.interactive:
             raise refuse_nodes(kind, wanted["gpus"]) from None
         agree_on_nodes(kind, wanted)
     return _request(call, options, wanted, task)

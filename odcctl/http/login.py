@@ -24,7 +24,7 @@ from odcctl.http.keys import Post
 
 DEFAULT_REGION = "us-east-2"
 SERVER_ID = "ODC_SERVER_ID"
-LEAST_LIFE_S = 60
+MIN_LIFE_S = 60
 MORE_LIFE_S = 240
 """A random lifetime makes two signatures of one second differ: each is accepted once."""
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
@@ -139,7 +139,7 @@ def presign(choice: Choice, server_id: str) -> str:
         params={"Action": "GetCallerIdentity", "Version": "2011-06-15"},
         headers={"X-Odc-Server-Id": server_id},
     )  # fmt: skip
-    life_s = LEAST_LIFE_S + secrets.randbelow(MORE_LIFE_S)
+    life_s = MIN_LIFE_S + secrets.randbelow(MORE_LIFE_S)
     SigV4QueryAuth(credentials, "sts", region, expires=life_s).add_auth(request)
     return str(request.url)
 

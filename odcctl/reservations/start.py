@@ -31,8 +31,8 @@ from odcctl.text.prompts import agree
 PATH = "/v1/reservations"
 
 
-def foresee(call: Call, wanted: Mapping[str, Any]) -> int:
-    reply = call.client().post(target(PATH, {"dry_run": "true"}), body_of(wanted))
+def foresee(call: Call, request: Mapping[str, Any]) -> int:
+    reply = call.client().post(target(PATH, {"dry_run": "true"}), body_of(request))
     if call.form == "json":
         call.put_reply(reply)
     else:
@@ -41,12 +41,12 @@ def foresee(call: Call, wanted: Mapping[str, Any]) -> int:
 
 
 def make(
-    client: Client, wanted: Mapping[str, Any], *, verbose: bool
+    client: Client, request: Mapping[str, Any], *, verbose: bool
 ) -> tuple[dict[str, Any] | None, bool]:
     """Ask for it, exactly once, and whether Ctrl-C was pressed meanwhile: that waits for the
     answer, which alone shows whether there is a reservation. The second does not:
     None."""
-    body, interrupted = body_of(wanted), False
+    body, interrupted = body_of(request), False
 
     def heed(number: int, frame: object) -> None:
         nonlocal interrupted
@@ -82,7 +82,7 @@ def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
         progress.clear()
     one, now_s = reply.json(), reply.now_s
     if one.get("connect") == "ssh":
-        _make_known(client, one, asks=options.asks)
+        _make_known(client, one, interactive=options.interactive)
     if call.form == "json":
         call.put_reply(reply)
     elif call.form == "quiet":
@@ -97,12 +97,12 @@ def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
     return REFUSED
 
 
-def _make_known(client: Client, one: Mapping[str, Any], *, asks: bool) -> None:
+def _make_known(client: Client, one: Mapping[str, Any], *, interactive: bool) -> None:
     """To ssh; whether by its name is asked once."""
     from odcctl.ssh import host_files as ssh
 
     ssh.keep_up(client, one)
-    if ssh.included() is None and asks:
+    if ssh.included() is None and interactive:
         host = ssh.host_of(one["id"])
         render.note(f"One line in ~/.ssh/config and ~/.cursor/ssh_config makes `ssh {host}` work.")
         ssh.include(agree("Add it, so that VS Code and Cursor find it, too?", default=True))

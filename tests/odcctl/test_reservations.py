@@ -314,7 +314,7 @@ def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]
     screen.type(b"\r")
     screen.until(b'as 8 or 0.5, not ""\r\n')
     screen.type(b"30\r")
-    screen.until(b"24; 30 is not\r\n")
+    screen.until(b"24, not 30\r\n")
     screen.type(b"0.5\r")
     shown = screen.until(b"(y/n) [n]: ")
     assert b"1 job starts later:\r\n    4130 train of bob by 30:00, to 18:30\r\n" in shown
