@@ -12,7 +12,7 @@ GpuType = Annotated[
     str | None,
     typer.Option(
         "--gpu-type", "-t", metavar="TYPE", autocompletion=complete.gpu_types,
-        help="the GPU type: h100, l4, cpu-x86 as odcctl avail has them",
+        help="the GPU type, as listed by odcctl avail: h100, l4, cpu-x86",
     ),
 ]  # fmt: skip
 Gpus = Annotated[
@@ -30,10 +30,10 @@ Hours = Annotated[
 ]  # fmt: skip
 Name = Annotated[
     str | None,
-    typer.Option("--name", "-n", metavar="NAME", help="a name; one is made up when left out"),
+    typer.Option("--name", "-n", metavar="NAME", help="a name; generated when left out"),
 ]  # fmt: skip
 Distributed = Annotated[
-    bool, typer.Option("--distributed", "-d", help="more than one node is what I want")
+    bool, typer.Option("--distributed", "-d", help="accept more than one node")
 ]  # fmt: skip
 Disk = Annotated[
     str | None,
@@ -47,7 +47,7 @@ NoPersist = Annotated[
 ]  # fmt: skip
 IgnoreNoPersist = Annotated[
     bool,
-    typer.Option("--ignore-no-persist", help="when the disk is in use: wait, and do not ask"),
+    typer.Option("--ignore-no-persist", help="if the disk is in use, wait and do not ask"),
 ]  # fmt: skip
 RecreateEnv = Annotated[
     bool,
@@ -61,11 +61,11 @@ Dockerfile = Annotated[
     str | None,
     typer.Option(
         "--dockerfile", metavar="PATH",
-        help="run the image that this Dockerfile and its folder make; a .dockerignore holds",
+        help="build and run this Dockerfile with its folder, less what .dockerignore excludes",
     ),
 ]  # fmt: skip
 Rebuild = Annotated[
-    bool, typer.Option("--rebuild", help="build it again, also if it was built before")
+    bool, typer.Option("--rebuild", help="build it again, even if it was built before")
 ]  # fmt: skip
 PreserveEntrypoint = Annotated[
     bool,
@@ -81,7 +81,7 @@ NodeLabel = Annotated[
 GithubUser = Annotated[
     str | None,
     typer.Option(
-        "--github-user", metavar="NAME", help="whose SSH keys enter it, instead of mine"
+        "--github-user", metavar="NAME", help="whose SSH keys may connect, instead of mine"
     ),
 ]  # fmt: skip
 Account = Annotated[
@@ -116,7 +116,7 @@ Verbose = Annotated[
 ]  # fmt: skip
 NoInteractive = Annotated[bool, typer.Option("--no-interactive", help="ask nothing")]
 TestOnly = Annotated[
-    bool, typer.Option("--test-only", help="say when it would start, and reserve nothing")
+    bool, typer.Option("--test-only", help="print when it would start, and reserve nothing")
 ]  # fmt: skip
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="do not wait until it is active")
@@ -125,11 +125,11 @@ Send = Annotated[
     str | None,
     typer.Option(
         "--send", metavar="DIR",
-        help="for a command: send this folder, at most 1 GiB, all of it",
+        help="for a command: send this whole folder, at most 1 GiB",
     ),
 ]  # fmt: skip
 NoFetch = Annotated[
-    bool, typer.Option("--no-fetch", help="do not fetch what is new in that folder")
+    bool, typer.Option("--no-fetch", help="do not fetch new files of that folder")
 ]  # fmt: skip
 KeepAlive = Annotated[
     bool,
@@ -138,9 +138,9 @@ KeepAlive = Annotated[
 Timeout = Annotated[
     str | None,
     typer.Option(
-        "--timeout", metavar="TIME", help="of waiting and the command; default 24:00:00"
+        "--timeout", metavar="TIME", help="limit for waiting and the command; default 24:00:00"
     ),
 ]  # fmt: skip
 Trace = Annotated[
-    bool, typer.Option("--trace", help="at the end, how long each phase took")
+    bool, typer.Option("--trace", help="print at the end how long each phase took")
 ]  # fmt: skip

@@ -20,8 +20,8 @@ HEADER = ("ACCOUNT", "SHARES", "QOS", "USERS", "COORDINATORS", "LIMITS")
 
 app = new_app(
     Actions,
-    "Show accounts, make, change and delete them: shares, QOS, limits.\n\n"
-    "Accounts make a tree; a limit of an account holds for all below it together. Operators change "
+    "Show, create, change and delete accounts: shares, QOS, limits.\n\n"
+    "Accounts form a tree; a limit of an account applies to all accounts below it together. Operators change "
     "them. A * marks the default QOS.",
 )
 
@@ -36,21 +36,22 @@ Parent = Annotated[
     ),
 ]  # fmt: skip
 Description = Annotated[
-    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+    str | None, typer.Option("--description", metavar="TEXT", help="a description")
 ]
 Organisation = Annotated[
-    str | None, typer.Option("--organisation", metavar="TEXT", help="whose it is")
+    str | None,
+    typer.Option("--organisation", metavar="TEXT", help="the organisation it belongs to"),
 ]
 Shares = Annotated[
     int | None,
     typer.Option(
-        "--shares", metavar="N", help="of what the account above has, against its siblings"
+        "--shares", metavar="N", help="its share of the account above, relative to its siblings"
     ),
 ]
 Qos = Annotated[
     list[str] | None,
     typer.Option(
-        "--qos", metavar="NAMES", help="what its users may use; none: as the account above",
+        "--qos", metavar="NAMES", help="QOS that its users may use; none: as the account above",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -58,7 +59,7 @@ DefaultQos = Annotated[
     str | None,
     typer.Option(
         "--default-qos", metavar="NAME", autocompletion=complete.qos,
-        help="of jobs that name none; '' for the account above's",
+        help="QOS of jobs that name none; '' for the account above's",
     ),
 ]  # fmt: skip
 
@@ -121,7 +122,7 @@ def create(
     default_qos: DefaultQos = None,
     limit: Limits = None,
 ) -> int:
-    """Make an account."""
+    """Create an account."""
     call = Call.of(ctx)
     terms = _terms(call, parent, description, organisation, shares, qos, default_qos, limit)
     reply = call.client().post_once("/v1/accounts", {"name": name, **terms})
@@ -144,7 +145,7 @@ def edit(
     call = Call.of(ctx)
     terms = _terms(call, parent, description, organisation, shares, qos, default_qos, limit)
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     reply = call.client().patch(f"/v1/accounts/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"account {name} changed")
 
@@ -169,7 +170,7 @@ def settings(
     ] = None,
     cpus_per_gpu: Annotated[
         int | None,
-        typer.Option("--cpus-per-gpu", metavar="N", help="so many CPUs are billed as one GPU"),
+        typer.Option("--cpus-per-gpu", metavar="N", help="how many CPUs are billed as one GPU"),
     ] = None,
 ) -> int:  # fmt: skip
     """Show the settings of all accounts, or change them."""
@@ -179,7 +180,7 @@ def settings(
     client = call.client()
     reply = client.patch("/v1/accounting", terms) if terms else client.get("/v1/accounting")
     now: dict[str, Any] = reply.json()
-    who = "only its users may use an account" if now["enforce"] else "anybody may use any"
+    who = "only its users may use an account" if now["enforce"] else "all users may use any account"
     billed = f"{now['cpus_per_gpu']} CPUs are billed as one GPU"
     return call.put_outcome(reply, "settings", f"{who}; {billed}")
 
@@ -188,7 +189,7 @@ def _terms(
     call: Call, parent: str | None, description: str | None, organisation: str | None,
     shares: int | None, qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The options that were given, as the API takes them; an empty text is null."""
+    """The given options, in the API's format; an empty text is null."""
     texts = {
         "parent": parent, "description": description, "organisation": organisation,
         "default_qos": default_qos,

@@ -16,9 +16,9 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl attach 7")
 def attach(ctx: typer.Context, job: JobId) -> int:
-    """Use the terminal of a job that runs with one.
+    """Connect to the terminal of a job that was submitted with one.
 
-    For jobs of odcctl run --pty. Ctrl-] d detaches, and the job runs on; Ctrl-] twice sends one.
+    For jobs of odcctl run --pty. Ctrl-] d detaches, and the job keeps running; Ctrl-] twice sends one.
     Exits with the job's code when the job ends.
     """
     from odcctl import terminal  # imports websockets

@@ -1,4 +1,4 @@
-"""odcctl booking create | list | show | edit | delete: nodes set aside for windows to come."""
+"""odcctl booking create | list | show | edit | delete: nodes set aside for future windows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CREATE = (
 
 app = new_app(
     Actions,
-    "Set nodes aside for a window to come: create, list, show, edit, delete.\n\n"
+    "Set nodes aside for a future window: create, list, show, edit, delete.\n\n"
     "Nodes are named, or chosen by type, partition and count. Jobs of the owners run there with "
-    "submit --reservation NAME; no other job starts that would reach into the window. Moments are "
-    "as of submit --begin, in your zone; a booking repeats at the same time in UTC.",
+    "submit --reservation NAME; no other job starts that would run into the window. Times are "
+    "given as for submit --begin, in your time zone; a booking repeats at the same time in UTC.",
 )
 
 Name = Annotated[
@@ -88,20 +88,20 @@ Partition = Annotated[
 ]  # fmt: skip
 Count = Annotated[
     int | None,
-    typer.Option("--count", metavar="N", help="so many of them; all of them when left out"),
+    typer.Option("--count", metavar="N", help="how many of them; all when left out"),
 ]  # fmt: skip
-Every = Annotated[bool, typer.Option("--all", help="every node there is")]
+Every = Annotated[bool, typer.Option("--all", help="all nodes")]
 Users = Annotated[
     list[str] | None,
     typer.Option(
-        "--users", metavar="NAMES", help="whose jobs may use it",
+        "--users", metavar="NAMES", help="users whose jobs may use it",
         autocompletion=complete.users,
     ),
 ]  # fmt: skip
 Accounts = Annotated[
     list[str] | None,
     typer.Option(
-        "--accounts", metavar="NAMES", help="and of which accounts, those below included",
+        "--accounts", metavar="NAMES", help="accounts whose jobs may use it, with those below them",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
@@ -112,14 +112,14 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force", "--ignore-running",
-        help="with --maintenance: although running jobs reach into it",
+        help="with --maintenance: ignore jobs that run into the window",
     ),
 ]  # fmt: skip
 Comment = Annotated[
     str | None, typer.Option("--comment", metavar="TEXT", help="a text kept with it; '' for none")
 ]  # fmt: skip
 NewName = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="of edit: another name")
+    str | None, typer.Option("--name", metavar="NAME", help="for edit: the new name")
 ]  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def _edit(call: Call, name: str, terms: dict[str, Any], *, maintenance: bool) ->
     if maintenance:
         call.wrong("the kind of a booking stays; delete it and create another")
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     reply = call.client().patch(f"/v1/bookings/{quote(name)}", terms)
     return _put_outcome(call, reply, f"booking {name} changed:")
 
@@ -191,7 +191,7 @@ def _edit(call: Call, name: str, terms: dict[str, Any], *, maintenance: bool) ->
 @app.command("list", cls=Listing, epilog="odcctl booking list")
 def list_bookings(
     ctx: typer.Context,
-    ended: Annotated[bool, typer.Option("--ended", help="those that are over, too")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="also those that are over")] = False,
 ) -> int:
     """List the bookings."""
     call = Call.of(ctx)
@@ -271,12 +271,12 @@ def _asks(booking: Mapping[str, Any]) -> str:
     if booking["node_list"]:
         return fold(booking["node_list"])
     count = booking.get("node_count")
-    words = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
+    parts = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
     if booking.get("gpu_type"):
-        words.append(f"of type {booking['gpu_type']}")
+        parts.append(f"of type {booking['gpu_type']}")
     if booking.get("partition"):
-        words.append(f"of partition {booking['partition']}")
-    return " ".join(words)
+        parts.append(f"of partition {booking['partition']}")
+    return " ".join(parts)
 
 
 def _owners(booking: Mapping[str, Any]) -> str:

@@ -62,9 +62,9 @@ def cancel(
 ) -> int:  # fmt: skip
     """Cancel jobs, or send them a signal.
 
-    Filters narrow ids down. Pending jobs end at once, running ones get TERM, and KILL after a
-    grace. Exits 1 when a job could not be cancelled, and says why. On a terminal, without ids and
-    filters, one of my reservations is chosen.
+    With ids and filters, only jobs that match both are cancelled. Pending jobs end at once; running
+    jobs get SIGTERM, and SIGKILL after a grace period. Exits 1 and prints the reason if a job could
+    not be cancelled. On a terminal, without ids and filters, you choose one of your reservations.
     """
     call = Call.of(ctx, failing="nothing cancelled")
     call.exclude(me=me, user=user)
@@ -111,9 +111,9 @@ def _chosen(client: Client) -> str:
     mine = own(client)
     if not mine:
         raise Failure(
-            "no reservation of yours is active or waits", "Jobs are named: odcctl cancel ID"
+            "you have no active or waiting reservation", "To cancel a job: odcctl cancel ID"
         )
     one = pick(mine)
     if not agree(f"Cancel reservation {one['id']}?"):
-        raise Failure("not agreed to")
+        raise Failure("not confirmed")
     return str(one["id"])

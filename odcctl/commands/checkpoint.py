@@ -1,4 +1,4 @@
-"""odcctl checkpoint: say that a running job has written a checkpoint."""
+"""odcctl checkpoint: report that a running job has written a checkpoint."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def checkpoint(
 ) -> int:  # fmt: skip
     """Report that a running job has written a checkpoint.
 
-    Preemption ends the job first whose end loses least, and what a job did before its last
-    checkpoint is not lost.
+    Preemption prefers the jobs that lose the least work, and counts only work since the last
+    checkpoint.
     """
     call = Call.of(ctx, failing="nothing checkpointed")
     if not job:
-        call.wrong("which job? Outside of a job its ID is needed")
+        call.wrong("no job given: outside a job, give its ID")
     path = f"/v1/jobs/{quote(check_selector(job))}/checkpoint"
     return print_outcomes(call.client().post(path, {}).json(), call.form, "not checkpointed")

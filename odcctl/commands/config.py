@@ -1,4 +1,4 @@
-"""odcctl config: what odcctl and ssh keep on this machine, and one's name at GitHub."""
+"""odcctl config: the settings of odcctl and ssh on this machine, and the user's GitHub name."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ app = new_app(Actions)
 
 @app.callback(invoke_without_command=True)
 def config(ctx: typer.Context) -> int | None:
-    """Show and change what is kept here: the server, GitHub name, ssh's Include line.
+    """Show and change settings of this machine: the server, GitHub name, ssh's Include line.
 
-    Without an action it is shown.
+    Without an action, the settings are shown.
     """
     return show(ctx) if ctx.invoked_subcommand is None else None
 
 
 @app.command(cls=Verb, epilog="odcctl config show --json")
 def show(ctx: typer.Context) -> int:
-    """Show what is kept here, and who you are to the server."""
+    """Show the settings of this machine, and your user name on the server."""
     from odcctl.ssh.host_files import CHOICE_KEY, FORWARD_KEY
 
     call = Call.of(ctx)
@@ -57,14 +57,14 @@ def show(ctx: typer.Context) -> int:
         ("ssh-include", included),
         ("ssh-agent", "forwarded" if facts[FORWARD_KEY] else "left to ssh"),
         ("token", str(facts["token"] or "")),
-        ("you are", render.clean(facts["user"] or "not known: the server does not say")),
+        ("you are", render.clean(facts["user"] or "unknown: no answer from the server")),
     ]
     render.put(render.block("", pairs))
     return DONE
 
 
 def _who(call: Call) -> str | None:
-    """As the server knows who asks, of AWS too; None: it does not answer, or not to us."""
+    """The user's name on the server; None if the server gives no answer."""
     try:
         return str(call.client().get("/v1/users/me", timeout_s=WHO_S).json()["user"])
     except Failure:
@@ -82,14 +82,14 @@ def set_value(
     """Set the server, your GitHub name, or whether your SSH agent is forwarded.
 
     `set server ADDRESS` writes the config file. `set github_user NAME` names the GitHub account
-    whose SSH keys enter your dev servers. `set forward_agent off` leaves agent forwarding to ssh's
+    whose SSH keys may connect to your dev servers. `set forward_agent off` leaves agent forwarding to ssh's
     own files.
     """
     from odcctl.http.config import keep
 
     call = Call.of(ctx, failing=FAILING)
     if key not in KEYS:
-        call.wrong(f'"{key}" cannot be set; what can: {", ".join(KEYS)}')
+        call.wrong(f'"{key}" is not a setting: {", ".join(KEYS)}')
     if key == "server":
         keep(key, str(parse_address(value)))
     elif key == "forward_agent":
@@ -97,7 +97,7 @@ def set_value(
             call.wrong(f'forward_agent is on or off, not "{value}"')
         keep(key, value == "on")
     else:
-        # The daemon keeps it, for it is the one that asks GitHub; here it is only remembered.
+        # The daemon stores it, because it asks GitHub for the keys; here it is only a copy.
         reply = call.client().put("/v1/users/me", {"github_user": value})
         value = str(reply.json()["github_user"])
         keep(key, value)
@@ -111,14 +111,14 @@ def ssh_include(
     state: Annotated[
         str,
         typer.Argument(
-            metavar="enable|disable", help="whether the line is there",
+            metavar="enable|disable", help="whether the files have the line",
             autocompletion=lambda: ["enable", "disable"],
         ),
     ],
 ) -> int:  # fmt: skip
     """Add one line to the files of ssh and Cursor, or remove it.
 
-    By that line of ~/.ssh/config and ~/.cursor/ssh_config `ssh odc-12`, VS Code and Cursor find
+    With that line in ~/.ssh/config and ~/.cursor/ssh_config, `ssh odc-12`, VS Code and Cursor find
     your reservations.
     """
     from odcctl.ssh.host_files import INCLUDE, include
@@ -149,7 +149,7 @@ def ssh(ctx: typer.Context, reservation: Reservation = None) -> int:
         raise not_now(client, one, reply.now_s)
     if one["connect"] != "ssh":
         raise Failure(
-            f"reservation {one['id']} is not reached by SSH", f"odcctl connect {one['id']}"
+            f"reservation {one['id']} cannot be reached by SSH", f"Try: odcctl connect {one['id']}"
         )
     path = host_files.write(client, one)
     if call.form == "json":

@@ -1,4 +1,4 @@
-"""odcctl connect: into a reservation that is active; of any other, what it is."""
+"""odcctl connect: connect to an active reservation; for any other, print its state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def connect(
     ] = None,
     forward_agent: Annotated[
         bool,
-        typer.Option("--forward-agent", help="forward your SSH agent, even where others may enter"),
+        typer.Option("--forward-agent", help="forward your SSH agent, even if others may connect"),
     ] = False,
     no_forward_agent: Annotated[
         bool, typer.Option("--no-forward-agent", help="do not forward it")
@@ -45,26 +45,26 @@ def connect(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", metavar="N", help="of this machine for --jupyter; 8888, or a free one"
+            "--port", metavar="N", help="local port for --jupyter; default 8888, or a free one"
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """Use a reservation that is active.
+    """Connect to an active reservation.
 
-    Without an ID it is the only active reservation, or on a terminal one chosen from several.
-    Ctrl-] d leaves its terminal, and it goes on; several may be connected at once. Exits as attach
-    does. Where ssh reaches it, ssh runs, and its exit code is this one's; your SSH agent is
-    forwarded unless other users may enter or `odcctl config set forward_agent off` was run.
+    Without an ID, the only active reservation is used; on a terminal you choose among several.
+    Ctrl-] d detaches from its terminal, which keeps running; several may be connected at once. The
+    exit code is that of attach. If ssh can reach the reservation, ssh runs, and its exit code is
+    returned. Your SSH agent is then forwarded, unless other users may connect or
+    `odcctl config set forward_agent off` was run.
 
-    On a terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a port
-    of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, until
-    Ctrl-C.
+    If it has several nodes, you choose one on a terminal; otherwise rank 0 is used. --jupyter
+    forwards a local port to its Jupyter Lab, through the daemon, and prints the link, until Ctrl-C.
     """
     call = Call.of(ctx, failing="not connected")
     if call.form != "table":
         call.wrong("a terminal has no other form")
     if port is not None and not (jupyter and 0 < port < 65_536):
-        call.wrong("--port is that of --jupyter here, 1 to 65535")
+        call.wrong("--port is from 1 to 65535, and needs --jupyter")
     if forward_agent and no_forward_agent:
         call.wrong("--forward-agent and --no-forward-agent contradict each other")
     if jupyter and rank:
@@ -84,23 +84,23 @@ def connect(
         agent = True if forward_agent else False if no_forward_agent else None
         return _ssh(client, one, _which(call, rank, one), agent)
     if rank:
-        call.wrong("--rank is of reservations that ssh reaches")
+        call.wrong("--rank needs a reservation that ssh can reach")
     return _terminal(client, one)
 
 
 def _terminal(client: Client, one: Mapping[str, Any]) -> int:
     if not sys.stdin.isatty():
-        # A shell that ends there is followed by another: the end of input would end nothing.
+        # When that shell ends, another one starts, so the end of input would not end anything.
         raise Failure(
             "standard input is not a terminal",
-            "A command that needs none runs as a job: odcctl run --gpus 1 COMMAND",
+            "To run a command without a terminal: odcctl run --gpus 1 COMMAND",
         )
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
     number, until = one["id"], when(one.get("expires_at"))
-    told = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} leaves it"
+    notice = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} leaves it"
     try:
-        code = attach(client, str(number), lambda: note(told))
+        code = attach(client, str(number), lambda: note(notice))
     except Detached:
         note(
             f"\nodcctl: left; reservation {number} goes on until {until}\n"
@@ -120,23 +120,23 @@ def _how_it_ended(client: Client, number: int) -> str:
 
 
 def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) -> int:
-    """With ssh's own exit code. It runs what is written here; nothing of it is the daemon's."""
+    """Run ssh, return its exit code. The command line is built here, from nothing of the daemon's."""
     import shutil
 
     from odcctl.ssh import host_files as ssh
     from odcctl.ssh.process import SSH_FAILED
 
     if shutil.which("ssh") is None:
-        raise Failure("there is no ssh on this machine", "OpenSSH's client is what it takes.")
+        raise Failure("there is no ssh on this machine", "Install the OpenSSH client.")
     number = int(one["id"])
     ssh.write(client, one)
     if agent is None and ssh.shared(one):
-        note("odcctl: others may enter this dev server, so your SSH agent is not forwarded;")
-        note("  --forward-agent forwards it: whoever enters can use its keys meanwhile")
-    code, told = _run_ssh(ssh.command(client, one, rank, agent=agent))
+        note("odcctl: other users may connect to this dev server: your SSH agent is not forwarded;")
+        note("  --forward-agent forwards it, and other users can then use its keys")
+    code, stderr = _run_ssh(ssh.command(client, one, rank, agent=agent))
     if code != SSH_FAILED:
         return code
-    if b"Permission denied (" in told:
+    if b"Permission denied (" in stderr:
         raise denied(one)
     gone = dropped(client, number)
     if not isinstance(gone, Unreachable):
@@ -144,16 +144,16 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
     raise gone
 
 
-def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
-    """Its exit code, and the end of its standard error, which is shown as it arrives."""
+def _run_ssh(arguments: Sequence[str]) -> tuple[int, bytes]:
+    """Run ssh; return its exit code and the end of its standard error, shown as it arrives."""
     import subprocess
 
     from odcctl.ssh.process import exit_code, showing
 
-    # A handler, since what is ignored would be ignored by ssh, too: the keys are ssh's.
+    # A handler, since ssh would inherit SIG_IGN: Ctrl-C is for ssh.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(arguments, stderr=subprocess.PIPE) as process:
             last, shown = showing(process)
             code = process.wait()
             shown()
@@ -163,7 +163,7 @@ def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
 
 
 def _which(call: Call, rank: int | None, one: Mapping[str, Any]) -> int:
-    """The rank of the member that is meant: of several, 0 unless somebody chooses."""
+    """The rank of the node to connect to: of several, 0 unless the user chooses."""
     nodes = int(one["node_count"])
     if rank is None:
         if nodes == 1 or not call.may_prompt():

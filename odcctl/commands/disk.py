@@ -1,4 +1,4 @@
-"""odcctl disk: homes of dev servers that stay: list, create, delete, rename, clone, unlock."""
+"""odcctl disk: permanent homes of dev servers: list, create, delete, rename, clone, unlock."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FAILING = "nothing done"
 app = new_app(
     Actions,
     "Manage disks, the homes of dev servers: list, create, delete, rename, list-content.\n\n"
-    "reserve --disk NAME makes it /home/dev, and what is written there is saved in a snapshot when "
-    "the reservation ends. One reservation has it at a time; others wait. A deleted one is kept "
-    "for 30 days; list-content shows what was saved. Operators act on those of others (--user), "
-    "clone, unlock one that was in trouble, which goes on from its newest snapshot, and see "
-    "strays: what the cloud has in odc's name and no disk knows.",
+    "reserve --disk NAME mounts it at /home/dev. Its data is saved in a snapshot when the "
+    "reservation ends. One reservation uses it at a time; others wait. A deleted disk is kept for "
+    "30 days; list-content lists the saved files. Operators manage disks of others (--user), clone "
+    "disks, unlock a disk after an error, which continues from its newest snapshot, and list "
+    "strays: volumes and snapshots in the cloud that have odc's tags and belong to no disk.",
 )
 
 Name = Annotated[
@@ -50,7 +50,7 @@ def list_disks(
     user: Annotated[
         str | None,
         typer.Option(
-            "--user", "-u", metavar="NAME", help="this user's (operators); all for everybody's",
+            "--user", "-u", metavar="NAME", help="this user's (operators); all for all users'",
             autocompletion=complete.users,
         ),
     ] = None,
@@ -71,7 +71,7 @@ def list_disks(
         from odcctl import live_table
 
         if call.form != "table":
-            call.wrong("--watch shows a table; ask again and again for JSON")
+            call.wrong("--watch shows a table; for JSON, repeat the command")
         return live_table.watch(
             client, "odcctl disk list --watch",
             lambda: (header, rows(client.get(PATH, params))), WATCH_S,
@@ -81,7 +81,9 @@ def list_disks(
     call.put_list(reply, (disk["name"] for disk in disks), header, rows(reply))
     if call.form == "table":
         if not disks and reply.json()["default_gib"] is None:
-            render.note("odcctl: this daemon has no disks; `odcctl disk create NAME` says why")
+            render.note(
+                "odcctl: this daemon has no disks; `odcctl disk create NAME` shows the reason"
+            )
         for disk in disks:
             if disk["trouble"]:
                 render.note(f"odcctl: disk {disk['name']}: {render.clean(disk['trouble'])}")
@@ -103,12 +105,10 @@ def create(
     name: NewName,
     gib: Annotated[
         int | None,
-        typer.Option(
-            "--size", metavar="GIB", help="how large; what the daemon is set to when left out"
-        ),
+        typer.Option("--size", metavar="GIB", help="the size; the daemon's default when left out"),
     ] = None,
 ) -> int:
-    """Make a disk."""
+    """Create a disk."""
     call = Call.of(ctx, failing=FAILING)
     _check_name(call, name)
     made = make_disk(call.client(), name, gib)
@@ -134,7 +134,7 @@ def delete(
     if not yes:
         if not call.may_prompt():
             raise Failure(
-                "deleting a disk needs a confirmation, and this is no terminal",
+                "deleting a disk needs a confirmation, and this is not a terminal",
                 f"odcctl disk delete {name} --yes",
             )
         disk = client.get(_path(name), {"user": user}).json()
@@ -142,7 +142,7 @@ def delete(
         what = f" with its {render.counted(count, 'snapshot')}" if count else ""
         kept = "; they are kept for 30 days" if count else ""
         if not agree(f"Delete disk {disk['name']}{what}{kept}?"):
-            raise Failure("not agreed to")
+            raise Failure("not confirmed")
     reply = client.delete(target(_path(name), {"user": user}))
     count, until = reply.json()["snapshot_count"], render.when(reply.json()["purge_at"])
     kept = f": its {render.counted(count, 'snapshot')} will be kept until {until}" if count else ""
@@ -160,14 +160,14 @@ def rename(ctx: typer.Context, name: Name, new_name: NewName, user: User = None)
 
 @app.command("list-content", cls=Verb, epilog="odcctl disk list-content main")
 def list_content(ctx: typer.Context, name: Name, user: User = None) -> int:
-    """Show the files that were saved of a disk."""
+    """Show the files in a disk's newest snapshot."""
     call = Call.of(ctx)
     reply = call.client().get(_path(name, "content"), {"user": user})
     if call.form == "json":
         return call.put_outcome(reply, name, "")
     saved: dict[str, Any] = reply.json()
     if saved["snapshot_id"] is None:
-        render.note(f"odcctl: disk {name} has no snapshot yet: nothing was saved on it")
+        render.note(f"odcctl: disk {name} has no snapshot yet")
         return DONE
     used = saved["used_bytes"]
     much = f", {used / 2**30:.1f} GiB used" if used is not None else ""
@@ -175,7 +175,7 @@ def list_content(ctx: typer.Context, name: Name, user: User = None) -> int:
     if saved["contents"] is None:
         render.put("not available\n")
         render.note(
-            "odcctl: its files could not be listed before it was saved; they are there all the same"
+            "odcctl: its files could not be listed when it was saved; the snapshot has them"
         )
         return DONE
     lines = saved["contents"].splitlines()
@@ -192,34 +192,34 @@ def clone(
     new_user: Annotated[
         str | None,
         typer.Option(
-            "--new-user", metavar="NAME", help="whose it is to be; the same user's otherwise",
+            "--new-user", metavar="NAME", help="the owner of the copy; default: the same user",
             autocompletion=complete.users,
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """Make a disk that begins as another one's newest snapshot."""
+    """Create a disk from another disk's newest snapshot."""
     call = Call.of(ctx, failing=FAILING)
     _check_name(call, new_name)
     body = {"new_name": new_name, **({} if new_user is None else {"new_user": new_user})}
     reply = _post(call, name, "clone", body, {"user": user})
     owner = render.clean(reply.json()["user"])
-    outcome = f"disk {new_name} of {owner} made: it begins as {name} was last saved"
+    outcome = f"disk {new_name} of {owner} made from the newest snapshot of {name}"
     return call.put_outcome(reply, new_name, outcome)
 
 
 @app.command(cls=Verb, epilog="odcctl disk unlock main --user ann")
 def unlock(ctx: typer.Context, name: Name, user: User = None) -> int:
-    """Let a disk that was in trouble be used again."""
+    """Make a disk usable again after an error."""
     call = Call.of(ctx, failing=FAILING)
     reply = _post(call, name, "unlock", None, {"user": user})
     at = reply.json()["last_snapshot_at"]
-    goes_on = f"as it was saved {render.when(at)}" if at else "empty, for it was never saved"
-    return call.put_outcome(reply, name, f"disk {name} can be used again: {goes_on}")
+    content = f"as it was saved {render.when(at)}" if at else "empty, since it was never saved"
+    return call.put_outcome(reply, name, f"disk {name} can be used again: {content}")
 
 
 @app.command(cls=Listing, epilog="odcctl disk strays")
 def strays(ctx: typer.Context) -> int:
-    """List what the cloud has in odc's name and no disk knows."""
+    """List volumes and snapshots in the cloud that have odc's tags and belong to no disk."""
     call = Call.of(ctx)
     reply = call.client().get("/v1/disk-strays")
     found: list[dict[str, Any]] = reply.json()["strays"]

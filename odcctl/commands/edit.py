@@ -16,10 +16,10 @@ from odcctl.text import render
 from odcctl.text.prompts import choose, prompt_until_valid
 
 CHANGES = {
-    "extend": "more hours for it", "name": "its name", "add-user": "let another user in",
+    "extend": "extend it by hours", "name": "its name", "add-user": "let another user connect",
     "enable-jupyter": "start Jupyter Lab", "disable-jupyter": "end Jupyter Lab",
 }  # fmt: skip
-ASKED = {"name": "Its new name", "add-user": "Their name at GitHub"}
+QUESTIONS = {"name": "Its new name", "add-user": "Their name at GitHub"}
 
 app = new_app()
 
@@ -41,7 +41,7 @@ def edit(
     add_user: Annotated[
         str | None,
         typer.Option(
-            "--add-user", metavar="NAME", help="this GitHub user's keys may enter it, too"
+            "--add-user", metavar="NAME", help="also let this GitHub user's keys connect"
         ),
     ] = None,
     enable_jupyter: Annotated[
@@ -53,8 +53,8 @@ def edit(
 ) -> int:  # fmt: skip
     """Change a reservation: extend it, rename it, share it, Jupyter.
 
-    One change at a time, on a terminal from a menu when none is named. Without an ID it is the
-    only reservation that there is. A server that is too old rejects what it does not know.
+    One change at a time; on a terminal, you can choose it from a menu. Without an ID, your only
+    live reservation is changed. An older server rejects changes that it does not support.
     """
     call = Call.of(ctx, failing="nothing changed")
     values = {
@@ -65,15 +65,15 @@ def edit(
     if len(given) > 1:
         call.wrong(f"--{given[0]} and --{given[1]}: one change at a time")
     if yes and given != ["extend"]:
-        call.wrong("--yes belongs to --extend")
+        call.wrong("--yes needs --extend")
     if not given and not call.may_prompt():
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     for change, value in (("name", name), ("add-user", add_user)):
         if value == "":
             call.wrong(f"--{change} is empty")
     hours = hours_of(call, "extend", more_hours)
     one = named_or_only(call, reservation, ("active",) if given == ["extend"] else LIVE)
-    change, value = (given[0], name or add_user) if given else _ask()
+    change, value = (given[0], name or add_user) if given else _prompt()
     if change == "extend":
         return give_hours(call, one, hours, yes=yes)
     if change in ("enable-jupyter", "disable-jupyter"):
@@ -83,8 +83,8 @@ def edit(
     return call.put_outcome(reply, str(one["id"]), f"reservation {one['id']}: {text}")
 
 
-def _ask() -> tuple[str, str | None]:
-    """Ask for the field to change and its new value; an extension asks for the hours itself."""
+def _prompt() -> tuple[str, str | None]:
+    """Ask for the change and its value; give_hours asks for the hours of an extension."""
     what = tuple(CHANGES)[choose("What to change", tuple(CHANGES), tuple(CHANGES.values()))]
 
     def read(answer: str) -> str:
@@ -92,7 +92,7 @@ def _ask() -> tuple[str, str | None]:
             raise ValueError("a name, please")
         return answer
 
-    return what, prompt_until_valid(ASKED[what], "", read) if what in ASKED else None
+    return what, prompt_until_valid(QUESTIONS[what], "", read) if what in QUESTIONS else None
 
 
 def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
@@ -104,7 +104,7 @@ def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
 
 
 def _set_jupyter(call: Call, one: dict[str, Any], *, on: bool) -> int:
-    """Asked for, and looked at until it is so."""
+    """Start or end Jupyter Lab, and wait until that is done."""
     from odcctl.reservations import jupyter
 
     client, path = call.client(), f"/v1/reservations/{one['id']}"

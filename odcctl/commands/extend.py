@@ -16,7 +16,7 @@ from odcctl.text import render
 from odcctl.text.hours import prompt_hours, read_hours
 from odcctl.text.prompts import agree
 
-MOST_DELAYS = 5
+MAX_DELAYS = 5
 EXAMPLE = "odcctl extend 12 -h 4\nodcctl extend 12 -h 4 --test-only"
 
 app = new_app()
@@ -30,24 +30,25 @@ def extend(
         str | None,
         typer.Option(
             "--hours", "-h", metavar="HOURS",
-            help="how long: above 0 and up to 24, as 0.5; asked when missing",
+            help="how long: above 0 and up to 24, as 0.5; asked for if missing",
         ),
     ] = None,
     yes: Yes = False,
     test_only: Annotated[
-        bool, typer.Option("--test-only", help="only say whom it would delay")
+        bool, typer.Option("--test-only", help="only print which jobs it would delay")
     ] = False,
 ) -> int:  # fmt: skip
     """Give an active reservation more hours, once.
 
-    Without an ID it is the only active reservation. Once, by up to 24 hours, to 48 in all. Reports
-    whose planned starts it moves, and on a terminal asks then; elsewhere one that delays others
-    needs --yes. -h is hours here: help is --help.
+    Without an ID, your only active reservation is extended. It can be extended once, by up to 24
+    hours, to 48 in all. The planned starts that would move are printed, and on a terminal you are
+    asked to confirm. Without a terminal, an extension that delays other jobs needs --yes. -h means
+    hours here; use --help for help.
     """
     call = Call.of(ctx, failing="nothing extended")
     number = hours_of(call, "hours", hours)
     if number is None and not call.may_prompt():
-        call.wrong("say for how long: -h HOURS")
+        call.wrong("no hours given: -h HOURS")
     one = named_or_only(call, reservation, ("active",))
     return give_hours(call, one, number, yes=yes, test_only=test_only)
 
@@ -63,11 +64,11 @@ def hours_of(call: Call, option: str, text: str | None) -> float | None:
 def give_hours(
     call: Call, one: Mapping[str, Any], hours: float | None, *, yes: bool, test_only: bool = False
 ) -> int:
-    """Ask what it would delay, then for it. hours None: asked for, on a terminal."""
+    """Show which jobs the extension would delay, then extend. hours None: ask on a terminal."""
     client = call.client()
     try:
         if hours is None:
-            hours = prompt_hours(f"Hours more for reservation {one['id']}", "", 0.0)
+            hours = prompt_hours(f"More hours for reservation {one['id']}", "", 0.0)
         path = f"/v1/reservations/{one['id']}/extend"
         preview = client.post(path, {"hours": hours, "dry_run": True})
         effect = _would(one, preview.json(), hours, preview.now_s)
@@ -81,7 +82,7 @@ def give_hours(
                 render.note("odcctl: nothing extended")
                 return REFUSED
         elif preview.json()["delays"] and not yes:
-            render.note(f"odcctl: nothing extended: {effect}\n  --yes extends it all the same.")
+            render.note(f"odcctl: nothing extended: {effect}\n  --yes extends it anyway.")
             return REFUSED
         elif call.form == "table" or preview.json()["delays"]:
             render.note(f"odcctl: {effect}")
@@ -106,15 +107,15 @@ def _would(one: Mapping[str, Any], preview: Mapping[str, Any], hours: float, now
         return f"{text}; no planned start moves"
     number = "1 job starts" if len(delays) == 1 else f"{len(delays)} jobs start"
     lines = [text, f"  {number} later:"]
-    lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MOST_DELAYS]]
-    if len(delays) > MOST_DELAYS:
-        lines.append(f"    and {len(delays) - MOST_DELAYS} more")
+    lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MAX_DELAYS]]
+    if len(delays) > MAX_DELAYS:
+        lines.append(f"    and {len(delays) - MAX_DELAYS} more")
     return "\n".join(lines)
 
 
 def _delay(delay: Mapping[str, Any], now_s: float) -> str:
-    who = f"{delay['job_id']} {render.clean(delay['name'])} of {delay['user']}"
+    job = f"{delay['job_id']} {render.clean(delay['name'])} of {delay['user']}"
     if not delay["to"]:
-        return f"{who} loses its planned start {render.clock(delay['from'], now_s)}"
+        return f"{job} loses its planned start {render.clock(delay['from'], now_s)}"
     late = render.duration(render.seconds_between(delay["from"], delay["to"]))
-    return f"{who} by {late}, to {render.clock(delay['to'], now_s)}"
+    return f"{job} by {late}, to {render.clock(delay['to'], now_s)}"

@@ -168,7 +168,7 @@ def create_or_edit(
         reply = call.client().post("/v1/partitions", {"name": name, **terms})
         return call.put_outcome(reply, name, f"partition {name} made")
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     reply = call.client().patch(f"/v1/partitions/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"partition {name} changed")
 

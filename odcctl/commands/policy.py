@@ -107,7 +107,7 @@ def edit(
     call = Call.of(ctx)
     terms = _terms(ordering, max_wait, backfill, plan_depth)
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     reply = call.client().patch(f"/v1/policies/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"policy {name} changed")
 

@@ -178,7 +178,7 @@ def create_or_edit(
         reply = call.client().post_once("/v1/qos", {"name": name, **terms})
         return call.put_outcome(reply, name, f"QOS {name} made")
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     reply = call.client().patch(f"/v1/qos/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"QOS {name} changed")
 

@@ -16,7 +16,7 @@ from odcctl.http.client import Client
 from odcctl.reservations import asking
 from odcctl.reservations.guide import agree_on_nodes, refuse_nodes
 from odcctl.reservations.request import Options, check, read_labels
-from odcctl.reservations.start import foresee, make, see_it_start, tell_interrupted
+from odcctl.reservations.start import follow_start, make, preview, report_interrupted
 from odcctl.text import render
 from odcctl.text.hours import MIN_HOURS, read_hours
 
@@ -105,8 +105,9 @@ def reserve(
         "account": account, "qos": qos, "partition": partition, "booking": booking,
     }  # fmt: skip
     options = Options(
-        interactive=call.may_prompt() and not no_interactive, test_only=test_only, waits=not no_wait,
-        ignore_no_persist=ignore_no_persist, verbose=verbose, trace=trace,
+        interactive=call.may_prompt() and not no_interactive,
+        test_only=test_only, waits=not no_wait, ignore_no_persist=ignore_no_persist,
+        verbose=verbose, trace=trace,
     )  # fmt: skip
     of_command = {
         "send": send, "no-fetch": no_fetch, "keep-alive": keep_alive, "timeout": timeout,
@@ -180,7 +181,7 @@ def _carry_out(
 
 def _request(call: Call, options: Options, wanted: Mapping[str, Any], task: Task | None) -> int:
     if options.test_only:
-        return foresee(call, wanted)
+        return preview(call, wanted)
     client = call.client()
     made, interrupted = make(client, wanted, verbose=options.verbose)
     if made is None:
@@ -192,9 +193,9 @@ def _request(call: Call, options: Options, wanted: Mapping[str, Any], task: Task
     try:
         if interrupted:
             raise KeyboardInterrupt
-        return see_it_start(call, options, made)
+        return follow_start(call, options, made)
     except KeyboardInterrupt:
-        tell_interrupted(client, made)
+        report_interrupted(client, made)
         return INTERRUPTED
 
 

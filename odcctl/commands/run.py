@@ -14,7 +14,7 @@ import typer
 
 from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
-from odcctl.commands._submitting import SubmitVerb, submit_words
+from odcctl.commands._submitting import SubmitVerb, submit_argv
 from odcctl.exits import DONE, Failure, Refused, job_exit_code
 from odcctl.follow import Patience, outages, output
 from odcctl.http.client import Client
@@ -44,7 +44,7 @@ def run(ctx: typer.Context) -> int:
     and Ctrl-] d leaves it running for odcctl attach. With --output FILE nothing is followed.
     """
     call = Call.of(ctx, failing="job not run")
-    client, answer = submit_words(call, "run", ctx.args)
+    client, answer = submit_argv(call, "run", ctx.args)
     if "test_only" in answer:
         return DONE
     job = str(answer["id"])

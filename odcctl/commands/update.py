@@ -119,7 +119,7 @@ def update(
                  "array_throttle": throttle}  # fmt: skip
     changes |= {field: value or None for field, value in removable.items() if value is not None}
     if not changes:
-        call.wrong("say what to change")
+        call.wrong("nothing to change: give an option")
     if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
         changes["time_zone"] = os.environ["TZ"]
     client = call.client()

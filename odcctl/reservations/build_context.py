@@ -143,8 +143,8 @@ def _check_amount(folder: Path, found: Mapping[str, os.stat_result]) -> None:
     plain = sum(status.st_size for status in found.values() if stat.S_ISREG(status.st_mode))
     if plain > MAX_PLAIN_BYTES:
         raise Failure(
-            f"{folder} has {_size(plain)}, and a build may have {_size(MAX_PLAIN_BYTES)} before and "
-            f"{_size(MAX_BYTES)} after compression; the largest are {_largest(found)}",
+            f"{folder} has {_size(plain)}, and a build may have {_size(MAX_PLAIN_BYTES)} before "
+            f"and {_size(MAX_BYTES)} after compression; the largest are {_largest(found)}",
             _HINT,
         )
 

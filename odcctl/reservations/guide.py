@@ -1,5 +1,5 @@
-"""The guided way to a reservation: what the command line left open is asked, in this order:
-GPU type, GPUs, more than one node, hours, disk, Jupyter."""
+"""Guide the user to a reservation: ask for values that the command line does not give, in this
+order: GPU type, GPUs, more than one node, hours, disk, Jupyter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from odcctl.text.prompts import agree, choose, prompt_until_valid, show
 
 MULTINODE = """\
 {gpus} {type} GPUs are {nodes} whole nodes, started together or not at all, with MASTER_ADDR and the
-names of all of them set, as torchrun wants it. A program on one node sees the {each} GPUs of that
-one only."""
+names of all nodes set, as torchrun needs them. A program on one node sees only the {each} GPUs of
+that node."""
 
 
 def guide(
@@ -29,8 +29,8 @@ def guide(
     jupyter: bool,
     disk: Callable[[], None],
 ) -> None:
-    """Complete what is wanted of a reservation. jupyter: ask whether to start it; disk: asks for
-    that."""
+    """Complete the request for a reservation. jupyter: ask whether to start it; disk: a function
+    that asks for the disk."""
     if not types:
         raise Failure("the cluster has no nodes yet", "`odcctl nodes` shows them once they are up.")
     kind = _type(types, request.get("gpu_type"))
@@ -41,17 +41,17 @@ def guide(
     if request.get("hours") is None:
         request["hours"] = prompt_hours("For how many hours", "8", MIN_HOURS)
     disk()
-    if jupyter and _told_with_jupyter(client, request):
+    if jupyter and _preview_with_jupyter(client, request):
         request["jupyter"] = agree("Start Jupyter Lab in it?")
 
 
 def agree_on_nodes(kind: Mapping[str, Any], request: dict[str, Any]) -> None:
-    """More than one node is agreed to on purpose."""
+    """Ask the user to confirm more than one node."""
     if request["distributed"] or nodes_for(kind, request["gpus"]) == 1:
         return
     show(explain_nodes(kind, request["gpus"]))
     if not agree("Reserve all of them?"):
-        raise Failure("more than one node was not agreed to", _one_node(kind))
+        raise Failure("more than one node was not confirmed", _one_node(kind))
     request["distributed"] = True
 
 
@@ -60,7 +60,7 @@ def refuse_nodes(kind: Mapping[str, Any], gpus: int) -> Failure:
     return Failure(
         f"{gpus} {kind['gpu_type']} GPUs are {nodes_for(kind, gpus)} nodes, and --distributed was "
         "not given",
-        f"{explain_nodes(kind, gpus)}\nSay --distributed (-d) if you want that. {_one_node(kind)}",
+        f"{explain_nodes(kind, gpus)}\nGive --distributed (-d) if you want that. {_one_node(kind)}",
     )
 
 
@@ -74,12 +74,12 @@ def _one_node(kind: Mapping[str, Any]) -> str:
     return f"One {kind['gpu_type']} node has {render.counted(kind['gpus_per_node'], 'GPU')}."
 
 
-def _type(types: Sequence[Mapping[str, Any]], named: str | None) -> Mapping[str, Any]:
-    if named is not None:
+def _type(types: Sequence[Mapping[str, Any]], given: str | None) -> Mapping[str, Any]:
+    if given is not None:
         for kind in types:
-            if kind["gpu_type"].casefold() == named.casefold():
+            if kind["gpu_type"].casefold() == given.casefold():
                 return kind
-        refuse_unknown("type", [named], (kind["gpu_type"] for kind in types))
+        refuse_unknown("type", [given], (kind["gpu_type"] for kind in types))
     lines = render.table((), [_line(kind) for kind in types], render.terminal_width()).splitlines()
     free = [at for at, kind in enumerate(types) if kind["free"] and kind["gpus_per_node"]]
     show("Which type of GPU?")
@@ -91,14 +91,14 @@ def _line(kind: Mapping[str, Any]) -> list[str]:
     each = kind["gpus_per_node"]
     noun = "GPUs" if each else "nodes"
     soonest = wait(kind, min(1, each))
-    told = [f"{kind['free']} of {kind['total']} {noun} free"]
+    parts = [f"{kind['free']} of {kind['total']} {noun} free"]
     if soonest == "now":
-        told.append(f"up to {kind['max_on_one_node']} on one node now" if each else "one node now")
+        parts.append(f"up to {kind['max_on_one_node']} on one node now" if each else "one node now")
     else:
-        told.append(_when(soonest))
+        parts.append(_when(soonest))
     if kind.get("queued"):
-        told.append(f"{kind['queued']} queued")
-    return [kind["gpu_type"], ", ".join(told)]
+        parts.append(f"{kind['queued']} queued")
+    return [kind["gpu_type"], ", ".join(parts)]
 
 
 def _gpus(kind: Mapping[str, Any]) -> int:
@@ -126,14 +126,14 @@ def _gpus(kind: Mapping[str, Any]) -> int:
 
 
 def _when(soonest: str) -> str:
-    words = {"now": "free now", "unknown": "wait unknown", "never": "not possible"}
-    return words.get(soonest, f"wait {soonest}")
+    texts = {"now": "free now", "unknown": "wait unknown", "never": "not possible"}
+    return texts.get(soonest, f"wait {soonest}")
 
 
-def _told_with_jupyter(client: Client, request: Mapping[str, Any]) -> bool:
-    """Say when it would start; whether Jupyter can be had where it would run.
+def _preview_with_jupyter(client: Client, request: Mapping[str, Any]) -> bool:
+    """Show when the reservation would start; return whether Jupyter is possible where it would run.
 
-    Asking first spares a question whose yes would be refused; all other refusals end here.
+    Without Jupyter there is no need to ask for it. All other refusals end the command here.
     """
     body = {name: value for name, value in request.items() if value is not None}
     possible = True

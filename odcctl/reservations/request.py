@@ -18,7 +18,7 @@ NOT_EMPTY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How `odcctl reserve` goes about a request."""
+    """Options of `odcctl reserve` that are not part of the request."""
 
     interactive: bool
     """Questions are allowed."""
@@ -30,7 +30,7 @@ class Options:
 
 
 def check(request: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
-    """Raises ValueError for wrong usage, before the daemon is asked; the daemon checks the rest."""
+    """Raises ValueError for wrong usage that needs no request; the daemon checks the rest."""
     if request["gpus"] is not None and request["gpus"] < 0:
         raise ValueError("--gpus is at least 0")
     disk, image = request["disk"], request["image"]
@@ -38,19 +38,17 @@ def check(request: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) 
         if not NAME.fullmatch(disk):
             raise ValueError(f'{NAME_RULE}, not "{disk}"')
         if request["no_persist"]:
-            raise ValueError(
-                f"--no-persist keeps nothing, and --disk {disk} keeps it: give one of them"
-            )
+            raise ValueError(f"--no-persist and --disk {disk} exclude each other")
     if image is not None and dockerfile is not None:
         raise ValueError("--dockerimage and --dockerfile exclude each other")
     if request["preserve_entrypoint"] and image is None and dockerfile is None:
-        raise ValueError("--preserve-entrypoint is that of an image: give --dockerimage, too")
+        raise ValueError("--preserve-entrypoint needs --dockerimage or --dockerfile")
     for field in NOT_EMPTY:
         if {**request, "dockerfile": dockerfile}[field] == "":
             option = "dockerimage" if field == "image" else field.replace("_", "-")
             raise ValueError(f"--{option} is empty")
     if rebuild and dockerfile is None:
-        raise ValueError("--rebuild is of what --dockerfile names: give that, too")
+        raise ValueError("--rebuild needs --dockerfile")
 
 
 def read_labels(texts: Sequence[str]) -> dict[str, str]:
@@ -66,13 +64,13 @@ def read_labels(texts: Sequence[str]) -> dict[str, str]:
 
 
 def as_command(request: Mapping[str, Any]) -> str:
-    words = ["odcctl reserve", f"-t {request['gpu_type']}", f"-g {request['gpus']}"]
-    words.append(f"-h {request['hours']:g}")
-    words += ["-d"] if request["distributed"] else []
-    words += [f"--disk {request['disk']}"] if request["disk"] else []
-    words += ["--no-persist"] if request["no_persist"] else []
-    words += ["--jupyter"] if request["jupyter"] else []
-    return " ".join(words)
+    parts = ["odcctl reserve", f"-t {request['gpu_type']}", f"-g {request['gpus']}"]
+    parts.append(f"-h {request['hours']:g}")
+    parts += ["-d"] if request["distributed"] else []
+    parts += [f"--disk {request['disk']}"] if request["disk"] else []
+    parts += ["--no-persist"] if request["no_persist"] else []
+    parts += ["--jupyter"] if request["jupyter"] else []
+    return " ".join(parts)
 
 
 def body_of(request: Mapping[str, Any]) -> dict[str, Any]:

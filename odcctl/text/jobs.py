@@ -48,12 +48,8 @@ def gpus(job: Job) -> str:
 
 def nodes(job: Job, to: str = "-") -> str:
     """How many nodes the job has or requests: 2, or 2-4 while that is undecided."""
-    node_count, node_count_max = job.get("node_count") or 1, job.get("node_count_max")
-    return (
-        f"{node_count}{to}{node_count_max}"
-        if node_count_max and job["state"] == "PENDING"
-        else str(node_count)
-    )
+    lowest, highest = job.get("node_count") or 1, job.get("node_count_max")
+    return f"{lowest}{to}{highest}" if highest and job["state"] == "PENDING" else str(lowest)
 
 
 def place(job: Job, now_s: float) -> str:
