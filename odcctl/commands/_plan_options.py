@@ -103,9 +103,7 @@ OfTypes = Annotated[
 ]
 WhatIf = Annotated[
     bool,
-    typer.Option(
-        "--what-if", help="show when such jobs would start, and the jobs they would delay"
-    ),
+    typer.Option("--what-if", help="show when such jobs would start, and which jobs they delay"),
 ]
 Ends = Annotated[
     Values,

@@ -21,8 +21,8 @@ HEADER = ("ACCOUNT", "SHARES", "QOS", "USERS", "COORDINATORS", "LIMITS")
 app = new_app(
     Actions,
     "Show, create, change and delete accounts: shares, QOS, limits.\n\n"
-    "Accounts form a tree; a limit of an account applies to all accounts below it together. Operators change "
-    "them. A * marks the default QOS.",
+    "Accounts form a tree; a limit of an account applies to all accounts below it together. "
+    "Operators change them. A * marks the default QOS.",
 )
 
 Name = Annotated[
@@ -40,7 +40,7 @@ Description = Annotated[
 ]
 Organisation = Annotated[
     str | None,
-    typer.Option("--organisation", metavar="TEXT", help="the organisation it belongs to"),
+    typer.Option("--organisation", metavar="TEXT", help="its organisation"),
 ]
 Shares = Annotated[
     int | None,

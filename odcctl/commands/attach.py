@@ -18,8 +18,8 @@ app = new_app()
 def attach(ctx: typer.Context, job: JobId) -> int:
     """Connect to the terminal of a job that was submitted with one.
 
-    For jobs of odcctl run --pty. Ctrl-] d detaches, and the job keeps running; Ctrl-] twice sends one.
-    Exits with the job's code when the job ends.
+    For jobs of odcctl run --pty. Ctrl-] d detaches, and the job keeps running; Ctrl-] twice sends
+    one. Exits with the job's code when the job ends.
     """
     from odcctl import terminal  # imports websockets
 

@@ -39,7 +39,7 @@ def completion(
     """Print the script by which bash, zsh or fish completes odcctl's arguments.
 
     Completes commands, options, states, the ids of my jobs, and the names of reservations, disks,
-    partitions, nodes, users and accounts. The first line of the script is a comment on where to put it.
+    partitions, nodes, users and accounts. The first line of the script shows how to install it.
     """
     call = Call.of(ctx)
     root = ctx.find_root().command

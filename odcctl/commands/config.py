@@ -82,8 +82,8 @@ def set_value(
     """Set the server, your GitHub name, or whether your SSH agent is forwarded.
 
     `set server ADDRESS` writes the config file. `set github_user NAME` names the GitHub account
-    whose SSH keys may connect to your dev servers. `set forward_agent off` leaves agent forwarding to ssh's
-    own files.
+    whose SSH keys may connect to your dev servers. `set forward_agent off` leaves agent
+    forwarding to ssh's own files.
     """
     from odcctl.http.config import keep
 

@@ -120,7 +120,7 @@ def _how_it_ended(client: Client, number: int) -> str:
 
 
 def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) -> int:
-    """Run ssh, return its exit code. The command line is built here, from nothing of the daemon's."""
+    """Run ssh; return its exit code. The daemon has no influence on its command line."""
     import shutil
 
     from odcctl.ssh import host_files as ssh

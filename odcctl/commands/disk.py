@@ -81,9 +81,7 @@ def list_disks(
     call.put_list(reply, (disk["name"] for disk in disks), header, rows(reply))
     if call.form == "table":
         if not disks and reply.json()["default_gib"] is None:
-            render.note(
-                "odcctl: this daemon has no disks; `odcctl disk create NAME` shows the reason"
-            )
+            render.note("odcctl: this daemon has no disks; `odcctl disk create NAME` shows why")
         for disk in disks:
             if disk["trouble"]:
                 render.note(f"odcctl: disk {disk['name']}: {render.clean(disk['trouble'])}")

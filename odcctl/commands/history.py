@@ -1,4 +1,4 @@
-"""odcctl history: jobs that have ended, and how."""
+"""odcctl history: jobs that have ended, and how they ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Since = Annotated[
     str | None,
     typer.Option(
         "--since", "-S", metavar="TIME", parser=past,
-        help="all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+        help="all jobs that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
 Limit = Annotated[
@@ -51,7 +51,7 @@ Job = Annotated[
     typer.Option("--job", "-j", metavar="IDS", help="only these jobs: 7, 7_3, 7_[1-4]"),
 ]  # fmt: skip
 Efficiency = Annotated[
-    bool, typer.Option("--efficiency", help="what their GPUs did, as seff; then sums by user")
+    bool, typer.Option("--efficiency", help="GPU usage of each job, as in seff, and sums by user")
 ]  # fmt: skip
 
 
@@ -73,11 +73,12 @@ def history(
     name: JobNames = None,
     efficiency: Efficiency = False,
 ) -> int:  # fmt: skip
-    """Show jobs that have ended, and how.
+    """Show jobs that have ended, and how they ended.
 
     Newest last. EXIT is the exit code and, after the colon, the signal that ended the job. With
-    --efficiency: GPU-H were held; BUSY of what was SEEN of them; MEMORY is the most that was used
-    of one GPU. CPUs are not measured. The sums are of the jobs shown.
+    --efficiency, GPU-H are the allocated GPU-hours, SEEN the share of them that was measured, BUSY
+    the busy share of those, and MEMORY the highest use of one GPU's memory. CPUs are not measured.
+    The sums cover the jobs shown.
     """
     call = Call.of(ctx)
     if limit is None and since is None:
@@ -126,19 +127,19 @@ def _put_efficiency(call: Call, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
-    """Why there are no figures, where there are none at all."""
+    """Print why no job has measurements, if none has."""
     if not listed or any(job.get("gpu_use") for job in listed):
         return
     if not any(job["gpus_per_node"] for job in listed):
-        render.note("odcctl: none of these jobs had GPUs; nothing else of a job is measured")
+        render.note("odcctl: none of these jobs had GPUs; only GPU usage is measured")
         return
     source = client.get("/v1/idle", {}).json()["source"]
     if source is None:
-        render.note(f"odcctl: what GPUs do is not measured here{gpu_use.UNMEASURED}")
+        render.note(f"odcctl: GPU usage is not measured here{gpu_use.UNMEASURED}")
     else:
         render.note(
-            f"odcctl: what GPUs do is measured here ({source}), but not of these jobs: they ended "
-            "before that, or on nodes that are declared only (docs/operating/gpu-use.md)"
+            f"odcctl: GPU usage is measured here ({source}), but not for these jobs: they ended "
+            "earlier, or ran on nodes that are only declared (docs/operating/gpu-use.md)"
         )
 
 

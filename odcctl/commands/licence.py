@@ -1,4 +1,4 @@
-"""odcctl licence list | set | delete: counted goods that jobs hold while they run."""
+"""odcctl licence list | set | delete: licences that jobs use while they run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FAILING = "nothing changed"
 
 app = new_app(
     Actions,
-    "Show licences, and say how many there are: list, set, delete.\n\n"
-    "A job asks for licences by submit --licenses NAME[:N] and holds them while it runs. "
+    "Show licences, and set how many there are: list, set, delete.\n\n"
+    "A job requests licences by submit --licenses NAME[:N] and uses them while it runs. "
     "`odcctl license` is the same command.",
 )
 
@@ -28,7 +28,7 @@ Name = Annotated[
 
 @app.command("list", cls=Listing, epilog="odcctl licence list")
 def list_licences(ctx: typer.Context) -> int:
-    """List the licences, and the jobs that hold them."""
+    """List the licences, and the jobs that use them."""
     call = Call.of(ctx)
     reply = call.client().get("/v1/licences")
     licences: list[dict[str, Any]] = reply.json()["licences"]
@@ -42,7 +42,7 @@ def set_total(
     name: Name,
     total: Annotated[str, typer.Argument(metavar="TOTAL", help="how many there are")],
 ) -> int:
-    """Say how many there are of a licence."""
+    """Set the number of a licence."""
     call = Call.of(ctx, failing=FAILING)
     if not total.isdecimal():
         call.wrong(f'"{total}" is not a total')

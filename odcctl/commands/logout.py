@@ -1,4 +1,4 @@
-"""odcctl logout: end the key of a login, there and here; or, by an operator, all keys of a user."""
+"""odcctl logout: revoke the key of a login; for operators, all keys of a user."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def logout(
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """End the key that a login gave, there and here.
+    """Revoke the key of a login, on the server and here.
 
-    Where a browser is let in to the page by that key, it is out, too. Other logins of yours, on
-    other machines, go on. Running jobs continue.
+    Browsers that were signed in to the page with that key are signed out. Your logins on other
+    machines stay valid. Running jobs continue.
     """
     call = Call.of(ctx)
     if user is None:
         return _own(call)
-    return _of_user(call, user or call.wrong("say which user"))
+    return _of_user(call, user or call.wrong("--user is empty"))
 
 
 def _of_user(call: Call, name: str) -> int:
@@ -57,7 +57,7 @@ def _own(call: Call) -> int:
         call.wrong("there is nothing to print")
     address = tcp_address(call)
     entry = keys.find(address)
-    # So that no command logs in again by itself.
+    # Prevents later commands from logging in automatically.
     keys.keep(address, {"out": True})
     if entry is None or "key" not in entry:
         render.put(f"not logged in to {address}\n")
@@ -65,12 +65,12 @@ def _own(call: Call) -> int:
     try:
         Client([address], entry["key"], keeps=False).request("DELETE", "/v1/keys/current")
     except Refused as refused:
-        if refused.status != 401:  # it had ended already
+        if refused.status != 401:  # it was no longer valid
             raise
     except (Failure, LostAnswer) as error:
         raise Failure(
             f"the key was removed here, but {address} could not be reached: {error}",
-            f"There it is valid until {render.when(entry.get('expires_at'))}.",
+            f"On the server it is valid until {render.when(entry.get('expires_at'))}.",
         ) from None
     render.put(f"logged out of {address}\n")
     return DONE

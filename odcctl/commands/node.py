@@ -28,14 +28,16 @@ Names = Annotated[
 ]
 Reason = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="why; shown by nodes and to users who wait"),
+    typer.Option(
+        "--reason", metavar="TEXT", help="the reason, shown by nodes and to users of waiting jobs"
+    ),
 ]
 
 
 @app.command(cls=Verb, epilog="odcctl node drain gpu-[01-02] --reason 'new driver'")
 def drain(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
     """Let nodes finish their jobs and start no new ones."""
-    return _set(ctx, names, "DRAIN", _given(ctx, reason), "its jobs run on, no new ones start")
+    return _set(ctx, names, "DRAIN", _given(ctx, reason), "its jobs continue, no new ones start")
 
 
 @app.command(cls=Verb, epilog="odcctl node resume gpu-01")
@@ -52,7 +54,7 @@ def down(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
 
 def _given(ctx: typer.Context, reason: str | None) -> str:
     if not reason:
-        Call.of(ctx).wrong(f"{ctx.info_name} needs a --reason: users who wait will read it")
+        Call.of(ctx).wrong(f"{ctx.info_name} needs a --reason: users of waiting jobs see it")
     return reason
 
 

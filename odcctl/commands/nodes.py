@@ -47,10 +47,10 @@ GpuType = Annotated[
 ]  # fmt: skip
 Topology = Annotated[
     bool,
-    typer.Option("--topology", help="show where they lie: zone, placement group, network"),
+    typer.Option("--topology", help="show zone, placement group and network of each"),
 ]  # fmt: skip
 Fragmentation = Annotated[
-    bool, typer.Option("--fragmentation", help="show how the free GPUs lie on nodes, per type")
+    bool, typer.Option("--fragmentation", help="show how free GPUs are spread over nodes, per type")
 ]  # fmt: skip
 
 
@@ -71,9 +71,9 @@ def nodes(
     """Show the nodes, and how much of each is used.
 
     GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, TOPOLOGY the layers of the
-    network from the outermost to the node's block. FRAGMENTED is the share of the free GPUs on
-    nodes with some GPUs taken, FIT n how many jobs with n GPUs on one node could start, LARGEST
-    GANG how many whole nodes one job could take.
+    network from the outermost to the node's block. FRAGMENTED is the share of the free GPUs that
+    are on nodes with some GPUs in use, FIT n how many jobs with n GPUs on one node could start,
+    LARGEST GANG how many whole nodes one job could use.
     """
     call, types = Call.of(ctx), _split(gpu_type)
     if fragmentation:
@@ -87,9 +87,9 @@ def nodes(
         return _fragmentation(call, types)
     reply = call.client().get("/v1/nodes", {"as_of": as_of})
     answer = reply.json()
-    wanted = {name for word in names or () for name in unfold(word)}
+    node_names = {name for word in names or () for name in unfold(word)}
     states = {word.upper() for word in _split(state)}
-    chosen = _choose(call, answer["nodes"], wanted, states, _split(partition), types)
+    chosen = _choose(call, answer["nodes"], node_names, states, _split(partition), types)
     if call.form == "json":
         render.put_json({**answer, "nodes": chosen})
     elif call.form == "quiet":
@@ -102,32 +102,32 @@ def nodes(
 
 
 def _choose(
-    call: Call, every: list[dict[str, Any]], wanted: set[str], states: set[str],
+    call: Call, every: list[dict[str, Any]], names: set[str], states: set[str],
     partitions: set[str], types: set[str],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The nodes that fit all filters. A filter that names what does not exist is refused."""
-    if missing := sorted(wanted - {node["name"] for node in every}):
+    """The nodes that match all filters. A filter with an unknown name is an error."""
+    if missing := sorted(names - {node["name"] for node in every}):
         call.wrong(f'no node "{missing[0]}"')
-    if unheard := sorted(states - STATES):
-        call.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
+    if unknown := sorted(states - STATES):
+        call.wrong(f'"{unknown[0]}" is not a state: {", ".join(sorted(STATES))}')
     if partitions - {name for node in every for name in node["partitions"]}:
         there = call.client().get("/v1/partitions").json()["partitions"]
         refuse_unknown("partition", partitions, (one["name"] for one in there))
     refuse_unknown("type", types, (node["gpu_type"] for node in every))
     return [
         node for node in every
-        if (not wanted or node["name"] in wanted)
+        if (not names or node["name"] in names)
         and (not states or node["state"].upper() in states)
         and (not partitions or partitions & set(node["partitions"]))
         and (not types or node["gpu_type"] in types)
     ]  # fmt: skip
 
 
-def _fragmentation(call: Call, wanted: set[str]) -> int:
-    """How free GPUs lie on the nodes, a line per type."""
+def _fragmentation(call: Call, names: set[str]) -> int:
+    """Print how free GPUs are spread over the nodes, one line per type."""
     answer = call.client().get("/v1/cluster/fragmentation").json()
-    refuse_unknown("type", wanted, (kind["gpu_type"] for kind in answer["types"]))
-    types = [kind for kind in answer["types"] if not wanted or kind["gpu_type"] in wanted]
+    refuse_unknown("type", names, (kind["gpu_type"] for kind in answer["types"]))
+    types = [kind for kind in answer["types"] if not names or kind["gpu_type"] in names]
     if call.form == "json":
         render.put_json({**answer, "types": types})
     elif call.form == "quiet":

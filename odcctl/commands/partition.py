@@ -1,4 +1,4 @@
-"""odcctl partition list | show | create | edit | delete: nodes, limits, how they are served."""
+"""odcctl partition list | show | create | edit | delete: nodes, limits, order of jobs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ EDIT = "odcctl partition edit main --placement spread --policy wfp3"
 
 app = new_app(
     Actions,
-    "Show partitions, make, change and delete them: order, placement, limits, nodes.\n\n"
-    "Operators make and change them. A * marks the default one. Two partitions that share nodes "
-    "are of different tiers or have one policy: else their jobs would have no order among them.",
+    "Show, create, change and delete partitions: order, placement, limits, nodes.\n\n"
+    "Operators create and change them. A * marks the default one. Two partitions that share nodes "
+    "have different tiers or the same policy: otherwise their jobs would have no common order.",
 )
 
 Name = Annotated[
@@ -60,13 +60,13 @@ Tier = Annotated[
     int | None,
     typer.Option(
         "--tier", metavar="N",
-        help="of partitions that share nodes the highest is served first",
+        help="of partitions that share nodes, the highest tier goes first",
     ),
 ]  # fmt: skip
 State = Annotated[
     str | None,
     typer.Option(
-        "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (takes none) or INACTIVE"
+        "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (accepts no jobs) or INACTIVE"
     ),
 ]  # fmt: skip
 Default = Annotated[
@@ -76,24 +76,24 @@ MaxTime = Annotated[
     str | None,
     typer.Option(
         "--max-time", metavar="TIME", parser=duration,
-        help="the longest time limit, as of submit --time; UNLIMITED",
+        help="the longest time limit, as in submit --time; UNLIMITED",
     ),
 ]  # fmt: skip
 DefaultTime = Annotated[
     str | None,
     typer.Option(
-        "--default-time", metavar="TIME", parser=duration, help="of jobs that name no time limit"
+        "--default-time", metavar="TIME", parser=duration, help="time limit of jobs that give none"
     ),
 ]  # fmt: skip
 MaxNodes = Annotated[
     str | None,
-    typer.Option("--max-nodes", metavar="N", help="nodes of one job; none: any number"),
+    typer.Option("--max-nodes", metavar="N", help="at most so many nodes per job; none: any number"),
 ]  # fmt: skip
 MemPerCpu = Annotated[
     str | None,
     typer.Option(
         "--mem-per-cpu", metavar="MIB",
-        help="of jobs that name no memory; none: the node's share",
+        help="memory of jobs that give none; none: the node's share",
     ),
 ]  # fmt: skip
 Nodes = Annotated[
@@ -104,7 +104,7 @@ Nodes = Annotated[
     ),
 ]  # fmt: skip
 AllNodes = Annotated[
-    bool, typer.Option("--all-nodes", help="it has all nodes, and those to come")
+    bool, typer.Option("--all-nodes", help="all nodes, with future ones")
 ]  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def show(ctx: typer.Context, name: Name) -> int:
     return DONE
 
 
-@app.command("create", cls=Verb, epilog=CREATE, help="Make a partition.")
+@app.command("create", cls=Verb, epilog=CREATE, help="Create a partition.")
 @app.command("edit", cls=Verb, epilog=EDIT, help="Change a partition.")
 def create_or_edit(
     ctx: typer.Context,

@@ -19,8 +19,8 @@ HEADER = ("POLICY", "ORDERING", "LONGEST WAIT", "BACKFILL", "DEPTH", "PARTITIONS
 
 app = new_app(
     Actions,
-    "Show how jobs are ordered, and make, change and delete such policies.\n\n"
-    "A partition has one: partition edit NAME --policy POLICY. Operators make and change them. "
+    "Show, create, change and delete policies, which order jobs.\n\n"
+    "A partition has one: partition edit NAME --policy POLICY. Operators create and change them. "
     "Orderings are fifo, multifactor, sjf, saf, wfp3 and odc.",
 )
 
@@ -85,10 +85,10 @@ def create(
     backfill: Backfill = None,
     plan_depth: PlanDepth = None,
 ) -> int:  # fmt: skip
-    """Make a policy."""
+    """Create a policy."""
     call = Call.of(ctx)
     if not like and ordering is None:
-        call.wrong("create needs an --ordering, or a policy to be --like")
+        call.wrong("create needs --ordering or --like")
     terms = _terms(ordering, max_wait, backfill, plan_depth)
     reply = call.client().post("/v1/policies", {"name": name, "like": like, **terms})
     return call.put_outcome(reply, name, f"policy {name} made")
@@ -123,7 +123,7 @@ def delete(ctx: typer.Context, name: Name) -> int:
 def _terms(
     ordering: str | None, max_wait: str | None, backfill: str | None, plan_depth: int | None
 ) -> dict[str, Any]:
-    """The options that were given, as the API takes them; the daemon reads the time."""
+    """The given options, in the API's format; the daemon parses the time."""
     given = {
         "ordering": ordering, "backfill": backfill, "plan_depth": plan_depth,
         "max_wait": None if max_wait == "none" else max_wait,

@@ -22,18 +22,18 @@ EDIT = "odcctl qos edit normal --limit user.gpus=16 --limit job.wall=2-00:00:00"
 
 app = new_app(
     Actions,
-    "Show QOS, make, change and delete them: priority, limits, preemption.\n\n"
-    "A job runs under one: submit --qos NAME. Operators change them. Times are as of submit "
-    "--time: 30 is half an hour, 0:30 half a minute, 4h four hours.",
+    "Show, create, change and delete QOS: priority, limits, preemption.\n\n"
+    "A job runs under one: submit --qos NAME. Operators change them. Times are written as for "
+    "submit --time: 30 is half an hour, 0:30 half a minute, 4h four hours.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="the QOS", autocompletion=complete.qos)]
 
 Description = Annotated[
-    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+    str | None, typer.Option("--description", metavar="TEXT", help="a description")
 ]  # fmt: skip
 Priority = Annotated[
-    int | None, typer.Option("--priority", metavar="N", help="against other QOS, 0 and up")
+    int | None, typer.Option("--priority", metavar="N", help="relative to other QOS, 0 or more")
 ]  # fmt: skip
 Restricted = Annotated[
     OnOff | None,
@@ -44,26 +44,26 @@ Restricted = Annotated[
 ]  # fmt: skip
 UsageFactor = Annotated[
     float | None,
-    typer.Option("--usage-factor", metavar="X", help="used time counts so many times"),
+    typer.Option("--usage-factor", metavar="X", help="the factor by which used time counts"),
 ]  # fmt: skip
 DenyOnLimit = Annotated[
     OnOff | None,
     typer.Option(
         "--deny-on-limit", metavar="on|off",
-        help="refuse a job above a limit by itself (on), or let it wait",
+        help="refuse a job that alone exceeds a limit (on), or let it wait",
     ),
 ]  # fmt: skip
 Preempts = Annotated[
     list[str] | None,
     typer.Option(
-        "--preempts", metavar="NAMES", help="QOS whose jobs its own may end; none",
+        "--preempts", metavar="NAMES", help="QOS whose jobs its jobs may preempt; none",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
 PreemptMode = Annotated[
     str | None,
     typer.Option(
-        "--preempt-mode", metavar="MODE", help="its own, preempted: requeue or cancel",
+        "--preempt-mode", metavar="MODE", help="what happens to its preempted jobs: requeue or cancel",
         autocompletion=lambda: ["requeue", "cancel"],
     ),
 ]  # fmt: skip
@@ -71,28 +71,28 @@ Exempt = Annotated[
     str | None,
     typer.Option(
         "--exempt", metavar="TIME", parser=duration,
-        help="its jobs run so long before they are preempted",
+        help="its jobs run at least this long before preemption",
     ),
 ]  # fmt: skip
 Grace = Annotated[
     str | None,
     typer.Option(
         "--grace", metavar="TIME", parser=duration,
-        help="from the signal to the kill of a preempted job",
+        help="time between signal and kill of a preempted job",
     ),
 ]  # fmt: skip
 IdleWarn = Annotated[
     str | None,
     typer.Option(
         "--idle-warn", metavar="TIME", parser=duration,
-        help="notify users of idle reservations after it; 0: never",
+        help="notify users of idle reservations after this; 0: never",
     ),
 ]  # fmt: skip
 IdleRelease = Annotated[
     str | None,
     typer.Option(
         "--idle-release", metavar="TIME", parser=duration,
-        help="end idle reservations after it; 0: never",
+        help="end idle reservations after this; 0: never",
     ),
 ]  # fmt: skip
 
@@ -137,12 +137,12 @@ def describe(qos: Mapping[str, Any]) -> str:
         ("preempted", _preempted(qos)),
         ("idle", _idle(qos)),
         ("limits", text_of(qos["limits"])),
-        ("above them", f"a job that is so by itself is {above}" if qos["limits"] else ""),
+        ("above them", f"a job that alone exceeds them is {above}" if qos["limits"] else ""),
     ]
     return render.block(f"QOS {qos['name']}", [(key, render.clean(text)) for key, text in pairs])
 
 
-@app.command("create", cls=Verb, epilog=CREATE, help="Make a QOS.")
+@app.command("create", cls=Verb, epilog=CREATE, help="Create a QOS.")
 @app.command("edit", cls=Verb, epilog=EDIT, help="Change a QOS.")
 def create_or_edit(
     ctx: typer.Context,
@@ -192,12 +192,12 @@ def delete(ctx: typer.Context, name: Name) -> int:
 
 
 def _preempted(qos: Mapping[str, Any]) -> str:
-    words = ["requeued" if qos["preempt_mode"] == "requeue" else "cancelled"]
+    parts = ["requeued" if qos["preempt_mode"] == "requeue" else "cancelled"]
     if qos["exempt_s"]:
-        words.append(f"not before they ran {render.duration(qos['exempt_s'])}")
+        parts.append(f"after a run of at least {render.duration(qos['exempt_s'])}")
     if qos["grace_s"]:
-        words.append(f"{render.duration(qos['grace_s'])} after a signal")
-    return "its jobs are " + ", ".join(words)
+        parts.append(f"{render.duration(qos['grace_s'])} after a signal")
+    return "its jobs are " + ", ".join(parts)
 
 
 def _idle(qos: Mapping[str, Any]) -> str:
@@ -206,4 +206,4 @@ def _idle(qos: Mapping[str, Any]) -> str:
     text = f"users of idle reservations are notified after {render.duration(qos['idle_warn_s'])}"
     if not qos["idle_release_s"]:
         return text
-    return f"{text}, and end after {render.duration(qos['idle_release_s'])}"
+    return f"{text}; the reservations end after {render.duration(qos['idle_release_s'])}"

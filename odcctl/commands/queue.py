@@ -1,4 +1,4 @@
-"""odcctl queue: what runs and what waits, and why."""
+"""odcctl queue: running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ State = Annotated[
 ]  # fmt: skip
 Job = Annotated[
     list[str] | None,
-    typer.Option("--job", "-j", metavar="IDS", help="as ID", autocompletion=complete.jobs),
+    typer.Option("--job", "-j", metavar="IDS", help="the same as ID", autocompletion=complete.jobs),
 ]  # fmt: skip
 Start = Annotated[
     bool, typer.Option("--start", help="show pending jobs by expected start")
@@ -71,7 +71,7 @@ def queue(
     as_of: AsOf = None,
     watch: Watch = False,
 ) -> int:  # fmt: skip
-    """Show what runs and what waits, and why."""
+    """Show running and waiting jobs, and why each one waits."""
     call = Call.of(ctx)
     call.exclude(me=me, user=user)
     states, ended = jobs.parse_states(joined(state))
