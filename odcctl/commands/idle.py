@@ -34,7 +34,7 @@ def idle(
     """Show allocated but idle GPUs, their users, and the jobs waiting for that type.
 
     IDLE counts the GPUs of a job that were idle for 15 minutes (operators may set another time, and
-    the usage that counts as idle), BUSY is the mean of all its GPUs, SINCE is when the first of them
+    the usage that counts as idle). BUSY is the mean of all its GPUs, SINCE when the first of them
     became idle, LOST GPU-H is the sum of their idle hours. Time without a measurement counts as
     use.
     """

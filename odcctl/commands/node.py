@@ -28,9 +28,7 @@ Names = Annotated[
 ]
 Reason = Annotated[
     str | None,
-    typer.Option(
-        "--reason", metavar="TEXT", help="the reason, shown by nodes and to users of waiting jobs"
-    ),
+    typer.Option("--reason", metavar="TEXT", help="why; users of waiting jobs see it"),
 ]
 
 

@@ -27,8 +27,8 @@ def page(
         str | None,
         typer.Option(
             "--browser", metavar="USER", autocompletion=complete.users,
-            help="the user who runs the browser on the daemon's machine, or forwards its port by ssh; "
-            "default: you, also under sudo",
+            help="the user whose browser runs on the daemon's machine, or who forwards its port by "
+            "ssh; default: you, also under sudo",
         ),
     ] = None,
     port: Annotated[
@@ -62,9 +62,7 @@ def page(
     else:
         render.put(f"{url}\n")
         if call.form == "table":
-            render.note(
-                "It signs one browser in, once, within a minute. The session lasts 12 hours."
-            )
+            render.note("It signs one browser in, within a minute. The session lasts 12 hours.")
     if opens:
         _open(url)
     return DONE

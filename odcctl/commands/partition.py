@@ -87,7 +87,7 @@ DefaultTime = Annotated[
 ]  # fmt: skip
 MaxNodes = Annotated[
     str | None,
-    typer.Option("--max-nodes", metavar="N", help="at most so many nodes per job; none: any number"),
+    typer.Option("--max-nodes", metavar="N", help="most nodes of one job; none: any number"),
 ]  # fmt: skip
 MemPerCpu = Annotated[
     str | None,

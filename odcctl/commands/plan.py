@@ -30,8 +30,8 @@ COLUMNS = {
     "nodes": "COUNT", "cpus-per-task": "CPUS", "mem": "MEM", "qos": "QOS", "account": "ACCOUNT"
 }  # fmt: skip
 GRID = ("nodes", "gres", "gpus-per-node", "gpus", "time", "cpus-per-task", "mem", "qos", "account")
-"""Comma-separated values of these options are alternatives. In the others, such as -p, a comma means
-the same as for sbatch."""
+"""Comma-separated values of these options are alternatives. In the others, such as -p, a comma has
+sbatch's meaning."""
 EXAMPLE = (
     "odcctl plan\nodcctl plan --gantt --hours 12\nodcctl plan --diff 2h\n"
     "odcctl plan --what-if -N 1,2,4 --gres gpu:h100:8 -t 1h,4h"
@@ -211,14 +211,18 @@ def _what_if(call: Call, job: Job) -> int:
                 continue
             if one["start_at"] is None and not one["limit"]:
                 notes.append(f"{request}: {local_times(one['text'], reply.now_s)}")
-            extra = [next(argument.partition("=")[2] for argument in arguments if argument.startswith(f"--{name}="))
-                     for name in columns]  # fmt: skip
+            extra = [_value_of(name, arguments) for name in columns]
             rows.append((*extra, *_alternative(one, answer["at"], reply.now_s)))
         if rows:
             call.put_table((*columns.values(), *WHAT_IF), rows)
         for line in notes:
             render.note(line)
     return DONE if any(one["refused"] is None for one in jobs) else REFUSED
+
+
+def _value_of(option: str, arguments: Sequence[str]) -> str:
+    prefix = f"--{option}="
+    return next(text.removeprefix(prefix) for text in arguments if text.startswith(prefix))
 
 
 def _columns(job: Job) -> dict[str, str]:

@@ -63,7 +63,7 @@ Preempts = Annotated[
 PreemptMode = Annotated[
     str | None,
     typer.Option(
-        "--preempt-mode", metavar="MODE", help="what happens to its preempted jobs: requeue or cancel",
+        "--preempt-mode", metavar="MODE", help="of its preempted jobs: requeue or cancel",
         autocompletion=lambda: ["requeue", "cancel"],
     ),
 ]  # fmt: skip

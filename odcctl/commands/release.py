@@ -1,4 +1,4 @@
-"""odcctl release: let held jobs start again."""
+"""odcctl release: allow held jobs to start again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl release 7")
 def release(ctx: typer.Context, ids: JobIds) -> int:
-    """Let held jobs start again."""
+    """Allow held jobs to start again."""
     call = Call.of(ctx, failing="nothing released")
     body = {"ids": check_selectors(ids)}
     return print_outcomes(

@@ -1,4 +1,4 @@
-"""odcctl submit: hand a batch job to the daemon, which parses sbatch's options."""
+"""odcctl submit: send a batch job to the daemon, which parses sbatch's options."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ app = new_app()
 def submit(ctx: typer.Context) -> int:
     """Submit a batch job.
 
-    SCRIPT is a file with a #! line, looked for here and, without a slash, on PATH; - or nothing is
-    standard input; --wrap COMMAND or -- COMMAND... stands for it. Its #SBATCH and #ODC lines hold
-    options too; the command line wins over SBATCH_* variables, and those over the lines. Prints:
-    Submitted batch job N.
+    SCRIPT is a file with a #! line; a name without a slash is also searched on PATH. Without SCRIPT,
+    or with -, standard input is read. --wrap COMMAND or -- COMMAND... replaces SCRIPT. Its #SBATCH
+    and #ODC lines contain options, too. The command line takes precedence over SBATCH_* variables,
+    and those over the lines. Prints: Submitted batch job N.
     """
     call = Call.of(ctx, failing="job not submitted")
     client, answer = submit_argv(call, "submit", ctx.args)

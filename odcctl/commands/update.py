@@ -1,4 +1,4 @@
-"""odcctl update: change jobs that wait or run."""
+"""odcctl update: change pending and running jobs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ Booking = Annotated[
 ]  # fmt: skip
 Deadline = Annotated[
     str | None,
-    typer.Option("--deadline", metavar="MOMENT", help="end it when it cannot be done by then"),
+    typer.Option("--deadline", metavar="MOMENT", help="end it if it cannot complete by then"),
 ]  # fmt: skip
 
 
@@ -104,17 +104,17 @@ def update(
     booking: Booking = None,
     deadline: Deadline = None,
 ) -> int:  # fmt: skip
-    """Change jobs that wait or run."""
+    """Change pending and running jobs."""
     call = Call.of(ctx, failing="nothing changed")
     selectors = check_selectors(ids)
-    # The texts go as they are: the daemon reads sbatch's forms.
+    # The texts are sent unchanged: the daemon parses sbatch's forms.
     changes: dict[str, Any] = {
         "time_limit": time, "nice": nice, "name": name, "account": account, "qos": qos,
         "begin": begin, "deadline": deadline,
         "partitions": (joined(partition) or "").split(",") if joined(partition) else None,
     }  # fmt: skip
     changes = {field: value for field, value in changes.items() if value is not None}
-    # Null takes a thing away.
+    # Null removes a value.
     removable = {"comment": comment, "dependency": dependency, "booking": booking,
                  "array_throttle": throttle}  # fmt: skip
     changes |= {field: value or None for field, value in removable.items() if value is not None}

@@ -1,4 +1,4 @@
-"""odcctl user list | show | add | edit | remove | coordinator: who is in which account."""
+"""odcctl user list | show | add | edit | remove | coordinator: users and their accounts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HEADER = ("USER", "ACCOUNT", "PARTITION", "SHARES", "QOS", "LIMITS")
 
 app = new_app(
     Actions,
-    "Show users of accounts, add, change and remove them, appoint coordinators.\n\n"
-    "Operators change them, and the coordinators of the account or of one above it, whom operators "
-    "appoint. A * marks the default: the account of jobs that name none, the QOS.",
+    "Show, add, change and remove users of accounts; appoint coordinators.\n\n"
+    "Operators change them, and so do coordinators of the account or of one above it, whom "
+    "operators appoint. A * marks the default account and the default QOS.",
 )
 
 Name = Annotated[
@@ -39,22 +39,22 @@ Account = Annotated[
 Partition = Annotated[
     str | None,
     typer.Option(
-        "--partition", "-p", metavar="NAME", help="a membership for this partition only",
+        "--partition", "-p", metavar="NAME", help="the membership is for this partition only",
         autocompletion=complete.partitions,
     ),
 ]  # fmt: skip
 Default = Annotated[
     bool,
-    typer.Option("--default", help="it is the account of the user's jobs that name none"),
+    typer.Option("--default", help="it is the user's default account"),
 ]
 Shares = Annotated[
     int | None,
-    typer.Option("--shares", metavar="N", help="of what the account has, against its other users"),
+    typer.Option("--shares", metavar="N", help="share of the account, relative to its other users"),
 ]
 Qos = Annotated[
     list[str] | None,
     typer.Option(
-        "--qos", metavar="NAMES", help="what the user may use there; none: as the account",
+        "--qos", metavar="NAMES", help="QOS that the user may use there; none: as the account",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -62,12 +62,12 @@ DefaultQos = Annotated[
     str | None,
     typer.Option(
         "--default-qos", metavar="NAME", autocompletion=complete.qos,
-        help="of jobs that name none; '' for the account's",
+        help="QOS of jobs that name none; '' for the account's",
     ),
 ]  # fmt: skip
 Uid = Annotated[
     int | None,
-    typer.Option("--uid", metavar="N", help="of a name that the daemon's machine does not know"),
+    typer.Option("--uid", metavar="N", help="the uid of a user unknown to the daemon's machine"),
 ]
 
 
@@ -185,14 +185,14 @@ def coordinator(
     name: Name,
     account: Account = None,
     uid: Uid = None,
-    off: Annotated[bool, typer.Option("--off", help="no longer")] = False,
+    off: Annotated[bool, typer.Option("--off", help="withdraw the appointment")] = False,
 ) -> int:
-    """Let a user change the users of an account, or no longer."""
+    """Appoint a coordinator, who may change the users of an account; or withdraw it."""
     call = Call.of(ctx)
     path = f"/v1/accounts/{quote(_given(call, account))}/coordinators"
     if off:
         reply = call.client().delete(f"{path}/{quote(name)}")
-        outcome = f"user {name} coordinates account {account} no longer"
+        outcome = f"user {name} no longer coordinates account {account}"
     else:
         body = {"user": name, **({} if uid is None else {"uid": uid})}
         reply = call.client().post(path, body)
@@ -201,7 +201,7 @@ def coordinator(
 
 
 def _given(call: Call, account: str | None) -> str:
-    return account or call.wrong("say which --account")
+    return account or call.wrong("--account is missing")
 
 
 def _path(call: Call, account: str | None, user: str) -> str:
@@ -212,7 +212,7 @@ def _terms(
     call: Call, partition: str | None, default: bool, shares: int | None,
     qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The options that were given, as the API takes them."""
+    """The given options, in the API's format."""
     given = {"partition": partition, "shares": shares, "default": default or None}
     terms: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if default_qos is not None:

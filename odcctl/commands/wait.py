@@ -1,4 +1,4 @@
-"""odcctl wait: until jobs have ended, without polling."""
+"""odcctl wait: wait until jobs have ended, without polling."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ app = new_app()
 def wait(ctx: typer.Context, ids: JobIds) -> int:
     """Wait until jobs have ended, and exit with their code.
 
-    An array is waited for with all its tasks. Exits with the job's code, 128+n when signal n ended
-    it, the highest of several, and 4 when it ended without one (cancelled before it started).
+    Waits for all tasks of an array. Exits with the job's code, with 128+n if signal n ended it, with
+    4 if it has no code (cancelled before it started), and with the highest code of several jobs.
     """
     call, patience = Call.of(ctx), Patience()
     client = call.client()
