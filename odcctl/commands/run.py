@@ -163,7 +163,7 @@ class RunningJob:
             note(describe(failure, f"{stream} of job {self.job} lost"))
 
     def handle_signals(self) -> None:
-        """Ctrl-C prints the state, a second one within a second cancels; SIGTERM and SIGHUP cancel."""
+        """Ctrl-C prints the state; a second one within a second, SIGTERM and SIGHUP cancel."""
         signal.signal(signal.SIGINT, self._interrupted)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._cancel_on)

@@ -104,8 +104,8 @@ def _look(client: Client, selector: str, moment: str | None) -> Listing:
         found = reservations.starting(client, selector)
         if not found:
             raise Failure(
-                f'"{render.clean(selector)}" is no job id, and no live reservation of yours has '
-                "that name",
+                f'"{render.clean(selector)}" is not a job id, and you have no live reservation '
+                "with that name",
                 "`odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.",
             )
         selector = str(found[0]["id"])
@@ -243,7 +243,8 @@ def _wish(job: Mapping[str, Any]) -> str:
     if not max_blocks or job["state"] != "PENDING":
         return ""
     until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
-    return f"at most {max_blocks} topology {'block' if max_blocks == 1 else 'blocks'}; waits for it {until}"
+    blocks = "block" if max_blocks == 1 else "blocks"
+    return f"at most {max_blocks} topology {blocks}; waits for it {until}"
 
 
 def _licences(job: Mapping[str, Any]) -> str:

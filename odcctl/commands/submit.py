@@ -22,8 +22,8 @@ app = new_app()
 def submit(ctx: typer.Context) -> int:
     """Submit a batch job.
 
-    SCRIPT is a file with a #! line; a name without a slash is also searched on PATH. Without SCRIPT,
-    or with -, standard input is read. --wrap COMMAND or -- COMMAND... replaces SCRIPT. Its #SBATCH
+    SCRIPT is a file with a #! line; a name without a slash is also searched on PATH. Without
+    SCRIPT, or with -, standard input is read. --wrap COMMAND or -- COMMAND... replaces SCRIPT. Its #SBATCH
     and #ODC lines contain options, too. The command line takes precedence over SBATCH_* variables,
     and those over the lines. Prints: Submitted batch job N.
     """

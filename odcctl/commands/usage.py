@@ -65,8 +65,8 @@ def usage(
     """Show GPU-hours, waits and early ends, by user, account or type.
 
     Without times, the last seven days; the highest use comes first. Running jobs count up to now.
-    WAIT is the median wait, LONGEST the maximum, of the jobs that started in that time. EARLY counts
-    reservations that ended before their time, GAVE BACK the GPU-hours that they did not use.
+    WAIT is the median wait, LONGEST the maximum, of the jobs that started in that time. EARLY
+    counts reservations that ended before their time, GAVE BACK the GPU-hours they did not use.
     """
     call = Call.of(ctx)
     groups = (joined(by) or "user").split(",")

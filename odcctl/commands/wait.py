@@ -21,8 +21,8 @@ app = new_app()
 def wait(ctx: typer.Context, ids: JobIds) -> int:
     """Wait until jobs have ended, and exit with their code.
 
-    Waits for all tasks of an array. Exits with the job's code, with 128+n if signal n ended it, with
-    4 if it has no code (cancelled before it started), and with the highest code of several jobs.
+    Waits for all tasks of an array. Exits with the job's code, with 128+n if signal n ended it,
+    with 4 if it has no code (cancelled before it started), and with the highest code of several.
     """
     call, patience = Call.of(ctx), Patience()
     client = call.client()
