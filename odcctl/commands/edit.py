@@ -85,7 +85,7 @@ def edit(
 
 def _prompt() -> tuple[str, str | None]:
     """Ask for the change and its value; give_hours asks for the hours of an extension."""
-    what = tuple(CHANGES)[choose("What to change", tuple(CHANGES), tuple(CHANGES.values()))]
+    what = tuple(CHANGES)[choose("Change", tuple(CHANGES), tuple(CHANGES.values()))]
 
     def read(answer: str) -> str:
         if not answer:

@@ -23,9 +23,9 @@ def submit(ctx: typer.Context) -> int:
     """Submit a batch job.
 
     SCRIPT is a file with a #! line; a name without a slash is also searched on PATH. Without
-    SCRIPT, or with -, standard input is read. --wrap COMMAND or -- COMMAND... replaces SCRIPT. Its #SBATCH
-    and #ODC lines contain options, too. The command line takes precedence over SBATCH_* variables,
-    and those over the lines. Prints: Submitted batch job N.
+    SCRIPT, or with -, standard input is read. --wrap COMMAND or -- COMMAND... replaces SCRIPT. Its
+    #SBATCH and #ODC lines contain options, too. The command line takes precedence over SBATCH_*
+    variables, and those over the lines. Prints: Submitted batch job N.
     """
     call = Call.of(ctx, failing="job not submitted")
     client, answer = submit_argv(call, "submit", ctx.args)

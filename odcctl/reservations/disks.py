@@ -93,7 +93,7 @@ def _resolve_busy_disk(client: Client, disks: Disks, request: dict[str, Any]) ->
         "another  one of your disks, or a new one",
         "none     a home folder that ends with the reservation",
     ]
-    choice = choose("What now", ["wait", "another", "none"], lines)
+    choice = choose("How to continue", ["wait", "another", "none"], lines)
     if choice == 1:
         others = [disk for disk in disks.there if disk is not found[0]]
         request["disk"] = _choose(client, Disks(disks.default_gib, others), makes=True)

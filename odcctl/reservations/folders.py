@@ -97,8 +97,8 @@ class _Unsafe(Exception):
 
 
 def unpack(source: IO[bytes], folder: str) -> Unpacked:
-    """Extract files that are new, or newer than the existing ones. Whatever the stream has, nothing
-    is written outside the folder or through a link. Raises tarfile.TarError, OSError."""
+    """Extract files that are new, or newer than the existing ones. Nothing in the
+    stream can write outside the folder or through a link. Raises tarfile.TarError, OSError."""
     root = os.path.realpath(folder)
     count = size = 0
     refused: list[str] = []

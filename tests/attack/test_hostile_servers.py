@@ -28,8 +28,8 @@ def test_a_server_chooses_no_file_to_be_sent(
     done = odcctl("submit", *words)
     assert done.code == 1
     assert f'asks for the file "{secret}", which the command line does not name' in done.err
-    (asked,) = peer.asked(ARGV)
-    assert asked.body["script"] is None
+    (request,) = peer.requests_to(ARGV)
+    assert request.body["script"] is None
 
 
 OURS = "https://odc.example:8443"
@@ -101,8 +101,8 @@ def test_a_login_is_signed_for_no_other_server(odcctl: Odcctl, server: Server) -
     assert server.logins == []
     for variables in ({"ODC_SERVER": server.url}, {}):
         assert odcctl("login", "--server", server.url, **named, **variables).code == 0
-    asked = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
-    assert asked == ["lab", "lab"]
+    server_ids = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
+    assert server_ids == ["lab", "lab"]
     assert (
         odcctl("login", "--server", server.url, "--server-id", "x", **AWS, ODC_SERVER=OURS).code
         == 0

@@ -151,10 +151,10 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
 
 @pytest.mark.parametrize("case", SENT)
 def test_what_was_said_is_sent(peer: Peer, odcctl: Odcctl, case: str) -> None:
-    words, method, path, body, said = SENT[case]
+    arguments, method, path, body, output = SENT[case]
     peer.on(method, path, accounting() if path == "/v1/accounting" else {"name": "x"})
-    done = odcctl(*words)
-    assert (done.err, done.out) == ("", said)
+    done = odcctl(*arguments)
+    assert (done.err, done.out) == ("", output)
     [request] = peer.requests
     assert request.body == body
     assert ("idempotency-key" in request.headers) == (
@@ -172,11 +172,11 @@ def test_settings_are_shown_when_nothing_is_said(peer: Peer, odcctl: Odcctl) -> 
 
 
 def test_a_refusal_is_told_with_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
-    told = 'QOS "a" would preempt itself'
-    peer.on("PATCH", "/v1/qos/a", problem(400, "BadRequest", "OD010", told, "Do not."))
+    message = 'QOS "a" would preempt itself'
+    peer.on("PATCH", "/v1/qos/a", problem(400, "BadRequest", "OD010", message, "Do not."))
     refused = odcctl("qos", "edit", "a", "--preempts", "a")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == f"odcctl: {told} (OD010)\n  Do not.\n"
+    assert refused.err == f"odcctl: {message} (OD010)\n  Do not.\n"
 
 
 WRONG = {

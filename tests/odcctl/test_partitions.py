@@ -42,7 +42,7 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("PATCH", "/v1/policies/odc", a_policy("odc"))
     peer.on("DELETE", "/v1/policies/sjf", a_policy("sjf"))
     peer.on("DELETE", "/v1/partitions/p", a_partition("p"))
-    said = [
+    cases = [
         (
             ("partition", "edit", "main", "--placement", "spread", "--policy", "wfp3", "--tier",
              "2", "--plan-depth", "all", "--max-nodes", "none", "--state", "down",
@@ -71,9 +71,9 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
         (("policy", "delete", "sjf"), None, "policy sjf deleted\n"),
         (("partition", "delete", "p"), None, "partition p deleted\n"),
     ]  # fmt: skip
-    for argv, body, told in said:
+    for argv, body, output in cases:
         done = odcctl(*argv)
-        assert (done.code, done.out, done.err) == (0, told, "")
+        assert (done.code, done.out, done.err) == (0, output, "")
         assert (peer.requests[-1].body or None) == body
 
 
