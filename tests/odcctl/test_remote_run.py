@@ -154,7 +154,7 @@ def test_without_a_folder_nothing_is_kept_for(
 ) -> None:
     """CLI-50"""
     peer.on("GET", f"{PATH}/12", reservation)
-    done = reserve("--", "true", "sent-me", DROPS="sent-me", TOLD="Connection closed")
+    done = reserve("--", "true", "sent-me", DROPS="sent-me", STDERR="Connection closed")
     assert (done.code, "was lost" in done.err, len(cancels(peer))) == (3, True, 1), done.err
 
 
