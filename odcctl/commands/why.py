@@ -45,7 +45,7 @@ def explain(answer: Mapping[str, Any], now_s: float) -> list[str]:
     if eta and eta.get("p10") and eta.get("p90"):
         word = "" if eta.get("exact") else ", roughly"
         lines.append(
-            f"  expected to start {render.clock(eta['p50'], now_s)} (between "
+            f"  likely to start {render.clock(eta['p50'], now_s)} (between "
             f"{render.clock(eta['p10'], now_s)} and {render.clock(eta['p90'], now_s)}{word})"
         )
     return lines

@@ -74,7 +74,7 @@ def test_shares_and_priorities_are_tables(peer: Peer, odcctl: Odcctl, golden: Go
     out = odcctl("priority", "--user", "ann", "7", "8", "--limit", "5")
     assert peer.requests[-1].query == {"user": "ann", "id": "7,8", "limit": "5"}
     assert out.err == (
-        "there are more; say how many with --limit\n"
+        "there are more jobs: raise --limit\n"
         "partition main is ordered by policy odc, not by this priority\n"
     )
     factors = odcctl("priority", "--factors")
@@ -138,7 +138,7 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
     "settings": (
         ["account", "settings", "--enforce", "on", "--cpus-per-gpu", "12"],
         "PATCH", "/v1/accounting", {"enforce": True, "cpus_per_gpu": 12},
-        "anybody may use any; 24 CPUs are billed as one GPU\n"),
+        "all users may use any account; 24 CPUs are billed as one GPU\n"),
     "weights": (
         ["priority", "--set-weight", "age=5,qos=6", "--set-weight", "size=0",
          "--set-half-life", "14-0"],

@@ -138,7 +138,7 @@ def test_what_is_on_one_is_listed_without_a_reservation(peer: Peer, odcctl: Odcc
     peer.on("GET", path, contents(contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "not available\n")
-    assert "they are there all the same" in done.err
+    assert "the snapshot has them" in done.err
     peer.on("GET", path, contents(snapshot_id=None, at=None, contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "")
@@ -153,7 +153,7 @@ def test_operators_clone_and_unlock(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-41."""
     peer.on("POST", f"{PATH}/a/clone", Reply(a_disk("b", user="bob"), status=201))
     done = odcctl("disk", "clone", "a", "b", "--user", "alice", "--new-user", "bob")
-    assert done.out == "disk b of bob made: it begins as a was last saved\n"
+    assert done.out == "disk b of bob made from the newest snapshot of a\n"
     [request] = peer.requests
     assert (request.query, request.body) == (
         {"user": "alice"},
@@ -163,7 +163,7 @@ def test_operators_clone_and_unlock(peer: Peer, odcctl: Odcctl) -> None:
     assert odcctl("disk", "unlock", "a").out == (
         "disk a can be used again: as it was saved 2026-06-30 18:04:00Z\n"
     )
-    assert "empty, for it was never saved" in odcctl("disk", "unlock", "a").out
+    assert "empty, since it was never saved" in odcctl("disk", "unlock", "a").out
 
 
 def test_strays_are_shown_to_operators(peer: Peer, odcctl: Odcctl) -> None:

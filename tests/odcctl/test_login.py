@@ -333,7 +333,9 @@ def test_a_server_in_the_clear_is_not_logged_in_to_unasked(odcctl: Odcctl) -> No
         assert elsewhere.logins == []
         done = odcctl("login", "--server", elsewhere.url, **AWS)
         assert done.code == 0
-        assert done.err == (f"odcctl: {elsewhere.url} has no TLS: the key can be read on the way\n")
+        assert done.err == (
+            f"odcctl: {elsewhere.url} has no TLS: others on the network can read the key\n"
+        )
 
 
 def test_without_botocore_it_says_what_to_install(

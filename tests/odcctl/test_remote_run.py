@@ -97,7 +97,7 @@ def test_a_folder_is_sent_a_command_runs_in_it_and_what_is_new_comes_back(
     assert (work / "outside").readlink() == Path("/etc/hostname")
     assert (work / "sub/in put.txt").stat().st_mtime == 1_700_000_000.5
     assert "sending work to reservation 12: 2 files, 0.0 MiB" in done.err
-    assert "fetched what is new into work: 2 files" in done.err
+    assert "fetched new files into work: 2 files" in done.err
     assert "not fetched" not in done.err
     assert cancels(peer) == [{"ids": ["12"]}]
     assert not (there.parent.parent / ".odc/ssh/12.conf").exists()
@@ -120,7 +120,7 @@ def test_without_a_folder_nothing_is_sent_or_fetched(
     """CLI-50: --no-fetch, --keep-alive."""
     done = reserve("--keep-alive", "--", "touch", "a")
     assert (done.code, cancels(peer)) == (0, []), done.err
-    assert "reservation 12 goes on until 2026-07-01 18:00:05" in done.err
+    assert "reservation 12 keeps running until 2026-07-01 18:00:05" in done.err
     assert "odcctl cancel 12" in done.err
     assert names(there) == ["a"]
     [command] = there.with_name("ssh.commands").read_text().split("mkdir")[1:]
@@ -134,7 +134,13 @@ def test_without_a_folder_nothing_is_sent_or_fetched(
     ("drops", "stderr", "code", "word", "ended"),
     [
         ("sent-me", "Connection closed", 3, "was lost; it is active until", False),
-        ("mkdir", "dev@odc-12: Permission denied (publickey).", 1, "lets none of your SSH", True),
+        (
+            "mkdir",
+            "dev@odc-12: Permission denied (publickey).",
+            1,
+            "accepts none of your SSH",
+            True,
+        ),
         ("tar -cf", "Connection closed", 1, "files not fetched: the connection", False),
     ],
 )
@@ -173,7 +179,7 @@ def test_the_timeout_cancels(
     """CLI-50: 124, as timeout(1)."""
     done = reserve("--timeout", "0:02", "--", "sh", "-c", "exec sleep 20 >/dev/null 2>&1")
     assert (done.code, cancels(peer)) == (124, [{"ids": ["12"]}]), done.err
-    assert "the time of --timeout is over" in done.err
+    assert "the time limit of --timeout was reached" in done.err
 
 
 @pytest.mark.parametrize(
@@ -235,10 +241,10 @@ def test_one_that_fails_is_told(
 
 
 WRONG: dict[str, tuple[list[str], int, str]] = {
-    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option, and no command'),
-    "nothing": (["--"], 2, "after -- stands the command"),
+    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option: give the command after --'),
+    "nothing": (["--"], 2, "no command after --"),
     "empty": (["--", ""], 2, "the command is empty"),
-    "a folder alone": (["--send", "work"], 2, "--send is of a command"),
+    "a folder alone": (["--send", "work"], 2, "--send needs a command"),
     "not waited": (["--no-wait", "--", "true"], 2, "--no-wait leaves"),
     "json": (["--json", "--", "true"], 2, "no other form"),
     "no time": (["--timeout", "0", "--", "true"], 2, "a time above 0"),

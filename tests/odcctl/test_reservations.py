@@ -118,7 +118,7 @@ def test_show_without_an_id_tells_mine(peer: Peer, odcctl: Odcctl, golden: Golde
     listed(peer)
     none = odcctl("show")
     assert (none.code, none.out) == (0, "")
-    assert "no reservation of yours is active or waits" in none.err
+    assert "you have no live reservation" in none.err
 
 
 def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> None:
@@ -139,7 +139,7 @@ def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> 
     )
     assert odcctl("show", "42").err == "odcctl: no such reservation (OD006)\n  odcctl list\n"
     assert odcctl("show", "c").err == (
-        'odcctl: "c" is no job id, and no live reservation of yours has that name\n'
+        'odcctl: "c" is not a job id, and you have no live reservation with that name\n'
         "  `odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.\n"
     )
 
@@ -463,7 +463,7 @@ def test_cancel_without_an_id_is_a_menu_of_mine(
     screen.type(b"\r")
     screen.until(b"(y/n) [n]: ")
     screen.type(b"\r")
-    screen.until(b"odcctl: nothing cancelled: not agreed to\r\n")
+    screen.until(b"odcctl: nothing cancelled: not confirmed\r\n")
     assert screen.end() == 1
     assert len(peer.requests) == request_count + 1
 

@@ -107,16 +107,16 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "negative gpus": (["-g", "-1"], "--gpus is at least 0"),
     "hours": (["-h", "8x"], 'as 8 or 0.5, not "8x"'),
     "comma": (["-h", "0,5"], 'as 8 or 0.5, not "0,5"'),
-    "too short": (["-h", "0.08"], "0.08 is not"),
-    "no time": (["-h", "0"], "0 is not"),
-    "too long": (["-h", "24.01"], "24.01 is not"),
+    "too short": (["-h", "0.08"], "not 0.08"),
+    "no time": (["-h", "0"], "not 0"),
+    "too long": (["-h", "24.01"], "not 24.01"),
     "nan": (["-h", "nan"], 'not "nan"'),
     "exponent": (["-h", "1e1"], 'not "1e1"'),
-    "disk and none": (["--no-persist", "--disk", "data"], "give one of them"),
+    "disk and none": (["--no-persist", "--disk", "data"], "exclude each other"),
     "disk name": (["--disk", "my disk"], "letters, digits, - and _"),
     "long disk": (["--disk", "d" * 51], "at most 50"),
     "foreign letters": (["--disk", "dätä"], "letters, digits"),
-    "entrypoint": (["--preserve-entrypoint"], "give --dockerimage, too"),
+    "entrypoint": (["--preserve-entrypoint"], "needs --dockerimage"),
     "label": (["-l", "nsight"], 'KEY=VALUE, not "nsight"'),
     "label without key": (["-l", "=true"], "KEY=VALUE"),
     "label without value": (["-l", "nsight="], "KEY=VALUE"),
@@ -290,11 +290,11 @@ def test_ctrl_c_before_the_answer_waits_for_it(
         assert stderr is not None
         send(process, signal.SIGINT, lambda within_s: select.select([stderr], [], [], within_s)[0])
         lines = [stderr.readline() for _ in range(2)]
-        assert lines[1] == "odcctl: it is asked for; Ctrl-C again leaves without the answer\n"
+        assert lines[1] == "odcctl: the request was sent; Ctrl-C again exits without the answer\n"
         go_on.set()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.startswith("odcctl: reservation 12 goes on without this command: it is pending")
+    assert err.startswith("odcctl: reservation 12 continues without this command: it is pending")
 
 
 def test_the_guided_way_asks_in_gpu_devs_order(
@@ -374,7 +374,7 @@ def test_with_all_said_only_several_nodes_are_asked_about(
     assert b"2 whole nodes, started together" in shown
     screen.type(b"\r")
     shown = screen.until(b"One h100 node has 8 GPUs.\r\n")
-    assert b"odcctl: nothing reserved: more than one node was not agreed to" in shown
+    assert b"odcctl: nothing reserved: more than one node was not confirmed" in shown
     assert screen.end() == 1
     screen = terminal("reserve", "-t", "h100", "-g", "16", "-h", "1")
     screen.until(b"(y/n) [n]: ")

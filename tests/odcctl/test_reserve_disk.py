@@ -76,7 +76,7 @@ def test_one_that_is_not_there_is_offered_to_be_made(rich: DevServer, terminal: 
     screen = terminal("reserve", *ALL, "--disk", "fresh")
     screen.until(b'You have no disk "fresh". Make it (100 GiB)? (y/n) [y]: ')
     screen.type(b"n\r")
-    shown = screen.until(b"those there are.\r\n")
+    shown = screen.until(b"your disks.\r\n")
     assert b'odcctl: nothing reserved: there is no disk "fresh"' in shown
     assert screen.end() == 1
     screen = terminal("reserve", *ALL, "--disk", "fresh")
