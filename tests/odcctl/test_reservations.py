@@ -390,7 +390,7 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     extending(peer)
     peer.on("PATCH", f"{PATH}/12", a_reservation(12))
     screen = terminal("edit")
-    shown = screen.until(b"What to change [1]: ")
+    shown = screen.until(b"Change [1]: ")
     assert b"  2. its name\r\n" in shown
     screen.type(b"2\r")
     screen.until(b"Its new name: ")
@@ -401,7 +401,7 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     assert screen.end() == 0
     assert peer.requests[-1].body == {"name": "new"}
     screen = terminal("edit", "12")
-    screen.until(b"What to change [1]: ")
+    screen.until(b"Change [1]: ")
     screen.type(b"\r")
     screen.until(b"any number up to 24): ")
     screen.type(b"1\r")

@@ -95,7 +95,7 @@ def test_one_that_is_in_use_has_choices(
 ) -> None:
     """STO-03: by whom, and what can be done: wait, another disk, none."""
     screen = terminal("reserve", *ALL, "--disk", "data")
-    shown = screen.until(b"What now [1]: ")
+    shown = screen.until(b"How to continue [1]: ")
     assert b"Disk data is in use by reservation 12.\r\n" in shown
     screen.type(answer + b"\r")
     if answer == b"another":
@@ -108,7 +108,7 @@ def test_one_that_is_in_use_has_choices(
 
 def test_one_that_is_being_saved_is_told_as_that(rich: DevServer, terminal: Screens) -> None:
     screen = terminal("reserve", *ALL, "--disk", "saved")
-    shown = screen.until(b"What now [1]: ")
+    shown = screen.until(b"How to continue [1]: ")
     assert b"Disk saved is backing-up 40 %" in shown
     screen.type(b"\x03")
     screen.until(b"odcctl: nothing reserved\r\n")
@@ -121,7 +121,7 @@ def test_the_question_is_skipped_when_it_is_answered_already(
     """CLI-10: it waits for the disk; a home that is lost is never put in its place (STO-11)."""
     screen = terminal("reserve", *ALL, "--disk", "data", "--ignore-no-persist")
     shown = screen.until(b"HOURS\r\n")
-    assert b"What now" not in shown
+    assert b"How to continue" not in shown
     assert rich.sent["disk"] == "data"
 
 
