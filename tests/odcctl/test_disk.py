@@ -186,7 +186,7 @@ def test_strays_are_shown_to_operators(peer: Peer, odcctl: Odcctl) -> None:
      ["list", "--yes"], ["create", "a", "--user", "b"], ["unlock", "a", "--size", "9"],
      ["create", "a", "--size", "x"]],
 )  # fmt: skip
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, arguments: list[str]) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, arguments: list[str]) -> None:
     done = odcctl("disk", *arguments)
     assert (done.code, peer.requests) == (2, [])
 

@@ -173,7 +173,7 @@ def test_a_wrong_folder_is_told_before_anything_is_sent(
     assert [request.path for request in peer.requests] == [NO_BUILD]
 
 
-def test_a_build_can_be_asked_for_anew(
+def test_rebuild_requests_a_new_build(
     odcctl: Odcctl, dev_server: DevServer, peer: Peer, tmp_path: Path
 ) -> None:
     a_folder(tmp_path)

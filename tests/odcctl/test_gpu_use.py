@@ -149,7 +149,7 @@ def test_idle_says_why_there_is_nothing(peer: Peer, odcctl: Odcctl) -> None:
 
 
 @pytest.mark.parametrize("options", [["--me", "--user", "ann"], ["--batch", "--reservations"]])
-def test_what_cannot_be_meant_is_wrong_usage(
+def test_contradictory_options_are_wrong_usage(
     peer: Peer, odcctl: Odcctl, options: list[str]
 ) -> None:
     done = odcctl("idle", *options)

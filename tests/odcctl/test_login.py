@@ -156,7 +156,7 @@ def test_a_key_that_is_refused_is_renewed_once(odcctl: Odcctl, server: Server) -
     assert len(server.requests_to("/v1/jobs")) == 2
 
 
-def test_nothing_is_tried_for_ever(odcctl: Odcctl, server: Server) -> None:
+def test_renewal_is_not_retried_forever(odcctl: Odcctl, server: Server) -> None:
     """CLI-47, and the earlier BUG-008: a server that accepts no key is reported."""
     server.on("GET", "/v1/jobs", problem(401, "NotAuthenticated", "OD015", "the key is unknown"))
     assert odcctl("login", "--server", server.url, **AWS).code == 0
@@ -434,7 +434,7 @@ def test_what_was_chosen_at_the_login_goes_before_the_environment(
     assert _signers(server)[-1] == "AKIATHIRD"
 
 
-def test_a_login_that_fails_leaves_nobody_as_who_they_were(
+def test_a_failed_login_does_not_keep_the_old_key(
     odcctl: Odcctl, home: Path, server: Server, profiles: dict[str, str]
 ) -> None:
     """AUT-12: the key is forgotten; how it was made is not."""

@@ -35,7 +35,7 @@ def test_policies_are_listed_and_shown(peer: Peer, odcctl: Odcctl, golden: Golde
     golden("policy", odcctl("policy", "list").out + "\n" + odcctl("policy", "show", "sjf").out)
 
 
-def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
+def test_options_reach_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("PATCH", "/v1/partitions/main", a_partition("main"))
     peer.on("POST", "/v1/partitions", a_partition("p"))
     peer.on("POST", "/v1/policies", a_policy("sjf"))

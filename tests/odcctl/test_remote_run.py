@@ -104,7 +104,7 @@ def test_a_folder_is_sent_a_command_runs_in_it_and_what_is_new_comes_back(
     assert names(work) == [".git", "link", "out", "outside", "sub"]
 
 
-def test_what_is_newer_here_stays(
+def test_newer_local_files_are_kept(
     peer: Peer, reservation: Reservation, reserve: Callable[..., Run], work: Path
 ) -> None:
     """CLI-50"""
@@ -256,7 +256,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_reserves_nothing(
+def test_an_invalid_command_reserves_nothing(
     peer: Peer, reserve: Callable[..., Run], work: Path, case: str
 ) -> None:
     """CLI-50"""

@@ -436,7 +436,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     """CLI-30, CLI-31."""
     done = odcctl(*WRONG[case])
     assert (done.code, done.out, peer.requests) == (2, "", [])

@@ -92,7 +92,7 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", OPTIONS)
-def test_what_was_said_is_sent_once_and_nothing_else(
+def test_only_the_given_options_are_sent_once(
     dev_server: DevServer, odcctl: Odcctl, case: str
 ) -> None:
     """CLI-03 to CLI-11, CLI-14, CLI-15: without a terminal nothing is asked (CLI-16)."""
@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     """CLI-05, CLI-09, CLI-14, CLI-15."""
     options, message = WRONG[case]
     done = odcctl("reserve", *options)

@@ -63,7 +63,7 @@ def test_the_guide_makes_a_first_one_by_default(rich: DevServer, terminal: Scree
 
 
 @pytest.mark.parametrize("option", ["--no-persist", "--disk=none"])
-def test_who_says_none_is_not_asked(rich: DevServer, terminal: Screens, option: str) -> None:
+def test_disk_none_is_not_asked_about(rich: DevServer, terminal: Screens, option: str) -> None:
     """CLI-08, CLI-09."""
     screen = terminal("reserve", "-t", "h100", "-g", "1", option)
     screen.until(b"[8]: ")
@@ -72,7 +72,7 @@ def test_who_says_none_is_not_asked(rich: DevServer, terminal: Screens, option: 
     assert b"Which disk" not in shown
 
 
-def test_one_that_is_not_there_is_offered_to_be_made(rich: DevServer, terminal: Screens) -> None:
+def test_the_guide_offers_to_create_a_missing_disk(rich: DevServer, terminal: Screens) -> None:
     screen = terminal("reserve", *ALL, "--disk", "fresh")
     screen.until(b'You have no disk "fresh". Make it (100 GiB)? (y/n) [y]: ')
     screen.type(b"n\r")

@@ -24,13 +24,13 @@ def stays(tmp_path: Path) -> Iterator[list[str]]:
     os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
-def test_what_stays_behind_is_not_waited_for(stays: list[str]) -> None:
+def test_a_background_process_is_not_waited_for(stays: list[str]) -> None:
     began = time.monotonic()
     assert run_ssh(stays) == (255, b"failed\n")
     assert time.monotonic() - began < 300
 
 
-def test_what_it_told_is_there_however_late_it_is_shown(
+def test_standard_error_is_returned_however_late_it_is_shown(
     stays: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = threading.Thread.run

@@ -59,7 +59,7 @@ def test_a_watch_outlives_a_restart_of_the_daemon(
     assert screen.end() == 130
 
 
-def test_what_is_wrong_with_the_question_is_told_outside_the_screen(
+def test_a_rejected_request_is_reported_outside_the_screen(
     peer: Peer, terminal: Callable[..., Terminal]
 ) -> None:
     screen = terminal("queue", "--watch", "--output", "quiet")
