@@ -267,7 +267,7 @@ def test_ctrl_c_says_that_it_goes_on_and_how_to_end_it(
         assert interrupt(process, signal.SIGINT) == 130
         out, err = process.communicate()
     assert out == ""
-    golden("reserve-interrupted", err[err.index("odcctl: reservation 12 goes on") :])
+    golden("reserve-interrupted", err[err.index("odcctl: reservation 12 continues") :])
 
 
 def test_ctrl_c_before_the_answer_waits_for_it(
