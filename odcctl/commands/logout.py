@@ -45,7 +45,7 @@ def _of_user(call: Call, name: str) -> int:
     reply = call.client().delete(f"/v1/users/{quote(name)}/keys")
     ended = reply.json()
     held = render.counted(ended["keys"], "key")
-    sessions = render.counted(ended["page_sessions"], "session")
+    sessions = render.counted(ended["page_sessions"], "page session")
     outcome = f"ended {held} and {sessions} of {render.clean(name)}"
     if not ended["keys"] + ended["page_sessions"]:
         outcome = f"{render.clean(name)} has no keys and no page sessions"
