@@ -86,7 +86,7 @@ def paths() -> list[Path]:
 def main() -> int:
     """Print each finding as path:line; 1 if there is one."""
     wrong = [
-        f'{path.relative_to(ROOT).as_posix()}:{number + text.count(chr(10), 0, position)}: '
+        f"{path.relative_to(ROOT).as_posix()}:{number + text.count(chr(10), 0, position)}: "
         f'"{words}": {hint}'
         for path in paths()
         for number, text in english(path)

@@ -104,5 +104,7 @@ def output(
             return
         except (LostAnswer, Unreachable, Refused) as error:
             if seen and not resumable:
-                raise Unreachable("the connection to the daemon was lost in the middle of the output") from error
+                raise Unreachable(
+                    "the connection to the daemon was lost in the middle of the output"
+                ) from error
             patience.endure(error)

@@ -62,7 +62,9 @@ class Screen:
 def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> int:
     """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
     if not sys.stdout.isatty():
-        raise WrongUsage("--watch requires a terminal", "Without --watch, the table is printed once.")
+        raise WrongUsage(
+            "--watch requires a terminal", "Without --watch, the table is printed once."
+        )
     fetch()  # Report errors in the request before the screen is cleared.
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

@@ -80,9 +80,7 @@ def _find(path: str) -> str:
 def _script_hint(path: str) -> str | None:
     if "/" in path or os.path.exists(path):
         return None
-    return (
-        "It is neither in this folder nor on PATH. To run a command: odcctl submit --wrap CMD"
-    )
+    return "It is neither in this folder nor on PATH. To run a command: odcctl submit --wrap CMD"
 
 
 def _environment() -> dict[str, str]:

@@ -84,7 +84,9 @@ class PassThrough(Verb):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.ensure_object(Call).output is not None and not ctx.resilient_parsing:
-            ctx.fail("--output cannot be used before it; use --json before it, or --parsable after it")
+            ctx.fail(
+                "--output cannot be used before it; use --json before it, or --parsable after it"
+            )
         at = 0
         while at < len(args) and (taken := _own_words(args[at])):
             at += taken

@@ -32,7 +32,9 @@ def past(text: str) -> str:
     """A moment as a time of the API."""
     moment = moment_of(text)
     if moment is None:
-        raise click.BadParameter(f'must be a time such as 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
+        raise click.BadParameter(
+            f'must be a time such as 2h, 7d, today or 2026-07-01T12:00, not "{text}"'
+        )
     return moment
 
 

@@ -16,9 +16,7 @@ def _of_job(*names: str, metavar: str, help: str, complete: Any = None) -> Any:
 Words = list[str] | None
 Nodes = Annotated[
     Words,
-    _of_job(
-        "--nodes", "-N", metavar="COUNTS", help="numbers of nodes: 1,2,4; 2-4 is a range"
-    ),
+    _of_job("--nodes", "-N", metavar="COUNTS", help="numbers of nodes: 1,2,4; 2-4 is a range"),
 ]
 Gres = Annotated[
     Words, _of_job("--gres", metavar="GRES", help="GPUs per node: gpu:h100:8,gpu:l4:4")
@@ -39,7 +37,13 @@ Qos = Annotated[
 ]
 Account = Annotated[
     Words,
-    _of_job("--account", "-A", metavar="NAMES", help="each of these accounts", complete=complete.accounts),
+    _of_job(
+        "--account",
+        "-A",
+        metavar="NAMES",
+        help="each of these accounts",
+        complete=complete.accounts,
+    ),
 ]
 Partition = Annotated[
     Words,
@@ -60,7 +64,9 @@ NodeList = Annotated[
 ]
 Exclude = Annotated[
     Words,
-    _of_job("--exclude", "-x", metavar="NODES", help="none of these nodes", complete=complete.nodes),
+    _of_job(
+        "--exclude", "-x", metavar="NODES", help="none of these nodes", complete=complete.nodes
+    ),
 ]
 Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: only whole nodes")]
 Licenses = Annotated[
@@ -102,7 +108,10 @@ OfTypes = Annotated[
     ),
 ]
 WhatIf = Annotated[
-    bool, typer.Option("--what-if", help="show when such jobs would start, and which jobs they would delay")
+    bool,
+    typer.Option(
+        "--what-if", help="show when such jobs would start, and which jobs they would delay"
+    ),
 ]
 Ends = Annotated[
     Words,

@@ -25,7 +25,8 @@ Gpus = Annotated[
 Hours = Annotated[
     str | None,
     typer.Option(
-        "--hours", "-h", metavar="HOURS", help="the duration: 0.0833 (5 minutes) to 24, for example 0.5"
+        "--hours", "-h", metavar="HOURS",
+        help="the duration: 0.0833 (5 minutes) to 24, for example 0.5"
     ),
 ]  # fmt: skip
 Name = Annotated[
@@ -43,7 +44,10 @@ Disk = Annotated[
     ),
 ]  # fmt: skip
 NoPersist = Annotated[
-    bool, typer.Option("--no-persist", help="use a temporary home folder, deleted with the reservation")
+    bool,
+    typer.Option(
+        "--no-persist", help="use a temporary home folder, deleted with the reservation"
+    )
 ]  # fmt: skip
 IgnoreNoPersist = Annotated[
     bool,
@@ -61,7 +65,8 @@ Dockerfile = Annotated[
     str | None,
     typer.Option(
         "--dockerfile", metavar="PATH",
-        help="build an image from this Dockerfile and its folder, and run it; respects .dockerignore",
+        help="build an image from this Dockerfile and its folder, and run it; respects "
+        ".dockerignore",
     ),
 ]  # fmt: skip
 Rebuild = Annotated[
@@ -138,7 +143,8 @@ KeepAlive = Annotated[
 Timeout = Annotated[
     str | None,
     typer.Option(
-        "--timeout", metavar="TIME", help="the time limit for the wait and the command; default 24:00:00"
+        "--timeout", metavar="TIME",
+        help="the time limit for the wait and the command; default 24:00:00"
     ),
 ]  # fmt: skip
 Trace = Annotated[

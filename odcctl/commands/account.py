@@ -179,7 +179,9 @@ def settings(
     client = call.client()
     reply = client.patch("/v1/accounting", terms) if terms else client.get("/v1/accounting")
     now: dict[str, Any] = reply.json()
-    who = "only its users may use an account" if now["enforce"] else "everyone may use every account"
+    who = (
+        "only its users may use an account" if now["enforce"] else "everyone may use every account"
+    )
     billed = f"{now['cpus_per_gpu']} CPUs are billed as one GPU"
     return call.put_outcome(reply, "settings", f"{who}; {billed}")
 

@@ -101,7 +101,8 @@ Users = Annotated[
 Accounts = Annotated[
     list[str] | None,
     typer.Option(
-        "--accounts", metavar="NAMES", help="the accounts whose jobs may use it, including the accounts below them",
+        "--accounts", metavar="NAMES",
+        help="the accounts whose jobs may use it, including the accounts below them",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip

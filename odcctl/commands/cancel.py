@@ -30,7 +30,8 @@ Every = Annotated[bool, typer.Option("--all", help="every job that you may cance
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only jobs in these states, for example PENDING or PD",
+        "--state", "-t", metavar="STATES",
+        help="only jobs in these states, for example PENDING or PD",
         autocompletion=complete.states,
     ),
 ]  # fmt: skip
@@ -111,7 +112,8 @@ def _chosen(client: Client) -> str:
     mine = own(client)
     if not mine:
         raise Failure(
-            "you have no active or waiting reservation", "To cancel a job, give its id: odcctl cancel ID"
+            "you have no active or waiting reservation",
+            "To cancel a job, give its id: odcctl cancel ID",
         )
     one = pick(mine)
     if not agree(f"Cancel reservation {one['id']}?"):

@@ -22,7 +22,8 @@ def checkpoint(
     job: Annotated[
         str | None,
         typer.Argument(
-            metavar="ID", envvar="ODC_JOB_ID", help="the job; inside a job, the default is that job",
+            metavar="ID", envvar="ODC_JOB_ID",
+            help="the job; inside a job, the default is that job",
             show_envvar=False, autocompletion=complete.jobs,
         ),
     ] = None,

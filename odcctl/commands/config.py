@@ -148,9 +148,7 @@ def ssh(ctx: typer.Context, reservation: Reservation = None) -> int:
     if one["status"] != "active" or one.get("connect") is None:
         raise not_now(client, one, reply.now_s)
     if one["connect"] != "ssh":
-        raise Failure(
-            f"reservation {one['id']} does not use SSH", f"odcctl connect {one['id']}"
-        )
+        raise Failure(f"reservation {one['id']} does not use SSH", f"odcctl connect {one['id']}")
     path = host_files.write(client, one)
     if call.form == "json":
         render.put_json({"id": one["id"], "host": host_files.host_of(one["id"]), "file": path})

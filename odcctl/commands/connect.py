@@ -30,22 +30,31 @@ def connect(
     ctx: typer.Context,
     reservation: Reservation = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", metavar="N", help="the node to connect to; 0 is the first")
+        int | None,
+        typer.Option(
+            "--rank", metavar="N", help="the node to connect to; 0 is the first"
+        )
     ] = None,
     forward_agent: Annotated[
         bool,
-        typer.Option("--forward-agent", help="forward your SSH agent, even if other users may connect"),
+        typer.Option(
+            "--forward-agent", help="forward your SSH agent, even if other users may connect"
+        ),
     ] = False,
     no_forward_agent: Annotated[
         bool, typer.Option("--no-forward-agent", help="do not forward your SSH agent")
     ] = False,
     jupyter: Annotated[
-        bool, typer.Option("--jupyter", help="open its Jupyter Lab in a local browser instead of a shell")
+        bool,
+        typer.Option(
+            "--jupyter", help="open its Jupyter Lab in a local browser instead of a shell"
+        )
     ] = False,
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", metavar="N", help="with --jupyter: the local port; default 8888, or a free port"
+            "--port", metavar="N",
+            help="with --jupyter: the local port; default 8888, or a free port"
         ),
     ] = None,
 ) -> int:  # fmt: skip
@@ -132,7 +141,10 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
     number = int(one["id"])
     ssh.write(client, one)
     if agent is None and ssh.shared(one):
-        note("odcctl: other users may connect to this dev server, so your SSH agent is not forwarded;")
+        note(
+            "odcctl: other users may connect to this dev server, so your SSH agent is not "
+            "forwarded;"
+        )
         note("  --forward-agent forwards it, and those users can then use its keys")
     code, told = _run_ssh(ssh.command(client, one, rank, agent=agent))
     if code != SSH_FAILED:

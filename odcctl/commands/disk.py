@@ -26,7 +26,8 @@ app = new_app(
     "Manage disks, the home folders of dev servers: list, create, delete, rename, list-content.\n\n"
     "`reserve --disk NAME` mounts a disk as /home/dev. odc saves it in a snapshot when "
     "the reservation ends. One reservation uses it at a time; others wait. A deleted disk is kept "
-    "for 30 days. list-content shows the saved files. Operators manage disks of other users (--user), "
+    "for 30 days. list-content shows the saved files. Operators manage disks of other users "
+    "(--user), "
     "clone disks, unlock a disk in trouble (it continues from its newest snapshot), and list "
     "strays: volumes and snapshots with odc's tags that belong to no disk.",
 )
@@ -50,7 +51,8 @@ def list_disks(
     user: Annotated[
         str | None,
         typer.Option(
-            "--user", "-u", metavar="NAME", help="disks of this user (operators); all: of all users",
+            "--user", "-u", metavar="NAME",
+            help="disks of this user (operators); all: of all users",
             autocompletion=complete.users,
         ),
     ] = None,
@@ -103,9 +105,7 @@ def create(
     name: NewName,
     gib: Annotated[
         int | None,
-        typer.Option(
-            "--size", metavar="GIB", help="the size; default: the daemon's setting"
-        ),
+        typer.Option("--size", metavar="GIB", help="the size; default: the daemon's setting"),
     ] = None,
 ) -> int:
     """Create a disk."""
@@ -175,7 +175,8 @@ def list_content(ctx: typer.Context, name: Name, user: User = None) -> int:
     if saved["contents"] is None:
         render.put("not available\n")
         render.note(
-            "odcctl: odc could not list its files before it saved the disk; the files themselves are saved"
+            "odcctl: odc could not list its files before it saved the disk; the files themselves "
+            "are saved"
         )
         return DONE
     lines = saved["contents"].splitlines()
@@ -213,7 +214,9 @@ def unlock(ctx: typer.Context, name: Name, user: User = None) -> int:
     call = Call.of(ctx, failing=FAILING)
     reply = _post(call, name, "unlock", None, {"user": user})
     at = reply.json()["last_snapshot_at"]
-    goes_on = f"its files are from {render.when(at)}" if at else "it is empty, because it was never saved"
+    goes_on = (
+        f"its files are from {render.when(at)}" if at else "it is empty, because it was never saved"
+    )
     return call.put_outcome(reply, name, f"disk {name} can be used again: {goes_on}")
 
 

@@ -31,7 +31,8 @@ def edit(
     more_hours: Annotated[
         str | None,
         typer.Option(
-            "--extend", metavar="HOURS", help="add this many hours, like odcctl extend: above 0 and up to 24"
+            "--extend", metavar="HOURS",
+            help="add this many hours, like odcctl extend: above 0 and up to 24"
         ),
     ] = None,
     yes: Yes = False,
@@ -63,7 +64,9 @@ def edit(
     }  # fmt: skip
     given = [change for change, value in values.items() if value is not None]
     if len(given) > 1:
-        call.wrong(f"--{given[0]} and --{given[1]} cannot be used together: make one change at a time")
+        call.wrong(
+            f"--{given[0]} and --{given[1]} cannot be used together: make one change at a time"
+        )
     if yes and given != ["extend"]:
         call.wrong("--yes requires --extend")
     if not given and not call.may_ask():

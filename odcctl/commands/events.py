@@ -38,7 +38,9 @@ def events(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="keep printing new events; without --job, only new events"),
+        typer.Option(
+            "--follow", "-f", help="keep printing new events; without --job, only new events"
+        ),
     ] = False,
     after: Annotated[
         int | None, typer.Option("--after", metavar="ID", help="only events after this one")

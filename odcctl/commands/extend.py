@@ -78,7 +78,10 @@ def give_hours(
             return DONE
         if call.may_ask() and not yes:
             render.note(effect)
-            if not agree("Extend it? A reservation can be extended only once", default=not preview.json()["delays"]):
+            if not agree(
+                "Extend it? A reservation can be extended only once",
+                default=not preview.json()["delays"],
+            ):
                 render.note("odcctl: nothing extended")
                 return REFUSED
         elif preview.json()["delays"] and not yes:

@@ -42,7 +42,8 @@ Limit = Annotated[
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only these states, for example FAILED,TIMEOUT or F,TO",
+        "--state", "-t", metavar="STATES",
+        help="only these states, for example FAILED,TIMEOUT or F,TO",
         autocompletion=complete.states,
     ),
 ]  # fmt: skip
@@ -51,7 +52,10 @@ Job = Annotated[
     typer.Option("--job", "-j", metavar="IDS", help="only these jobs: 7, 7_3, 7_[1-4]"),
 ]  # fmt: skip
 Efficiency = Annotated[
-    bool, typer.Option("--efficiency", help="show the GPU usage of each job, like seff, and sums by user")
+    bool,
+    typer.Option(
+        "--efficiency", help="show the GPU usage of each job, like seff, and sums by user"
+    )
 ]  # fmt: skip
 
 

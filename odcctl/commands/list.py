@@ -41,7 +41,8 @@ def list_reservations(
     of_status: Annotated[
         list[str] | None,
         typer.Option(
-            "--status", "-s", metavar="STATUSES", help="only these statuses, for example active,queued",
+            "--status", "-s", metavar="STATUSES",
+            help="only these statuses, for example active,queued",
             autocompletion=complete.statuses,
         ),
     ] = None,

@@ -22,7 +22,9 @@ def login(
     ctx: typer.Context,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", metavar="NAME", help="a profile of ~/.aws/config; default AWS_PROFILE"),
+        typer.Option(
+            "--profile", metavar="NAME", help="a profile of ~/.aws/config; default AWS_PROFILE"
+        ),
     ] = None,
     region: Annotated[
         str | None,

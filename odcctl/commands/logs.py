@@ -27,7 +27,10 @@ def logs(
         bool, typer.Option("--follow", "-f", help="follow the output until the job ends")
     ] = False,
     build: Annotated[
-        bool, typer.Option("--build", help="for a reservation: the end of the log of its image build")
+        bool,
+        typer.Option(
+            "--build", help="for a reservation: the end of the log of its image build"
+        )
     ] = False,
     rank: Annotated[
         str | None,

@@ -23,19 +23,31 @@ app = new_app(
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="NAME...", help="a node, or a list such as gpu-[01-03]", autocompletion=complete.nodes
+        metavar="NAME...",
+        help="a node, or a list such as gpu-[01-03]",
+        autocompletion=complete.nodes,
     ),
 ]
 Reason = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="the reason; shown by `odcctl nodes` and to users whose jobs wait"),
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="the reason; shown by `odcctl nodes` and to users whose jobs wait",
+    ),
 ]
 
 
 @app.command(cls=Verb, epilog="odcctl node drain gpu-[01-02] --reason 'new driver'")
 def drain(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
     """Let nodes finish their jobs, and start no new ones there."""
-    return _set(ctx, names, "DRAIN", _given(ctx, reason), "drained; its jobs continue, and no new jobs start")
+    return _set(
+        ctx,
+        names,
+        "DRAIN",
+        _given(ctx, reason),
+        "drained; its jobs continue, and no new jobs start",
+    )
 
 
 @app.command(cls=Verb, epilog="odcctl node resume gpu-01")

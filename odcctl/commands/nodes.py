@@ -34,7 +34,8 @@ Names = Annotated[
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only nodes in these states, for example IDLE,DRAIN",
+        "--state", "-t", metavar="STATES",
+        help="only nodes in these states, for example IDLE,DRAIN",
         autocompletion=lambda: sorted(STATES),
     ),
 ]  # fmt: skip

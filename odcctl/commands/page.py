@@ -27,7 +27,8 @@ def page(
         str | None,
         typer.Option(
             "--browser", metavar="USER", autocompletion=complete.users,
-            help="the user who runs the browser on the daemon's machine, or forwards its port by ssh; "
+            help="the user who runs the browser on the daemon's machine, or forwards its port by "
+            "ssh; "
             "default: you; under sudo, the user who ran it",
         ),
     ] = None,
@@ -62,7 +63,10 @@ def page(
     else:
         render.put(f"{url}\n")
         if call.form == "table":
-            render.note("This address signs in one browser, once, within one minute. The session lasts 12 hours.")
+            render.note(
+                "This address signs in one browser, once, within one minute. The session lasts 12 "
+                "hours."
+            )
     if opens:
         _open(url)
     return DONE

@@ -82,12 +82,15 @@ MaxTime = Annotated[
 DefaultTime = Annotated[
     str | None,
     typer.Option(
-        "--default-time", metavar="TIME", parser=duration, help="the time limit of jobs that give none"
+        "--default-time", metavar="TIME", parser=duration,
+        help="the time limit of jobs that give none"
     ),
 ]  # fmt: skip
 MaxNodes = Annotated[
     str | None,
-    typer.Option("--max-nodes", metavar="N", help="the maximum number of nodes of one job; none: no limit"),
+    typer.Option(
+        "--max-nodes", metavar="N", help="the maximum number of nodes of one job; none: no limit"
+    ),
 ]  # fmt: skip
 MemPerCpu = Annotated[
     str | None,

@@ -33,7 +33,10 @@ Description = Annotated[
     str | None, typer.Option("--description", metavar="TEXT", help="a description")
 ]  # fmt: skip
 Priority = Annotated[
-    int | None, typer.Option("--priority", metavar="N", help="its priority compared with other QOS, 0 or more")
+    int | None,
+    typer.Option(
+        "--priority", metavar="N", help="its priority compared with other QOS, 0 or more"
+    )
 ]  # fmt: skip
 Restricted = Annotated[
     OnOff | None,
@@ -63,7 +66,8 @@ Preempts = Annotated[
 PreemptMode = Annotated[
     str | None,
     typer.Option(
-        "--preempt-mode", metavar="MODE", help="what happens to its jobs when they are preempted: requeue or cancel",
+        "--preempt-mode", metavar="MODE",
+        help="what happens to its jobs when they are preempted: requeue or cancel",
         autocompletion=lambda: ["requeue", "cancel"],
     ),
 ]  # fmt: skip

@@ -94,7 +94,9 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         ]
     else:
         which = "result" if answer["input"]["equal"] else "input"
-        lines = [f"{pass_name}: replay has another {which}: odc has a bug, or someone changed its tables"]
+        lines = [
+            f"{pass_name}: replay has another {which}: odc has a bug, or someone changed its tables"
+        ]
     for what in ("input", "output"):
         digests = answer[what]
         then, now = digests["then"][:DIGITS], digests["now"][:DIGITS]
@@ -102,7 +104,9 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         other_now = f", now {now}" if not parts else f": {', '.join(parts)} differ"
         lines.append(f"  {what} {then}" + ("" if digests["equal"] else other_now))
     if answer["chain"] is False:
-        lines.append("  its digests do not follow from those of the previous pass: someone changed them")
+        lines.append(
+            "  its digests do not follow from those of the previous pass: someone changed them"
+        )
     render.put("\n".join(lines) + "\n")
     rows = [
         (

@@ -147,7 +147,10 @@ def _show_mine(call: Call) -> int:
     elif mine:
         render.put("\n".join(describe_reservation(one, reply.now_s) for one in mine))
     else:
-        render.note("odcctl: you have no active or waiting reservation; for a job, give its id: odcctl show ID")
+        render.note(
+            "odcctl: you have no active or waiting reservation; for a job, give its id: odcctl "
+            "show ID"
+        )
     return DONE
 
 

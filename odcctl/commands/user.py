@@ -49,12 +49,15 @@ Default = Annotated[
 ]
 Shares = Annotated[
     int | None,
-    typer.Option("--shares", metavar="N", help="the user's part of the account, relative to its other users"),
+    typer.Option(
+        "--shares", metavar="N", help="the user's part of the account, relative to its other users"
+    ),
 ]
 Qos = Annotated[
     list[str] | None,
     typer.Option(
-        "--qos", metavar="NAMES", help="the QOS that the user may use there; none: those of the account",
+        "--qos", metavar="NAMES",
+        help="the QOS that the user may use there; none: those of the account",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -67,7 +70,9 @@ DefaultQos = Annotated[
 ]  # fmt: skip
 Uid = Annotated[
     int | None,
-    typer.Option("--uid", metavar="N", help="the uid of a name that the daemon's machine does not know"),
+    typer.Option(
+        "--uid", metavar="N", help="the uid of a name that the daemon's machine does not know"
+    ),
 ]
 
 

@@ -57,7 +57,8 @@ def pack(dockerfile: str) -> Context:
             )
         if size > MAX_DOCKERFILE_BYTES:
             raise Failure(
-                f"{dockerfile} has {_size(size)}, but a Dockerfile may have at most {_size(MAX_DOCKERFILE_BYTES)}",
+                f"{dockerfile} has {_size(size)}, but a Dockerfile may have at most "
+                f"{_size(MAX_DOCKERFILE_BYTES)}",
                 "Move long parts into files that it copies.",
             )
         folder = path.parent
@@ -66,7 +67,8 @@ def pack(dockerfile: str) -> Context:
         found = dict(_walk(folder, "", ignore, always))
         if path.name not in found or not stat.S_ISREG(found[path.name].st_mode):
             raise Failure(
-                f"{dockerfile} is not a regular file in its folder", "Name the file itself, not a link."
+                f"{dockerfile} is not a regular file in its folder",
+                "Name the file itself, not a link.",
             )
         _check_amount(folder, found)
         packed = _pack(folder, found)
@@ -128,7 +130,8 @@ def _walk(
                 count += 1
                 if count > MAX_ENTRIES:
                     raise Failure(
-                        f"{folder} has more than {MAX_ENTRIES} files and folders, all of which would be sent to the build",
+                        f"{folder} has more than {MAX_ENTRIES} files and folders, all of which "
+                        "would be sent to the build",
                         _HINT,
                     )
                 yield path, told

@@ -16,7 +16,10 @@ Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
 IDLE_S = 600
 """An idle time of at least this is shown."""
-STORAGES = {"home": "your home folder", "temporary": "temporary: the home folder is deleted at the end"}
+STORAGES = {
+    "home": "your home folder",
+    "temporary": "temporary: the home folder is deleted at the end",
+}
 
 
 def gpus(one: Reservation) -> str:

@@ -60,7 +60,8 @@ def refuse_nodes(kind: Mapping[str, Any], gpus: int) -> Failure:
     return Failure(
         f"{gpus} {kind['gpu_type']} GPUs need {nodes_for(kind, gpus)} nodes, but --distributed was "
         "not given",
-        f"{explain_nodes(kind, gpus)}\nTo reserve several nodes, add --distributed (-d). {_one_node(kind)}",
+        f"{explain_nodes(kind, gpus)}\nTo reserve several nodes, add --distributed (-d). "
+        f"{_one_node(kind)}",
     )
 
 

@@ -65,7 +65,8 @@ def open_here(client: Client, one: dict[str, Any], port: int | None) -> int:
         sys.stdout.flush()
         render.note(
             f"odcctl: this is Jupyter Lab of reservation {number}, until "
-            f"{render.when(one.get('expires_at'))}; Ctrl-C stops the forwarding, and Jupyter continues"
+            f"{render.when(one.get('expires_at'))}; Ctrl-C stops the forwarding, and Jupyter "
+            "continues"
         )
         with suppress(KeyboardInterrupt):
             serve(client, f"/v1/reservations/{number}/jupyter", listener)

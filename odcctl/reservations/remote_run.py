@@ -177,7 +177,9 @@ class _Run:
             f"mkdir -p {THERE} && exec tar -xf - -C {THERE}", write=lambda out: pack(folder, out)
         )
         if code:
-            raise self._why(code, told, f"{folder} was not sent: tar on the dev server exited with {code}")
+            raise self._why(
+                code, told, f"{folder} was not sent: tar on the dev server exited with {code}"
+            )
 
     def _command(self) -> int:
         shown = shlex.join(self._task.words)

@@ -38,9 +38,7 @@ def check(wanted: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -
         if not NAME.fullmatch(disk):
             raise ValueError(f'{NAME_RULE}, not "{disk}"')
         if wanted["no_persist"]:
-            raise ValueError(
-                f"--no-persist and --disk {disk} cannot be used together"
-            )
+            raise ValueError(f"--no-persist and --disk {disk} cannot be used together")
     if image is not None and dockerfile is not None:
         raise ValueError("--dockerimage and --dockerfile cannot be used together")
     if wanted["preserve_entrypoint"] and image is None and dockerfile is None:

@@ -63,7 +63,8 @@ def make(
         made: dict[str, Any] = client.post_once(PATH, body).json()
     except KeyboardInterrupt:
         render.note(
-            "odcctl: interrupted before the daemon answered; `odcctl list` shows whether it was reserved"
+            "odcctl: interrupted before the daemon answered; `odcctl list` shows whether it was "
+            "reserved"
         )
         return None, True
     finally:
