@@ -62,7 +62,7 @@ class Rules:
 def write(run_dir: Path, rules: Rules) -> None:
     """Write the file only if the rules changed: the disk may be full.
 
-    Raises OSError, also when the folder is another user's, or is another user's link.
+    Raises OSError, also when the folder belongs to another user, or is another user's link.
     """
     with contextlib.suppress(FileExistsError):
         run_dir.mkdir(parents=True)
@@ -73,7 +73,7 @@ def write(run_dir: Path, rules: Rules) -> None:
     made = f"{NAME}.new"
     try:
         if os.fstat(folder).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "the folder is another user's", str(run_dir))
+            raise PermissionError(errno.EPERM, "the folder belongs to another user", str(run_dir))
         # Jobs of all users must reach their script below it, but must not list it.
         os.fchmod(folder, 0o711)
         if Reader(run_dir).read and Reader(run_dir).rules == rules:

@@ -64,7 +64,7 @@ _KEY = _parameter(
     "header",
     {"type": "string", "minLength": 1, "maxLength": 200},
     required=False,
-    about="A request that is repeated with the same key has an effect only once.",
+    about="If a request is repeated with the same key, it has an effect only once.",
 )
 _BYTES: Json = {"type": "string", "format": "binary"}
 _ATTACH = {

@@ -200,7 +200,7 @@ class Starts:
     def waits(self, job_id: int) -> list[str]:
         """The reasons why pods are not created or have not started."""
         reasons = [
-            f"its pods cannot be made yet: {order.trouble}"
+            f"its pods cannot be created yet: {order.trouble}"
             for attempt, order in self._orders.items()
             if attempt[0] == job_id and order.trouble
         ]

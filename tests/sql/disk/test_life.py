@@ -169,7 +169,7 @@ def test_what_a_dead_pod_wrote_is_saved_before_another_can_have_it(
     disks.settle(3)
     boxes.facts(box, "started", 0)
     disks.write(box, "precious")
-    boxes.facts(box, "lost", 0, detail="its pod is gone")
+    boxes.facts(box, "lost", 0, detail="its pod no longer exists")
     assert boxes.status(box) == "failed"
     after = reserve(boxes)
     assert queue.start() == []
