@@ -27,7 +27,7 @@ odc refuses an option that it does not support; it never ignores one.
 
 Long names may be shortened to a unique prefix (`--job=x`), values follow `=` or a blank, short options
 may be bundled (`-HW -n4`), and the options end at the script's name. The words after it are the
-script's arguments. `--wrap CMD` runs a shell command instead of a script, and `-- CMD ARGS…` runs a
+script's arguments. `--wrap CMD` runs a shell command instead, and `-- CMD ARGS…` runs a
 program.
 
 odc reads lines of options from the top of the script to its first command, and applies them in that
