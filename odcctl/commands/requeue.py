@@ -19,7 +19,7 @@ app = new_app()
 def requeue(
     ctx: typer.Context,
     ids: JobIds,
-    hold: Annotated[bool, typer.Option("--hold", help="and hold them")] = False,
+    hold: Annotated[bool, typer.Option("--hold", help="also hold them")] = False,
 ) -> int:
     """Stop running jobs, and return them to the queue."""
     call = Call.of(ctx, failing="nothing requeued")

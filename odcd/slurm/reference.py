@@ -25,10 +25,9 @@ The first one takes precedence:
 
 odc refuses an option that it does not support; it never ignores one.
 
-Long names may be shortened to a unique prefix (`--job=x`), values follow `=` or a blank, short options
-may be bundled (`-HW -n4`), and the options end at the script's name. The words after it are the
-script's arguments. `--wrap CMD` runs a shell command instead, and `-- CMD ARGS…` runs a
-program.
+Long names may be shortened to a unique prefix (`--job=x`), values follow `=` or a blank, and short
+options may be bundled (`-HW -n4`). The options end at the script's name. The words after it are the
+script's arguments. `--wrap CMD` runs a shell command instead, and `-- CMD ARGS…` runs a program.
 
 odc reads lines of options from the top of the script to its first command, and applies them in that
 order. A line may have several options. Put a value with blanks in quotes. A word that starts with
