@@ -189,7 +189,7 @@ async def _serve(
     try:
         return await count_running(dsn) == 0
     except Unavailable as error:
-        log.warning("daemon.leaves_all", extra={"why": error.message})
+        log.warning("daemon.leaves_processes", extra={"why": error.message})
         return False
 
 
