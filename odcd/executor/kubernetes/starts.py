@@ -141,7 +141,9 @@ class Starts:
                 if attempt in self._members.stops:
                     await self._ends.confirm(attempt)
             except RunnerDown as error:
-                log.warning("kubernetes.not_created", extra={"job": attempt[0], "why": error.message})
+                log.warning(
+                    "kubernetes.not_created", extra={"job": attempt[0], "why": error.message}
+                )
                 order.trouble = error.message
                 self._try_again(order, None)
             except ApiRefused as error:
