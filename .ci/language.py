@@ -60,6 +60,10 @@ def english(path: Path) -> Iterator[tuple[int, str]]:
                 if re.match(r"\w*[fF]", token.string[: token.string.find(token.string[-1])]):
                     body = re.sub(r"\{[^{}]*\}", "…", body)
                 yield token.start[0], body
+    elif path.suffix == ".sh":
+        for number, line in enumerate(text.split("\n"), 1):
+            found = re.match(r"\s*# (.*)|.*\b(?:say|fail|echo) ([\"'])(.*)\2", line)
+            yield number, (found[1] or found[3] or "") if found else ""
     elif path.suffix == ".sql":
         for number, line in enumerate(text.split("\n"), 1):
             code, dashes, comment = line.partition("--")
@@ -77,7 +81,7 @@ def paths() -> list[Path]:
     return [
         ROOT / name
         for name in listed.stdout.split("\n")
-        if name.endswith((".md", ".py", ".sql"))
+        if name.endswith((".md", ".py", ".sh", ".sql"))
         and not name.startswith(SKIPPED)
         and (ROOT / name).is_file()
     ]

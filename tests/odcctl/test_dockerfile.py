@@ -148,7 +148,7 @@ def test_the_folder_is_sent_and_the_build_reserved(
     assert post.headers["content-type"] == "application/octet-stream"
     assert post.query == {"dockerfile": "Dockerfile"}
     assert box.sent["build"] == DIGEST
-    for told in ("its image is to be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
+    for told in ("its image will be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
         assert told in done.err
 
 

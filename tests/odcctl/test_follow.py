@@ -23,7 +23,7 @@ def test_wait_outlives_a_restart_of_the_daemon(peer: Peer, odcctl: Odcctl) -> No
             {"jobs": [ended()], "ended": True})  # fmt: skip
     done = odcctl("wait", "7")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "odcctl: the daemon is away; waiting for it to come back\n"
+    assert done.err == "odcctl: the daemon does not answer; waiting for it\n"
     assert [request.query["wait"] for request in peer.requests] == ["0", "300", "300", "300"]
 
 

@@ -143,7 +143,7 @@ def test_idle_says_why_there_is_nothing(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[]))
     done = odcctl("idle")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "odcctl: no GPU that is held was below 5 % for 15 minutes\n"
+    assert done.err == "odcctl: no allocated GPU was below 5 % for 15 minutes\n"
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[], source=None))
     assert "ODC_PROMETHEUS_URL" in odcctl("idle").err
 

@@ -80,7 +80,7 @@ def test_one_that_is_not_there_is_offered_to_be_made(rich: Box, terminal: Screen
     screen = terminal("reserve", *ALL, "--disk", "fresh")
     screen.until(b"(y/n) [y]: ")
     screen.type(b"\r")
-    assert b"Disk fresh made: 100 GiB." in screen.until(b"HOURS\r\n")
+    assert b"Disk fresh created: 100 GiB." in screen.until(b"HOURS\r\n")
     assert rich.sent["disk"] == "fresh"
 
 

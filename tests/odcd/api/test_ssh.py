@@ -353,7 +353,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
             refused = await laptop.odcctl("connect")
             assert refused.code == 1
             assert "Permission denied" in refused.err
-            assert f"reservation {laptop.number} lets none of your SSH keys in" in refused.err
+            assert f"reservation {laptop.number} accepts none of your SSH keys" in refused.err
             assert "--add-user" in refused.err
             # Its owner adds the user again: the dev server gets the key at once.
             added = await laptop.odcctl("edit", "--add-user", "octocat")
