@@ -246,7 +246,7 @@ def _wish(job: Mapping[str, Any]) -> str:
     if not most or job["state"] != "PENDING":
         return ""
     until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
-    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits for them {until}"
+    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits {until}"
 
 
 def _licences(job: Mapping[str, Any]) -> str:

@@ -92,7 +92,7 @@ def _heed_use(client: Client, disks: Disks, wanted: dict[str, Any]) -> None:
         "another  use another disk, or a new one",
         "none     use a home folder that is deleted with the reservation",
     ]
-    choice = choose("Choose", ["wait", "another", "none"], lines)
+    choice = choose("Choice", ["wait", "another", "none"], lines)
     if choice == 1:
         others = [disk for disk in disks.there if disk is not found[0]]
         wanted["disk"] = _chosen(client, Disks(disks.default_gib, others), makes=True)

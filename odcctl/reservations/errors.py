@@ -82,7 +82,7 @@ def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
 def denied(one: Mapping[str, Any]) -> Failure:
     """It was reached, and let none of the keys in."""
     number, names = one["id"], [one.get("github_user"), *(one.get("secondary_users") or ())]
-    whose = ", ".join(clean(str(name)) for name in names if name) or "no one"
+    whose = ", ".join(clean(str(name)) for name in names if name) or "its users"
     return Failure(
         f"reservation {number} accepts none of your SSH keys",
         f"It accepts the keys that {whose} had at GitHub when it was reserved. To list yours: "

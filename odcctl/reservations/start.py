@@ -53,7 +53,7 @@ def make(
         if interrupted:
             raise KeyboardInterrupt
         interrupted = True
-        os.write(2, b"\nodcctl: it is asked for; Ctrl-C again leaves without the answer\n")
+        os.write(2, b"\nodcctl: waiting for the answer; press Ctrl-C again to stop waiting\n")
 
     if verbose:
         told = json.dumps(body, ensure_ascii=False)

@@ -138,7 +138,7 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
     "settings": (
         ["account", "settings", "--enforce", "on", "--cpus-per-gpu", "12"],
         "PATCH", "/v1/accounting", {"enforce": True, "cpus_per_gpu": 12},
-        "anybody may use any; 24 CPUs are billed as one GPU\n"),
+        "everyone may use every account; 24 CPUs are billed as one GPU\n"),
     "weights": (
         ["priority", "--set-weight", "age=5,qos=6", "--set-weight", "size=0",
          "--set-half-life", "14-0"],

@@ -76,7 +76,7 @@ def test_a_name_that_cannot_be_is_refused_here(peer: Peer, odcctl: Odcctl, name:
     for words in (["create", name], ["rename", "main", name], ["clone", "main", name]):
         done = odcctl("disk", *words)
         assert (done.code, peer.requests) == (2, [])
-        assert "letters, digits, - and _, at most 50" in done.err
+        assert "1 to 50 letters, digits, - and _" in done.err
 
 
 def test_deleting_tells_how_many_snapshots_and_asks(
@@ -106,7 +106,7 @@ def test_deleting_tells_how_many_snapshots_and_asks(
 def test_one_is_renamed(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-40."""
     peer.on("POST", f"{PATH}/a/rename", a_disk("b"))
-    assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a is b now\n"
+    assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a renamed to b\n"
     [asked] = peer.requests
     assert (asked.query, asked.body) == ({"user": "bob"}, {"new_name": "b"})
     told = 'disk "a" cannot be renamed: reservation 7 is using it'
@@ -128,12 +128,12 @@ def test_what_is_on_one_is_listed_without_a_reservation(peer: Peer, odcctl: Odcc
     peer.on("GET", path, contents())
     done = odcctl("disk", "list-content", "main")
     assert done.out == "1.5G?/home/dev\n/home/dev/?[31mred\n"
-    assert done.err == "odcctl: disk main its files are from 2026-06-30 18:04:00Z, 1.5 GiB used\n"
+    assert done.err == "odcctl: disk main as it was saved 2026-06-30 18:04:00Z, 1.5 GiB used\n"
     assert json.loads(odcctl("disk", "list-content", "main", "--json").out) == contents()
     peer.on("GET", path, contents(contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "not available\n")
-    assert "they are there all the same" in done.err
+    assert "the files themselves are saved" in done.err
     peer.on("GET", path, contents(snapshot_id=None, at=None, contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "")
@@ -148,7 +148,7 @@ def test_operators_clone_and_unlock(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-41."""
     peer.on("POST", f"{PATH}/a/clone", Reply(a_disk("b", user="bob"), status=201))
     done = odcctl("disk", "clone", "a", "b", "--user", "alice", "--new-user", "bob")
-    assert done.out == "disk b of bob created from the newest snapshot of a was last saved\n"
+    assert done.out == "disk b of bob created from the newest snapshot of a\n"
     [asked] = peer.requests
     assert (asked.query, asked.body) == ({"user": "alice"}, {"new_name": "b", "new_user": "bob"})
     peer.on("POST", f"{PATH}/a/unlock", a_disk("a"), a_disk("a", last_snapshot_at=None))

@@ -79,8 +79,8 @@ def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Gol
 
 @pytest.mark.parametrize(
     ("gpus", "source", "told"),
-    [(8, None, "not measured here\n  An operator names a Prometheus"),
-     (8, "nvml", "measured here (nvml), but not of these jobs"), (0, None, "had GPUs")],
+    [(8, None, "not measured here\n  An operator can set ODC_PROMETHEUS_URL"),
+     (8, "nvml", "measured here (nvml), but not for these jobs"), (0, None, "had GPUs")],
 )  # fmt: skip
 def test_history_says_why_nothing_is_known(
     peer: Peer, odcctl: Odcctl, gpus: int, source: str | None, told: str

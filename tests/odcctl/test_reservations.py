@@ -159,7 +159,7 @@ STANDING: dict[str, tuple[dict[str, Any], str]] = {
         "expired 2026-07-01 11:30:00Z\n  Reserve again: odcctl reserve"),
     "cancelled": (
         {"status": "cancelled", "message": "root cancelled it"},
-        "is over: root cancelled it (2026-07-01 11:30:00Z)\n"
+        "has ended: root cancelled it (2026-07-01 11:30:00Z)\n"
         "  Reserve again: odcctl reserve"),
     "failed": (
         {"status": "failed", "failure_reason": "gpu-01 was lost"},
@@ -192,7 +192,7 @@ def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> 
     several = odcctl("connect")
     assert several.code == 1
     assert several.err == (
-        "odcctl: not connected: 2 of your reservations are active: name one\n"
+        "odcctl: not connected: 2 of your reservations are active: choose one\n"
         "  12  a  2 h100 GPUs  active\n"
         "  13  b  2 h100 GPUs  active\n"
         "  For example: odcctl connect 12\n"
@@ -312,7 +312,7 @@ def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]
     screen = terminal("extend")
     screen.until(b"any number up to 24): ")
     screen.type(b"\r")
-    screen.until(b'as 8 or 0.5, not ""\r\n')
+    screen.until(b'for example 8 or 0.5, not ""\r\n')
     screen.type(b"30\r")
     screen.until(b"24; 30 is not\r\n")
     screen.type(b"0.5\r")
@@ -390,7 +390,7 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     extending(peer)
     peer.on("PATCH", f"{PATH}/12", a_reservation(12))
     screen = terminal("edit")
-    shown = screen.until(b"What to change [1]: ")
+    shown = screen.until(b"Change [1]: ")
     assert b"  2. its name\r\n" in shown
     screen.type(b"2\r")
     screen.until(b"Its new name: ")
@@ -401,7 +401,7 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     assert screen.end() == 0
     assert peer.requests[-1].body == {"name": "new"}
     screen = terminal("edit", "12")
-    screen.until(b"What to change [1]: ")
+    screen.until(b"Change [1]: ")
     screen.type(b"\r")
     screen.until(b"any number up to 24): ")
     screen.type(b"1\r")

@@ -103,8 +103,8 @@ def test_what_was_said_is_sent_once_and_nothing_else(box: Box, odcctl: Odcctl, c
 WRONG: dict[str, tuple[list[str], str]] = {
     "gpus": (["-g", "two"], "--gpus takes a whole number"),
     "negative gpus": (["-g", "-1"], "--gpus must be at least 0"),
-    "hours": (["-h", "8x"], 'as 8 or 0.5, not "8x"'),
-    "comma": (["-h", "0,5"], 'as 8 or 0.5, not "0,5"'),
+    "hours": (["-h", "8x"], 'for example 8 or 0.5, not "8x"'),
+    "comma": (["-h", "0,5"], 'for example 8 or 0.5, not "0,5"'),
     "too short": (["-h", "0.08"], "0.08 is not"),
     "no time": (["-h", "0"], "0 is not"),
     "too long": (["-h", "24.01"], "24.01 is not"),
@@ -282,7 +282,7 @@ def test_ctrl_c_before_the_answer_waits_for_it(box: Box, environment: dict[str, 
         assert stderr is not None
         send(process, signal.SIGINT, lambda within_s: select.select([stderr], [], [], within_s)[0])
         said = [stderr.readline() for _ in range(2)]
-        assert said[1] == "odcctl: it is asked for; Ctrl-C again leaves without the answer\n"
+        assert said[1] == "odcctl: waiting for the answer; press Ctrl-C again to stop waiting\n"
         go_on.set()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
