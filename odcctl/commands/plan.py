@@ -111,7 +111,7 @@ def _show(call: Call, as_of: str | None) -> int:
         (
             job_id(job), render.clean(job["user"]), job["partition"] or "-",
             gpus({**job, "state": "PENDING"}), render.limit(job["time_limit_s"]),
-            _at(job["planned_start_at"], reply.now_s) or "not in sight",
+            _at(job["planned_start_at"], reply.now_s) or "unknown",
             expected_start(job, reply.now_s)[0] or "-", fold(job["node_names"]) or "-",
         )
         for job in jobs
@@ -171,7 +171,7 @@ def _diff(call: Call, words: Sequence[str]) -> int:
             render.clean(job["user"]),
             job["change"],
             *(
-                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "not in sight"
+                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "unknown"
                 for end, nowhere in (("from", ("new",)), ("to", ("gone", "started")))
             ),
         )
@@ -258,7 +258,7 @@ def _axes(call: Call, job: Job) -> list[list[list[str]]]:
 def _alternative(job: Mapping[str, Any], at: str, now_s: float) -> tuple[str, ...]:
     start = job["start_at"]
     if start is None:
-        starts = f"limit {job['limit']}" if job["limit"] else "not in sight"
+        starts = f"limit {job['limit']}" if job["limit"] else "unknown"
     else:
         starts = "now" if render.moment(start) <= render.moment(at) else _at(start, now_s)
     each, count = job["gpus_per_node"], job["node_count"]

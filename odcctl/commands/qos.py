@@ -113,7 +113,7 @@ def list_qos(ctx: typer.Context) -> int:
 def _row(qos: Mapping[str, Any]) -> Sequence[str]:
     cells = (
         qos["name"], str(qos["priority"]), ",".join(qos["preempts"]) or "-",
-        f"{qos['usage_factor']:g}", "named by" if qos["restricted"] else "all",
+        f"{qos['usage_factor']:g}", "by name" if qos["restricted"] else "all",
         text_of(qos["limits"]) or "-",
     )  # fmt: skip
     return [render.clean(cell) for cell in cells]

@@ -112,7 +112,10 @@ def test_one_is_renamed(peer: Peer, odcctl: Odcctl) -> None:
     told = 'disk "a" cannot be renamed: reservation 7 is using it'
     peer.on("POST", f"{PATH}/a/rename", problem(409, "InUse", "OD028", told, "Cancel it."))
     done = odcctl("disk", "rename", "a", "b")
-    assert (done.code, done.err) == (1, f"odcctl: disks not changed: {told} (OD028)\n  Cancel it.\n")
+    assert (done.code, done.err) == (
+        1,
+        f"odcctl: disks not changed: {told} (OD028)\n  Cancel it.\n",
+    )
 
 
 def contents(**fields: object) -> dict[str, object]:

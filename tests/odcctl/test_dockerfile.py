@@ -117,7 +117,7 @@ def test_wrong_dockerfiles_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"may have at most 512 KiB"):
         pack(str(tmp_path / "long"))
     (tmp_path / "link").symlink_to("Dockerfile")
-    with pytest.raises(Failure, match="not a file of its folder"):
+    with pytest.raises(Failure, match="not a regular file in its folder"):
         pack(str(tmp_path / "link"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Failure, match="neither a file, a folder nor a link"):

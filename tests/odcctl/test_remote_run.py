@@ -134,7 +134,13 @@ def test_without_a_folder_nothing_is_sent_or_fetched(
     ("drops", "told", "code", "word", "ended"),
     [
         ("sent-me", "Connection closed", 3, "was lost; it is active until", False),
-        ("mkdir", "dev@odc-12: Permission denied (publickey).", 1, "accepts none of your SSH", True),
+        (
+            "mkdir",
+            "dev@odc-12: Permission denied (publickey).",
+            1,
+            "accepts none of your SSH",
+            True,
+        ),
         ("tar -cf", "Connection closed", 1, "files not fetched: the connection", False),
     ],
 )

@@ -348,7 +348,11 @@ def test_a_refused_extension_is_told_in_the_daemons_words(peer: Peer, odcctl: Od
     [
         (["--name", "new"], {"name": "new"}, "its name is new"),
         (["--add-user", "octocat"], {"add_user": "octocat"}, "octocat may connect, too"),
-        (["--enable-jupyter"], {"jupyter": True}, "Jupyter Lab is running: odcctl connect 12 --jupyter"),
+        (
+            ["--enable-jupyter"],
+            {"jupyter": True},
+            "Jupyter Lab is running: odcctl connect 12 --jupyter",
+        ),
         (["--disable-jupyter"], {"jupyter": False}, "Jupyter Lab was stopped"),
     ],
     ids=["name", "user", "jupyter", "no jupyter"],

@@ -371,7 +371,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: P
 
 def test_a_program_that_failed_is_quoted_by_its_last_words() -> None:
     error = failure("it cannot be made", "one\ntwo\nthree\nFATAL:  four\n")
-    assert error.message == "it cannot be created: two / three / FATAL:  four"
+    assert error.message == "it cannot be made: two / three / FATAL:  four"
 
 
 def test_the_private_settings_hold(shared: EmbeddedPostgres) -> None:

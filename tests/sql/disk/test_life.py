@@ -263,7 +263,7 @@ def test_a_volume_that_vanished_is_not_passed_over(
     disks.settle(5)
     told = disks.show()
     assert (told["state"], told["reservation_id"]) == ("trouble", None)
-    assert f"gone, and so is what reservation {box} wrote on it" in told["trouble"]
+    assert f"gone, and with it the data that reservation {box} wrote" in told["trouble"]
     error = refused(boxes, "main")
     assert isinstance(error, WrongState)
     with pytest.raises(Exception, match="may not unlock disks"):
@@ -317,7 +317,7 @@ def test_trouble_with_the_cloud_is_tried_again_and_told(
         queue.move(10)
     told = boxes.show(box)
     assert (told["status"], told["phase"]) == ("preparing", "disk")
-    assert told["message"].endswith('disk "main" is being made: RequestLimitExceeded')
+    assert told["message"].endswith('disk "main" is being created: RequestLimitExceeded')
     assert disks.show()["trouble"] == "RequestLimitExceeded"
     disks.settle(5)
     assert disks.show()["trouble"] is None
