@@ -100,7 +100,7 @@ def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -
     assert boxes.show(second)["reason"] == "SnapshotPending"
     [saved] = disks.cloud.snapshots
     text = disks.why(second)["text"]
-    assert text.startswith(f'the snapshot {saved} of disk "main" is being made')
+    assert text.startswith(f'the snapshot {saved} of disk "main" is being created')
     disks.complete()
     assert queue.start() == [second]
     assert boxes.show(third)["reason"] == "DiskBusy"
