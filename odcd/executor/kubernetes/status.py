@@ -176,9 +176,8 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    why = waits or (
-        "no node accepted it" if not pod.spec.node_name else "kubelet has reported nothing"
-    )
+    silent = "kubelet has reported nothing" if pod.spec.node_name else "no node accepted it"
+    why = waits or silent
     node = pod.spec.node_name or "its node"
     return _fact(
         key, "start_failed", now, cause="launch",
