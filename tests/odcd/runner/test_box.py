@@ -126,7 +126,7 @@ def test_what_odcctl_needs_is_in_the_shell(start: Start) -> None:
 
 def test_without_a_shell_or_a_home_it_has_others(start: Start, work_dir: Path) -> None:
     with Screen(start(SHELL="/no/such", HOME=str(work_dir / "gone"))) as screen:
-        screen.read_until("cannot be entered; this is /.")
+        screen.read_until("cannot be entered; the shell starts in /.")
         screen.type("echo in=$(pwd)\n")
         screen.read_until("in=/\r\n")
 
