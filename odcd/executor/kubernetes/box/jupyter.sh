@@ -15,8 +15,17 @@ WAIT_S=40
 say() { printf '%s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 listens() { grep -qs ":$port_hex [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6; }
-# Process ids are reused, so check the command line too.
-lives() { read -r pid 2>/dev/null <"$pidfile" && grep -qs "$job/jupyter" "/proc/$pid/cmdline"; }
+# When process $1 began, in clock ticks since boot; nothing if it has ended. Process ids are reused, so an id alone does
+# not tell whether Jupyter lives. Nor does a command line: it is empty for a moment while a process executes a program.
+began_at() {
+  read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+  # The name before the last bracket may have spaces.
+  set -- ${line##*) }
+  [ "$1" != Z ] && printf '%s' "${20}"
+}
+lives() {
+  read -r pid ticks 2>/dev/null <"$pidfile" && [ -n "$ticks" ] && [ "$(began_at "$pid")" = "$ticks" ]
+}
 # A lock: a restarted container and odc, which notices the restart, may both start it. Without the lock there
 # would be two, and only one of them would be stopped later.
 take_turn() {
@@ -51,7 +60,7 @@ start() {
   else
     su -s /bin/sh -c 'exec /bin/sh /odc/job/jupyter run' dev </dev/null >"$log" 2>&1 9>&- &
   fi
-  printf '%s\n' "$!" >"$pidfile"
+  printf '%s %s\n' "$!" "$(began_at "$!")" >"$pidfile"
 }
 
 stop() {
