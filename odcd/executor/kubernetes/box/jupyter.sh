@@ -15,8 +15,8 @@ WAIT_S=40
 say() { printf '%s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 listens() { grep -qs ":$port_hex [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6; }
-# When process $1 began, in clock ticks since boot; nothing if it has ended. Process ids are reused, so an id alone does
-# not tell whether Jupyter lives. Nor does a command line: it is empty for a moment while a process executes a program.
+# Print when process $1 began, in clock ticks since boot; nothing if it has ended. Process ids are reused, so an id alone
+# does not identify Jupyter. Nor does a command line: it is empty for a moment while a process executes a program.
 began_at() {
   read -r line 2>/dev/null <"/proc/$1/stat" || return 1
   # The name before the last bracket may have spaces.
