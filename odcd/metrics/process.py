@@ -182,7 +182,7 @@ class Metrics:
 
 _KNOWN = re.compile(
     r"(text/plain; version=(0\.0\.4|1\.0\.0)|application/openmetrics-text; version=1\.0\.0)"
-    r"; charset=utf-8(; escaping=[a-z0-9-]+)?"
+    r"; charset=utf-8(; escaping=(allow-utf-8|underscores))?"
 )
 
 

@@ -15,7 +15,7 @@ Row = tuple[str, Sequence[str], float]
 Encoder = Callable[[Collector], bytes]
 
 END = b"# EOF\n"
-MOST_FORMATS = 16
+MOST_FORMATS = 8
 """More than there are: see odcd.metrics.process.negotiate."""
 
 
