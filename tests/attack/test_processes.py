@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from odcd.runner import rules
@@ -29,8 +31,7 @@ def test_a_user_gets_at_most_half_of_the_process_ids(
 
 
 def test_it_is_so_on_this_machine() -> None:
-    with open("/proc/sys/kernel/pid_max") as file:
-        most = int(file.read())
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
     soft, _ = rules.default_limits()["nproc"]
     assert soft is not None
     assert soft <= max(1024, most // 2)
