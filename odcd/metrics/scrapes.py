@@ -25,7 +25,7 @@ class Scrapes:
         """The last one of each media type."""
 
     def answer(self, media_type: str, render: Callable[[], Answer]) -> Answer:
-        """What render() returns, or what it returned last for this type if the time is used up."""
+        """The answer of render(), or its last one for this type if the time is used up."""
         now_s = self._clock.monotonic()
         self._left_s = min(SAVED_S, self._left_s + SHARE * (now_s - self._at_s))
         self._at_s = now_s
