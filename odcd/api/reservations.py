@@ -179,6 +179,7 @@ class ReservationRoutes:
                 "name",
                 "Set it once: odcctl config set github_user NAME",
             )
+        self._api.fairness.lookup(who)
         lines = await keys.of(name)
         wishes = {**spec.asked, "github_user": name, "ssh_keys": lines}
         return msgspec.structs.replace(spec, asked=wishes)
@@ -259,6 +260,7 @@ class ReservationRoutes:
                 f"reservation {job_id} does not use SSH, so it cannot use keys of other users",
                 "Only its owner and operators can connect, through its terminal.",
             )
+        self._api.fairness.lookup(who)
         lines = await self._api.keys.of(name)
         attempt, every = await self._api.store.reservations.share(
             who, job_id, name, lines, self._api.clock.now()

@@ -26,12 +26,19 @@ Limit = tuple[int | None, int | None]
 
 
 def _kernel_processes() -> int:
-    """The kernel's limit for its first process: half of all threads that it allows."""
+    """Half of the processes that the kernel allows: of its threads, as for its first process, and
+    of its process ids, so that one user cannot take them all."""
+    found = [_kernel_number("threads-max"), _kernel_number("pid_max")]
+    known = [number for number in found if number is not None]
+    return max(1024, min(known) // 2) if known else 32768
+
+
+def _kernel_number(name: str) -> int | None:
     try:
-        with open("/proc/sys/kernel/threads-max") as file:
-            return max(1024, int(file.read()) // 2)
+        with open(f"/proc/sys/kernel/{name}") as file:
+            return int(file.read())
     except (OSError, ValueError):
-        return 32768
+        return None
 
 
 def default_limits() -> dict[str, Limit]:
