@@ -41,7 +41,7 @@ def _complaint(error: click.BadParameter) -> str:
     if isinstance(kind, click.Choice):
         found = _QUOTED.search(error.message.partition(" is not one of ")[0])
         *names, last = map(str, kind.choices)
-        return f'is {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
+        return f'must be {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
     return error.message.rstrip(".")
 
 

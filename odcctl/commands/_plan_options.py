@@ -16,9 +16,7 @@ def _of_job(*names: str, metavar: str, help: str, complete: Any = None) -> Any:
 Values = list[str] | None
 Nodes = Annotated[
     Values,
-    _of_job(
-        "--nodes", "-N", metavar="COUNTS", help="number of nodes: 1,2,4; 2-4 for any number between"
-    ),
+    _of_job("--nodes", "-N", metavar="COUNTS", help="numbers of nodes: 1,2,4; 2-4 is a range"),
 ]
 Gres = Annotated[
     Values, _of_job("--gres", metavar="GRES", help="GPUs per node: gpu:h100:8,gpu:l4:4")
@@ -26,7 +24,7 @@ Gres = Annotated[
 GpusPerNode = Annotated[
     Values, _of_job("--gpus-per-node", metavar="GPUS", help="GPUs per node: 4,8 or h100:4")
 ]
-Gpus = Annotated[Values, _of_job("--gpus", "-G", metavar="GPUS", help="GPUs in all: 1,8,16")]
+Gpus = Annotated[Values, _of_job("--gpus", "-G", metavar="GPUS", help="total GPUs: 1,8,16")]
 Times = Annotated[
     Values, _of_job("--time", "-t", metavar="TIMES", help="time limits: 1h,4h,1-00:00:00")
 ]
@@ -35,11 +33,17 @@ Cpus = Annotated[
 ]
 Mem = Annotated[Values, _of_job("--mem", metavar="SIZES", help="memory per node: 64G,256G")]
 Qos = Annotated[
-    Values, _of_job("--qos", "-q", metavar="NAMES", help="under each QOS", complete=complete.qos)
+    Values, _of_job("--qos", "-q", metavar="NAMES", help="each of these QOS", complete=complete.qos)
 ]
 Account = Annotated[
     Values,
-    _of_job("--account", "-A", metavar="NAMES", help="of each account", complete=complete.accounts),
+    _of_job(
+        "--account",
+        "-A",
+        metavar="NAMES",
+        help="each of these accounts",
+        complete=complete.accounts,
+    ),
 ]
 Partition = Annotated[
     Values,
@@ -47,7 +51,7 @@ Partition = Annotated[
         "--partition",
         "-p",
         metavar="NAMES",
-        help="in any of these partitions",
+        help="any of these partitions",
         complete=complete.partitions,
     ),
 ]
@@ -56,20 +60,22 @@ Constraint = Annotated[
 ]
 NodeList = Annotated[
     Values,
-    _of_job("--nodelist", "-w", metavar="NODES", help="on these nodes", complete=complete.nodes),
+    _of_job("--nodelist", "-w", metavar="NODES", help="only these nodes", complete=complete.nodes),
 ]
 Exclude = Annotated[
     Values,
-    _of_job("--exclude", "-x", metavar="NODES", help="not on these nodes", complete=complete.nodes),
+    _of_job(
+        "--exclude", "-x", metavar="NODES", help="none of these nodes", complete=complete.nodes
+    ),
 ]
-Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: whole nodes")]
+Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: only whole nodes")]
 Licenses = Annotated[
     Values,
     _of_job(
         "--licenses",
         "-L",
         metavar="NAMES",
-        help="with all of these licences",
+        help="all of these licences",
         complete=complete.licences,
     ),
 ]
@@ -77,11 +83,11 @@ Diff = Annotated[
     bool, typer.Option("--diff", help="show planned starts that moved between two passes or times")
 ]
 Gantt = Annotated[
-    bool, typer.Option("--gantt", help="draw running and planned jobs and bookings of each node")
+    bool, typer.Option("--gantt", help="draw running, planned and booked work on each node")
 ]
 Hours = Annotated[
     int | None,
-    typer.Option("--hours", metavar="N", help="gantt: how far ahead, 1 to 744; default 24"),
+    typer.Option("--hours", metavar="N", help="gantt: hours to show, 1 to 744; default 24"),
 ]
 OnNodes = Annotated[
     Values,
@@ -103,7 +109,9 @@ OfTypes = Annotated[
 ]
 WhatIf = Annotated[
     bool,
-    typer.Option("--what-if", help="show when such jobs would start, and which jobs they delay"),
+    typer.Option(
+        "--what-if", help="show when such jobs would start, and which jobs they would delay"
+    ),
 ]
 Ends = Annotated[
     Values,

@@ -30,45 +30,55 @@ def connect(
     ctx: typer.Context,
     reservation: Reservation = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", metavar="N", help="which of its nodes; 0 is the first")
+        int | None,
+        typer.Option(
+            "--rank", metavar="N", help="the node to connect to; 0 is the first"
+        )
     ] = None,
     forward_agent: Annotated[
         bool,
-        typer.Option("--forward-agent", help="forward your SSH agent, even if others may connect"),
+        typer.Option(
+            "--forward-agent", help="forward your SSH agent, even if other users may connect"
+        ),
     ] = False,
     no_forward_agent: Annotated[
-        bool, typer.Option("--no-forward-agent", help="do not forward it")
+        bool, typer.Option("--no-forward-agent", help="do not forward your SSH agent")
     ] = False,
     jupyter: Annotated[
-        bool, typer.Option("--jupyter", help="open its Jupyter Lab in a browser here, not a shell")
+        bool,
+        typer.Option(
+            "--jupyter", help="open its Jupyter Lab in a local browser instead of a shell"
+        )
     ] = False,
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", metavar="N", help="local port for --jupyter; default 8888, or a free one"
+            "--port", metavar="N",
+            help="with --jupyter: the local port; default 8888, or a free port"
         ),
     ] = None,
 ) -> int:  # fmt: skip
     """Connect to an active reservation.
 
-    Without an ID, the only active reservation is used; on a terminal you choose among several.
-    Ctrl-] d detaches from its terminal, which keeps running; several may be connected at once. The
-    exit code is that of attach. If ssh can reach the reservation, ssh runs, and its exit code is
-    returned. Your SSH agent is then forwarded, unless other users may connect or
-    `odcctl config set forward_agent off` was run.
+    Without an ID, connects to your only active reservation; on a terminal you choose if there
+    are several. Ctrl-] d disconnects from its terminal, and its programs continue; several
+    users can be connected at once. If the reservation uses SSH, odcctl runs ssh and exits with
+    its exit code. Your SSH agent is forwarded unless other users may connect, or `odcctl config
+    set forward_agent off` was run.
 
-    If it has several nodes, you choose one on a terminal; otherwise rank 0 is used. --jupyter
-    forwards a local port to its Jupyter Lab, through the daemon, and prints the link, until Ctrl-C.
+    With several nodes, you choose one on a terminal; otherwise odcctl connects to rank 0.
+    --jupyter forwards a local port to its Jupyter Lab through the daemon's port, and prints the
+    link. Ctrl-C stops the forwarding.
     """
     call = Call.of(ctx, failing="not connected")
     if call.form != "table":
-        call.wrong("a terminal has no other form")
+        call.wrong("a terminal has no other output format")
     if port is not None and not (jupyter and 0 < port < 65_536):
-        call.wrong("--port is from 1 to 65535, and needs --jupyter")
+        call.wrong("--port requires --jupyter, and must be 1 to 65535")
     if forward_agent and no_forward_agent:
-        call.wrong("--forward-agent and --no-forward-agent contradict each other")
+        call.wrong("--forward-agent and --no-forward-agent cannot be used together")
     if jupyter and rank:
-        call.wrong("Jupyter Lab is in the first node, rank 0")
+        call.wrong("Jupyter Lab runs on the first node, rank 0")
     client = call.client()
     chosen = named_or_only(call, reservation, ("active",))
     # The list may be a minute old when the user chooses from it.
@@ -84,7 +94,7 @@ def connect(
         agent = True if forward_agent else False if no_forward_agent else None
         return _ssh(client, one, _which(call, rank, one), agent)
     if rank:
-        call.wrong("--rank needs a reservation that ssh can reach")
+        call.wrong("--rank requires a reservation that uses SSH")
     return _terminal(client, one)
 
 
@@ -93,18 +103,18 @@ def _terminal(client: Client, one: Mapping[str, Any]) -> int:
         # When that shell ends, another one starts, so the end of input would not end anything.
         raise Failure(
             "standard input is not a terminal",
-            "To run a command without a terminal: odcctl run --gpus 1 COMMAND",
+            "To run a command without a terminal, submit it as a job: odcctl run --gpus 1 COMMAND",
         )
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
     number, until = one["id"], when(one.get("expires_at"))
-    notice = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} leaves it"
+    notice = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} disconnects"
     try:
         code = attach(client, str(number), lambda: note(notice))
     except Detached:
         note(
-            f"\nodcctl: left; reservation {number} goes on until {until}\n"
-            f"  Back to it: odcctl connect {number}"
+            f"\nodcctl: disconnected; reservation {number} continues until {until}\n"
+            f"  Connect again: odcctl connect {number}"
         )
         return DONE
     note(f"\nodcctl: reservation {number}: {_how_it_ended(client, number)}")
@@ -127,12 +137,15 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
     from odcctl.ssh.process import SSH_FAILED
 
     if shutil.which("ssh") is None:
-        raise Failure("there is no ssh on this machine", "Install the OpenSSH client.")
+        raise Failure("this machine has no ssh", "Install the OpenSSH client.")
     number = int(one["id"])
     ssh.write(client, one)
     if agent is None and ssh.shared(one):
-        note("odcctl: other users may connect to this dev server: your SSH agent is not forwarded;")
-        note("  --forward-agent forwards it, and other users can then use its keys")
+        note(
+            "odcctl: other users may connect to this dev server, so your SSH agent is not "
+            "forwarded;"
+        )
+        note("  --forward-agent forwards it, and those users can then use its keys")
     code, stderr = _run_ssh(ssh.command(client, one, rank, agent=agent))
     if code != SSH_FAILED:
         return code

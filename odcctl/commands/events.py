@@ -38,16 +38,18 @@ def events(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="continue with new events; without --job, only those"),
+        typer.Option(
+            "--follow", "-f", help="keep printing new events; without --job, only new events"
+        ),
     ] = False,
     after: Annotated[
         int | None, typer.Option("--after", metavar="ID", help="only events after this one")
     ] = None,
 ) -> int:  # fmt: skip
-    """Show the audit log: each event, its actor and its details.
+    """Show events: each change, the user who made it, and its cause.
 
-    Oldest first. --json prints one value per line, as the stream sends them. As CSV and with
-    --format, an event has the columns id, at, kind, job, node, actor and detail.
+    The oldest event comes first. --json prints one JSON value per line, as in the event stream.
+    The CSV columns, also for --format, are id, at, kind, job, node, actor and detail.
     """
     call = Call.of(ctx)
     if after is None and (job or not follow):

@@ -31,12 +31,12 @@ def idle(
     reservations: Annotated[bool, typer.Option("--reservations", help="only reservations")] = False,
     batch: Annotated[bool, typer.Option("--batch", help="only batch jobs")] = False,
 ) -> int:
-    """Show allocated but idle GPUs, their users, and the jobs waiting for that type.
+    """Show allocated but idle GPUs, and the jobs waiting for that type.
 
-    IDLE counts the GPUs of a job that were idle for 15 minutes (operators may set another time, and
-    the usage that counts as idle). BUSY is the mean of all its GPUs, SINCE when the first of them
-    became idle, LOST GPU-H is the sum of their idle hours. Time without a measurement counts as
-    use.
+    IDLE counts the GPUs of a job that have been idle for 15 minutes (operators can set another
+    time and threshold). BUSY is the mean utilization of all its GPUs, SINCE the time at which
+    the first of them became idle, and LOST GPU-H the sum of their idle hours. Time without
+    measurements counts as use.
     """
     call = Call.of(ctx)
     call.exclude(me=me, user=user)
@@ -86,8 +86,8 @@ def _note(answer: Mapping[str, Any]) -> None:
     """The thresholds, and the nodes without measurements."""
     if answer["source"] is None:
         render.note(
-            "odcctl: GPU usage is not measured here, except for dev servers whose QOS has an idle "
-            f"limit{gpu_use.UNMEASURED}"
+            "odcctl: GPU usage is not measured here, except in dev servers whose QOS checks for "
+            f"idleness{gpu_use.UNMEASURED}"
         )
     elif not answer["jobs"]:
         minutes = round(answer["idle_after_s"] / 60)

@@ -31,18 +31,18 @@ def replay(
     policy: Annotated[
         str | None,
         typer.Option(
-            "--policy", metavar="NAME", help="use this policy for every partition",
+            "--policy", metavar="NAME", help="decide as if every partition had this policy",
             autocompletion=complete.policies,
         ),
     ] = None,
     plan_depth: PlanDepth = None,
 ) -> int:  # fmt: skip
-    """Repeat a pass of the scheduler with its recorded input, and compare the decisions.
+    """Repeat the decision of a pass from its recorded input, and compare.
 
-    With the same rules, a pass makes the same decisions: the exit code is 0 if it does, else 1.
-    With --policy or --plan-depth, the starts and planned starts that would differ are shown.
-    Starts are partition:node/mask of GPUs. `odcctl plan --diff` prints the numbers of passes,
-    `odcctl diag` the last one.
+    Under the same rules the result is the same: the exit code is 0 if it is, and otherwise 1.
+    --policy and --plan-depth show the differences under other rules: which jobs would have
+    started or got a planned start. A start is shown as partition:node/mask of GPUs. `odcctl
+    plan --diff` prints numbers of passes, and `odcctl diag` that of the last one.
     """
     call = Call.of(ctx)
     if not number.isdecimal():
@@ -84,17 +84,19 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         f"{render.counted(answer['planned'], 'planned start')}"
     )
     if answer["equal"]:
-        lines = [f"{pass_name} decides the same: {decided}"]
+        lines = [f"{pass_name}: replay gives the same result: {decided}"]
     elif other:
-        same = "" if answer["differences"] else "; no difference"
-        lines = [f"{pass_name} by these rules: {decided}{same}"]
+        same = "" if answer["differences"] else ", the same as recorded"
+        lines = [f"{pass_name} under these rules: {decided}{same}"]
     elif rules["then"] != rules["now"]:
         lines = [
-            f"{pass_name} was decided by other rules: {rules['then']} then, {rules['now']} now"
+            f"{pass_name} was decided under other rules: {rules['then']} then, {rules['now']} now"
         ]
     else:
-        which = "decides differently" if answer["input"]["equal"] else "reads other input"
-        lines = [f"{pass_name} {which}: this is a bug in odc, or someone changed its tables"]
+        which = "result" if answer["input"]["equal"] else "input"
+        lines = [
+            f"{pass_name}: replay has another {which}: odc has a bug, or someone changed its tables"
+        ]
     for what in ("input", "output"):
         digests = answer[what]
         then, now = digests["then"][:DIGITS], digests["now"][:DIGITS]
@@ -102,7 +104,9 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         other_now = f", now {now}" if not parts else f": {', '.join(parts)} differ"
         lines.append(f"  {what} {then}" + ("" if digests["equal"] else other_now))
     if answer["chain"] is False:
-        lines.append("  its digests do not follow from the pass before: someone changed them")
+        lines.append(
+            "  its digests do not follow from those of the previous pass: someone changed them"
+        )
     render.put("\n".join(lines) + "\n")
     rows = [
         (

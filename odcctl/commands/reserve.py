@@ -32,15 +32,16 @@ EXAMPLE = (
 HELP = """\
 Reserve a dev server for some hours, and wait until it is active.
 
-On a terminal, odcctl asks for a missing type, number of GPUs or hours. Without a terminal, or
-with --no-interactive, --json or --output quiet, the default is 1 GPU of the default type for 8
-hours. Ctrl-C keeps the reservation, and prints how to show and how to cancel it. Exits 0 when it
-is active, 1 when it failed. -h means hours here; use --help for help.
+On a terminal, odcctl asks for the GPU type, the number of GPUs and the hours if they are missing.
+Without a terminal, or with --no-interactive, --json or --output quiet, it asks nothing; the
+default is 1 GPU of the default type for 8 hours. Ctrl-C does not change the reservation, and
+odcctl prints how to show and how to cancel it. Exits with 0 when the reservation is active, and
+with 1 if it failed. -h is hours here; for help use --help.
 
-A command after -- runs on the first node once it is active, in /workspace/run. The folder of
---send is copied there first, and new files are fetched at the end. Then, and also after Ctrl-C,
-the reservation is cancelled. The exit code is the command's, or 124 if the time limit of
---timeout was reached.
+A command after -- runs on the first node in /workspace/run when the reservation is active. With
+--send DIR, odcctl first copies that folder there and fetches new files at the end. It then cancels
+the reservation, also after Ctrl-C. The exit code is that of the command, or 124 if the time limit
+of --timeout was reached.
 """
 
 
@@ -51,7 +52,7 @@ class WithCommand(Verb):
         cut = args.index("--") if "--" in args else len(args)
         command = args[cut + 1 :]
         if cut < len(args) and not command and not ctx.resilient_parsing:
-            ctx.fail("no command after --")
+            ctx.fail("write a command after --")
         super().parse_args(ctx, args[:cut])
         ctx.args = command
         return ctx.args
@@ -141,14 +142,14 @@ def _task(
     if not command:
         for name, value in of_command.items():
             if value not in (None, False):
-                call.wrong(f"--{name} needs a command after --")
+                call.wrong(f"--{name} requires a command after --")
         return None
     from odcctl.reservations.remote_run import task_of
 
     if call.form != "table":
-        call.wrong("the command's output has no other form")
+        call.wrong("the command's output is passed through: it has no other output format")
     if not options.waits:
-        call.wrong("--no-wait and a command exclude each other")
+        call.wrong("--no-wait and a command cannot be used together")
     return task_of(
         command, send=of_command["send"], fetches=not of_command["no-fetch"],
         keeps=of_command["keep-alive"], timeout=of_command["timeout"],

@@ -22,10 +22,11 @@ app = new_app()
 def submit(ctx: typer.Context) -> int:
     """Submit a batch job.
 
-    SCRIPT is a file with a #! line; a name without a slash is also searched on PATH. Without
-    SCRIPT, or with -, standard input is read. --wrap COMMAND or -- COMMAND... replaces SCRIPT. Its
-    #SBATCH and #ODC lines contain options, too. The command line takes precedence over SBATCH_*
-    variables, and those over the lines. Prints: Submitted batch job N.
+    SCRIPT is a file with a #! line. A name without a slash is searched for here and on PATH.
+    Without SCRIPT, or with -, the script is read from standard input. --wrap COMMAND or --
+    COMMAND... runs a command instead. #SBATCH and #ODC lines of the script can contain options.
+    The command line overrides SBATCH_* variables, which override those lines. Prints: Submitted
+    batch job N.
     """
     call = Call.of(ctx, failing="job not submitted")
     client, answer = submit_argv(call, "submit", ctx.args)

@@ -24,13 +24,13 @@ Since = Annotated[
     str | None,
     typer.Option(
         "--since", "-S", metavar="TIME", parser=past,
-        help="from this time on: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+        help="the start of the report: 2h, 7d, today, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until", "-E", metavar="TIME", parser=past, help="until this time; default: now"
+        "--until", "-E", metavar="TIME", parser=past, help="the end of the report; default: now"
     ),
 ]  # fmt: skip
 By = Annotated[
@@ -62,17 +62,18 @@ def usage(
     reservations: Reservations = False,
     batch: Batch = False,
 ) -> int:  # fmt: skip
-    """Show GPU-hours, waits and early ends, by user, account or type.
+    """Show GPU-hours, waits and early ends, by user, account or GPU type.
 
-    Without times, the last seven days; the highest use comes first. Running jobs count up to now.
-    WAIT is the median wait, LONGEST the maximum, of the jobs that started in that time. EARLY
-    counts reservations that ended before their time, GAVE BACK the GPU-hours they did not use.
+    The default is the last seven days. The largest usage comes first, and running jobs count
+    with their usage so far. WAIT is the median and LONGEST the maximum wait of jobs that
+    started in that time. EARLY counts reservations that ended early, and GAVE BACK the
+    GPU-hours that this released.
     """
     call = Call.of(ctx)
     groups = (joined(by) or "user").split(",")
     for group in groups:
         if group not in GROUPS:
-            call.wrong(f'--by takes {", ".join(GROUPS)}, not "{group}"')
+            call.wrong(f'--by accepts {", ".join(GROUPS)}, not "{group}"')
     call.exclude(me=me, user=user)
     call.exclude(reservations=reservations, batch=batch)
     client = call.client()

@@ -45,8 +45,8 @@ def measure(folder: str) -> Amount:
     amount = Amount(count, size)
     if size > MAX_SEND_BYTES:
         raise Failure(
-            f"{folder} has {amount}, and at most 1 GiB is sent",
-            "Send a smaller folder. Copy permanent data once, to a disk (--disk NAME) or "
+            f"{folder} has {amount}, but at most 1 GiB can be sent",
+            "Send a smaller folder. Copy large data once to a disk (--disk NAME) or to "
             "/shared-personal.",
         )
     return amount
@@ -155,7 +155,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any
     named = _parts(member.linkname)
     there = os.path.join(_real_folder(root, named[:-1]), *named[-1:])
     if os.path.islink(there) or not os.path.isfile(there):
-        raise _Unsafe("the target of the hard link is not here")
+        raise _Unsafe("it is a hard link to a file that was not sent")
     return open(there, "rb")
 
 
@@ -169,7 +169,7 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
         up += 1
     # After a name, ".." could mean another folder, since the name may be a link.
     if goal.startswith("/") or up > len(parts) - 1 or ".." in steps[up:]:
-        raise _Unsafe("a link that may lead out of the folder")
+        raise _Unsafe("it is a link that may lead out of the folder")
     parent = _real_folder(root, parts[:-1])
     if _is_older(member, path):
         return False

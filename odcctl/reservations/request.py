@@ -30,25 +30,25 @@ class Options:
 
 
 def check(request: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
-    """Raises ValueError for wrong usage that needs no request; the daemon checks the rest."""
+    """Raises ValueError for wrong usage, before the daemon is asked; the daemon checks the rest."""
     if request["gpus"] is not None and request["gpus"] < 0:
-        raise ValueError("--gpus is at least 0")
+        raise ValueError("--gpus must be at least 0")
     disk, image = request["disk"], request["image"]
     if disk not in (None, NONE):
         if not NAME.fullmatch(disk):
             raise ValueError(f'{NAME_RULE}, not "{disk}"')
         if request["no_persist"]:
-            raise ValueError(f"--no-persist and --disk {disk} exclude each other")
+            raise ValueError(f"--no-persist and --disk {disk} cannot be used together")
     if image is not None and dockerfile is not None:
-        raise ValueError("--dockerimage and --dockerfile exclude each other")
+        raise ValueError("--dockerimage and --dockerfile cannot be used together")
     if request["preserve_entrypoint"] and image is None and dockerfile is None:
-        raise ValueError("--preserve-entrypoint needs --dockerimage or --dockerfile")
+        raise ValueError("--preserve-entrypoint requires --dockerimage")
     for field in NOT_EMPTY:
         if {**request, "dockerfile": dockerfile}[field] == "":
             option = "dockerimage" if field == "image" else field.replace("_", "-")
             raise ValueError(f"--{option} is empty")
     if rebuild and dockerfile is None:
-        raise ValueError("--rebuild needs --dockerfile")
+        raise ValueError("--rebuild requires --dockerfile")
 
 
 def read_labels(texts: Sequence[str]) -> dict[str, str]:
@@ -56,7 +56,7 @@ def read_labels(texts: Sequence[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for text in texts:
         if not LABEL.fullmatch(text):
-            raise ValueError(f'--node-label takes KEY=VALUE, not "{text}"')
+            raise ValueError(f'--node-label must be KEY=VALUE, not "{text}"')
         key, _, value = text.partition("=")
         if labels.setdefault(key, value) != value:
             raise ValueError(f"--node-label gives {key} two values")

@@ -55,7 +55,7 @@ def make(
         if interrupted:
             raise KeyboardInterrupt
         interrupted = True
-        os.write(2, b"\nodcctl: the request was sent; Ctrl-C again exits without the answer\n")
+        os.write(2, b"\nodcctl: waiting for the answer; press Ctrl-C again to stop waiting\n")
 
     if verbose:
         text = json.dumps(body, ensure_ascii=False)
@@ -65,8 +65,8 @@ def make(
         made: dict[str, Any] = client.post_once(PATH, body).json()
     except KeyboardInterrupt:
         render.note(
-            "odcctl: interrupted before the daemon answered: there may be a reservation; "
-            "`odcctl list` shows it"
+            "odcctl: interrupted before the daemon answered; `odcctl list` shows whether it was "
+            "reserved"
         )
         return None, True
     finally:
@@ -106,8 +106,8 @@ def _configure_ssh(client: Client, one: Mapping[str, Any], *, interactive: bool)
     ssh.keep_up(client, one)
     if ssh.included() is None and interactive:
         host = ssh.host_of(one["id"])
-        render.note(f"One line in ~/.ssh/config and ~/.cursor/ssh_config makes `ssh {host}` work.")
-        ssh.include(agree("Add it, so that VS Code and Cursor find it, too?", default=True))
+        render.note(f"With one line in ~/.ssh/config and ~/.cursor/ssh_config, `ssh {host}` works.")
+        ssh.include(agree("Add it? VS Code and Cursor then find it, too", default=True))
 
 
 def _print_created(call: Call, made: dict[str, Any]) -> int:
@@ -159,5 +159,5 @@ def report_interrupted(client: Client, made: Mapping[str, Any]) -> None:
         where = made["status"]
     render.note(
         f"odcctl: reservation {number} continues without this command: it is {where}\n"
-        f"  Look at it: odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
+        f"  Show it:    odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
     )

@@ -61,7 +61,7 @@ def test_connect_forwards_no_agent_where_others_may_enter(
     assert words(odcctl, ssh)[0] == "-a"
     assert "ForwardAgent=no" in words(odcctl, ssh)
     told = odcctl("connect", PATH=f"{ssh.parent}:/usr/bin:/bin", **QUIET).err
-    assert "other users may connect to this dev server: your SSH agent is not forwarded" in told
+    assert "other users may connect to this dev server, so your SSH agent is not forwarded" in told
     assert words(odcctl, ssh, "--forward-agent")[0] == "-A"
     listed(peer, an_ssh_reservation())
     assert words(odcctl, ssh)[0] == "-A"

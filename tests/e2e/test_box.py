@@ -91,7 +91,7 @@ def test_a_box_keeps_its_shell_when_one_leaves_and_begins_another_when_it_ends(o
         second.type("echo still-$here\n")
         second.until("still-yes2")
         second.type("exit\n")
-        second.until(f"Reservation {job_id} goes on")
+        second.until(f"Reservation {job_id} continues")
         second.type("echo new-${here:-shell}\n")
         second.until("new-shell")
         second.type("echo at-$HOME,$SHELL,$(pwd)\n")

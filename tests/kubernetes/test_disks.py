@@ -183,7 +183,7 @@ def test_pods_and_volume_are_made_side_by_side(site: DiskSite) -> None:
     box = site.reserve(disk="main")
     wait(lambda: site.pods(box), site.stack.log)
     told = site.until_it_tells(box, lambda told: told["phase"] == "disk")
-    assert 'disk "main" is being made' in told["message"]
+    assert 'disk "main" is being created' in told["message"]
     assert site.pods(box)[0]["spec"].get("nodeName") is None
     site.aws.ebs.creating_polls = 0
     site.aws.ebs.release()
@@ -203,7 +203,7 @@ def test_the_next_waits_in_the_queue_for_holder_and_snapshot(site: DiskSite) -> 
     site.aws.ebs.pending_polls = float("inf")
     site.stack("cancel", str(first))
     site.until_it_tells(second, lambda told: told["reason"] == "SnapshotPending")
-    assert "is being made" in site.stack("why", str(second))
+    assert "is being created" in site.stack("why", str(second))
     site.aws.ebs.pending_polls = 0
     site.aws.ebs.release()
     site.run(site.pod(second))

@@ -120,7 +120,7 @@ def test_without_a_folder_nothing_is_sent_or_fetched(
     """CLI-50: --no-fetch, --keep-alive."""
     done = reserve("--keep-alive", "--", "touch", "a")
     assert (done.code, cancels(peer)) == (0, []), done.err
-    assert "reservation 12 keeps running until 2026-07-01 18:00:05" in done.err
+    assert "reservation 12 continues until 2026-07-01 18:00:05" in done.err
     assert "odcctl cancel 12" in done.err
     assert names(there) == ["a"]
     [command] = there.with_name("ssh.commands").read_text().split("mkdir")[1:]
@@ -241,17 +241,17 @@ def test_one_that_fails_is_told(
 
 
 WRONG: dict[str, tuple[list[str], int, str]] = {
-    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option: give the command after --'),
-    "nothing": (["--"], 2, "no command after --"),
+    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option: write a command'),
+    "nothing": (["--"], 2, "write a command after --"),
     "empty": (["--", ""], 2, "the command is empty"),
-    "a folder alone": (["--send", "work"], 2, "--send needs a command"),
-    "not waited": (["--no-wait", "--", "true"], 2, "--no-wait leaves"),
-    "json": (["--json", "--", "true"], 2, "no other form"),
+    "a folder alone": (["--send", "work"], 2, "--send requires a command"),
+    "not waited": (["--no-wait", "--", "true"], 2, "--no-wait and a command"),
+    "json": (["--json", "--", "true"], 2, "no other output format"),
     "no time": (["--timeout", "0", "--", "true"], 2, "a time above 0"),
     "foreign time": (["--timeout", "1x", "--", "true"], 2, 'not "1x"'),
     "words before": (["true", "--", "true"], 2, "unexpected argument"),
     "no folder": (["--send", "away", "--", "true"], 1, "away is not a folder"),
-    "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, and at most 1 GiB"),
+    "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, but at most 1 GiB"),
 }
 
 

@@ -104,24 +104,24 @@ def test_only_the_given_options_are_sent_once(
 
 WRONG: dict[str, tuple[list[str], str]] = {
     "gpus": (["-g", "two"], "--gpus takes a whole number"),
-    "negative gpus": (["-g", "-1"], "--gpus is at least 0"),
-    "hours": (["-h", "8x"], 'as 8 or 0.5, not "8x"'),
-    "comma": (["-h", "0,5"], 'as 8 or 0.5, not "0,5"'),
-    "too short": (["-h", "0.08"], "not 0.08"),
-    "no time": (["-h", "0"], "not 0"),
-    "too long": (["-h", "24.01"], "not 24.01"),
+    "negative gpus": (["-g", "-1"], "--gpus must be at least 0"),
+    "hours": (["-h", "8x"], 'for example 8 or 0.5, not "8x"'),
+    "comma": (["-h", "0,5"], 'for example 8 or 0.5, not "0,5"'),
+    "too short": (["-h", "0.08"], "0.08 is not"),
+    "no time": (["-h", "0"], "0 is not"),
+    "too long": (["-h", "24.01"], "24.01 is not"),
     "nan": (["-h", "nan"], 'not "nan"'),
     "exponent": (["-h", "1e1"], 'not "1e1"'),
-    "disk and none": (["--no-persist", "--disk", "data"], "exclude each other"),
+    "disk and none": (["--no-persist", "--disk", "data"], "cannot be used together"),
     "disk name": (["--disk", "my disk"], "letters, digits, - and _"),
-    "long disk": (["--disk", "d" * 51], "at most 50"),
+    "long disk": (["--disk", "d" * 51], "1 to 50"),
     "foreign letters": (["--disk", "dätä"], "letters, digits"),
-    "entrypoint": (["--preserve-entrypoint"], "needs --dockerimage"),
+    "entrypoint": (["--preserve-entrypoint"], "requires --dockerimage"),
     "label": (["-l", "nsight"], 'KEY=VALUE, not "nsight"'),
     "label without key": (["-l", "=true"], "KEY=VALUE"),
     "label without value": (["-l", "nsight="], "KEY=VALUE"),
     "label twice": (["-l", "a=1", "-l", "a=2"], "gives a two values"),
-    "two images": (["--dockerimage", "a", "--dockerfile", "b"], "exclude each other"),
+    "two images": (["--dockerimage", "a", "--dockerfile", "b"], "cannot be used together"),
     "empty name": (["-n", ""], "--name is empty"),
     "words": (["h100"], "unexpected argument"),
     "bare -h": (["-h"], "option -h requires an argument"),
@@ -251,7 +251,7 @@ def test_a_restart_of_the_daemon_is_waited_out(dev_server: DevServer, odcctl: Od
     )  # fmt: skip
     done = odcctl("reserve")
     assert done.code == 0
-    assert done.err.splitlines()[1:] == ["odcctl: the daemon is away; waiting for it to come back"]
+    assert done.err.splitlines()[1:] == ["odcctl: the daemon does not answer; waiting for it"]
 
 
 def test_ctrl_c_says_that_it_goes_on_and_how_to_end_it(
@@ -290,7 +290,7 @@ def test_ctrl_c_before_the_answer_waits_for_it(
         assert stderr is not None
         send(process, signal.SIGINT, lambda within_s: select.select([stderr], [], [], within_s)[0])
         lines = [stderr.readline() for _ in range(2)]
-        assert lines[1] == "odcctl: the request was sent; Ctrl-C again exits without the answer\n"
+        assert lines[1] == "odcctl: waiting for the answer; press Ctrl-C again to stop waiting\n"
         go_on.set()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -374,7 +374,7 @@ def test_with_all_said_only_several_nodes_are_asked_about(
     assert b"2 whole nodes, started together" in shown
     screen.type(b"\r")
     shown = screen.until(b"One h100 node has 8 GPUs.\r\n")
-    assert b"odcctl: nothing reserved: more than one node was not confirmed" in shown
+    assert b"odcctl: nothing reserved: you did not confirm more than one node" in shown
     assert screen.end() == 1
     screen = terminal("reserve", "-t", "h100", "-g", "16", "-h", "1")
     screen.until(b"(y/n) [n]: ")

@@ -328,9 +328,9 @@ def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: P
         async with asyncio.timeout(60):
             _, err = await process.communicate()
         assert process.returncode == 255
-        assert f"reservation {laptop.number} is over" in err.decode()
+        assert f"reservation {laptop.number} has ended" in err.decode()
         again = await laptop.odcctl("ssh-proxy", str(laptop.number))
-        assert (again.code, "is over" in again.err) == (1, True), again.err
+        assert (again.code, "has ended" in again.err) == (1, True), again.err
         unknown = await laptop.odcctl("ssh-proxy", "999")
         assert (unknown.code, "does not exist" in unknown.err) == (1, True), unknown.err
 

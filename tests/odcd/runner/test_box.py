@@ -17,7 +17,7 @@ from tests.support.harness.runner import PATIENCE_S, Client, RunnerHome, a_dispa
 from tests.support.harness.screen import Screen
 
 Start = Callable[..., Client]
-ENDED = "The shell has ended. Reservation 1 goes on; odcctl cancel 1 ends it."
+ENDED = "The shell has exited. Reservation 1 continues; to end it: odcctl cancel 1"
 FOUND = [path for name in ("sh", "dash", "bash", "busybox") if (path := shutil.which(name))]
 # One that has two names is tried once.
 SHELLS = list({str(Path(path).resolve()): path for path in FOUND}.values())
@@ -105,7 +105,7 @@ def test_it_names_all_nodes_of_several_and_no_gpus_where_there_are_none(start: S
     client = start(ODC_NODE_COUNT="2", ODC_NODELIST="cpu-[01-02]")
     with Screen(client) as screen:
         screen.read_until("  GPUs   none\r\n  nodes  cpu-[01-02]\r\n")
-        screen.read_until("More time: odcctl extend 1. Its end: odcctl cancel 1.")
+        screen.read_until("To add hours: odcctl extend 1. To end it: odcctl cancel 1.")
         assert "until" not in screen.shown
 
 
@@ -126,7 +126,7 @@ def test_what_odcctl_needs_is_in_the_shell(start: Start) -> None:
 
 def test_without_a_shell_or_a_home_it_has_others(start: Start, work_dir: Path) -> None:
     with Screen(start(SHELL="/no/such", HOME=str(work_dir / "gone"))) as screen:
-        screen.read_until("cannot be entered; this is /.")
+        screen.read_until("cannot be entered; the shell starts in /.")
         screen.type("echo in=$(pwd)\n")
         screen.read_until("in=/\r\n")
 
@@ -188,7 +188,7 @@ def test_shells_that_end_at_once_do_not_spin(start: Start) -> None:
     with Screen(start(SHELL="/bin/false")) as screen:
         screen.read_until("the next one begins in 3 s.")
         pauses = re.findall(
-            r"(\d+) shells ended at once; the next one begins in (\d) s", screen.shown
+            r"(\d+) shells exited at once; the next one starts in (\d) s", screen.shown
         )
         assert pauses == [("10", "1"), ("11", "2"), ("12", "3")]
         assert screen.shown.count(ENDED) == 12

@@ -334,5 +334,5 @@ def test_a_terminal_of_an_older_runner_does_not_take_it(forked: RunnerHome, work
     answer = tell(client, name=WARNING, text="!", wall="hear")
     assert answer == {
         "shown": False, "kept": True,
-        "trouble": ["its terminal did not accept it; one made by an older odc cannot"],
+        "trouble": ["its terminal did not accept it; a terminal of an older odc cannot"],
     }  # fmt: skip

@@ -99,4 +99,4 @@ def test_only_what_may_pass_is_tried_again(tmp_path: Path, words: str, expected:
 def test_an_image_without_a_digest_is_none(tmp_path: Path) -> None:
     code, said, _ = run(tmp_path, "", 0, "{}")
     assert code == 1
-    assert "has not said which image it made" in said
+    assert "did not report the image that it built" in said
