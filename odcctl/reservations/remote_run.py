@@ -211,7 +211,7 @@ class _Run:
             why = self._why(failed, stderr, f"tar on the dev server exited with {failed}")
             raise _NotFetched(why.message, hint, code)
         [done] = unpacked
-        note(f"odcctl: fetched new files into {clean(folder)}: {done.came}")
+        note(f"odcctl: fetched new files into {clean(folder)}: {done.extracted}")
         for line in done.refused:
             note(f"odcctl: not fetched: {clean(line)}")
         return (code or REFUSED) if done.refused else code
