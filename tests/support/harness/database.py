@@ -151,7 +151,8 @@ class TestServer:
 
     def _create(self, template: str) -> str:
         name = next(self._names)
-        self._admin.execute(f"create database {name} template {template}")
+        # Half the time of the other strategy for a database as small as this.
+        self._admin.execute(f"create database {name} template {template} strategy file_copy")
         return self.dsn(name)
 
     def drop(self, dsn: str) -> None:
