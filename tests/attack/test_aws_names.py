@@ -157,8 +157,8 @@ def test_a_session_names_no_operator_and_no_system_account_unless_its_rule_says_
         answer = await house.log_in(credentials)
         if user is None:
             assert (answer.status_code, answer.json()["reason"]) == (403, "user"), answer.text
-            assert len(await house.told("login_refused")) == 1
-            assert await house.told("login") == []
+            assert len(await house.audit_events("login_refused")) == 1
+            assert await house.audit_events("login") == []
             return
         assert (answer.status_code, answer.json()["user"]) == (201, user), answer.text
         async with house.client(answer.json()["key"]) as client:

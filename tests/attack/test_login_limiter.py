@@ -67,9 +67,9 @@ def test_refusals_that_cost_nothing_lock_nobody_out(database_url: str, sts: Sts)
     async def work(house: House) -> None:
         for _ in range(4 * MOST):
             assert (await house.send("https://x/")).status_code == 403
-        assert sts.asked == []
+        assert sts.requests == []
         assert (await house.log_in(ann)).status_code == 201
-        assert len(await house.told("login_refused")) == MOST
+        assert len(await house.audit_events("login_refused")) == MOST
 
     live(database_url, sts, work, clock=Minute())
 
@@ -97,7 +97,7 @@ def test_who_has_logged_in_lately_is_not_locked_out_by_neighbours(
             assert (await house.log_in(stranger(number))).status_code == 403
         assert (await house.log_in(bob)).status_code == 429
         assert (await house.log_in(ann)).status_code == 201
-        assert len(sts.asked) == MOST + 2
+        assert len(sts.requests) == MOST + 2
 
     live(database_url, sts, work, clock=Minute())
 

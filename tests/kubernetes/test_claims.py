@@ -16,7 +16,7 @@ from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.pods import PodSettings, pod_of
 from odcd.records.dispatch import DiskUse, Dispatch
 from tests.support.builders.dispatches import a_dispatch_of, a_member
-from tests.support.builders.pods import BOX, SMALL, changed
+from tests.support.builders.pods import DEV_SERVER, SMALL, changed
 from tests.support.harness.controlplane.api import Api, Manifest, Refused
 from tests.support.harness.controlplane.children import wait_until
 from tests.support.harness.controlplane.plane import ControlPlane
@@ -320,10 +320,10 @@ def test_odcd_deletes_no_claim_and_no_volume_of_others(site: Site, odcd: Kube) -
 def test_a_job_has_no_disk_and_a_dev_server_has(odcd: Kube) -> None:
     """Of odcd's own volumes; those of a site's pod template are for jobs, too."""
     claim = {"name": "home", "persistentVolumeClaim": {"claimName": "odc-volume-12"}}
-    assert odcd.refusal(changed(BOX, "spec/volumes/2", claim)) == ""
+    assert odcd.refusal(changed(DEV_SERVER, "spec/volumes/2", claim)) == ""
     assert "volumes are" in odcd.refusal(changed(SMALL, "spec/volumes/2", claim))
 
 
 def test_no_pod_has_an_fsgroup(odcd: Kube) -> None:
     """POD-11, BUG-27: kubelet would walk through the whole disk before the pod runs."""
-    assert "fsGroup" in odcd.refusal(changed(BOX, "spec/securityContext/fsGroup", 1081))
+    assert "fsGroup" in odcd.refusal(changed(DEV_SERVER, "spec/securityContext/fsGroup", 1081))

@@ -243,7 +243,7 @@ def test_a_killed_leader_is_followed(
     with two(database_url, account, database_url, account, real_nodes.names) as (first, second):
         going = first.submit(script=GOING)
         # The one that does not lead answers, too.
-        second.until_it_says(going, "going")
+        second.wait_for_output(going, "going")
         first.kill()
         adopted(second, first, plane, going, [second.submit(script="true") for _ in range(3)])
 

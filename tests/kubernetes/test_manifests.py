@@ -489,7 +489,7 @@ def test_a_dev_server_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> No
     """GPU-01, POD-03"""
     for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
         for ask in ({}, {"preserve_entrypoint": True}):
-            pod = a_pod(gpu_type, gpus, gang=2, box=True, ask=ask)
+            pod = a_pod(gpu_type, gpus, gang=2, dev_server=True, ask=ask)
             kubernetes_validate.validate(pod, VERSION, strict=True)
 
 

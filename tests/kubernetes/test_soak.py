@@ -80,7 +80,7 @@ def test_every_job_ends_as_it_should_whatever_fails(
         own_plane, own_kwok, proxy, site, daemons, members, SEED,
         gap_s=(8.0, 20.0) if large else (3.0, 8.0), pause_s=60.0 if large else 8.0,
     )  # fmt: skip
-    watch = Watch(own_plane.api, "/api/v1/pods", members.told, **PODS)
+    watch = Watch(own_plane.api, "/api/v1/pods", members.record, **PODS)
     try:
         for daemon in daemons:
             daemon.start()

@@ -86,7 +86,7 @@ def test_a_cancelled_job_may_still_say_what_it_saved(stack: Stack) -> None:
     job = stack.submit(
         script="trap 'sleep 0.5; echo saved; exit 0' TERM\necho up\nwhile :; do sleep 0.1; done"
     )
-    stack.until_it_says(job, "up")
+    stack.wait_for_output(job, "up")
     stack("cancel", str(job))
     assert stack.end(job)["state"] == "CANCELLED"
     wait(lambda: "saved\n" in stack("logs", str(job)), stack.log)
@@ -94,7 +94,7 @@ def test_a_cancelled_job_may_still_say_what_it_saved(stack: Stack) -> None:
 
 def test_a_requeued_job_runs_again_under_its_number(stack: Stack) -> None:
     job = stack.submit(script='echo "attempt $ODC_ATTEMPT"; [ "$ODC_ATTEMPT" = 2 ] || sleep 60')
-    stack.until_it_says(job, "attempt 1")
+    stack.wait_for_output(job, "attempt 1")
     stack("requeue", str(job))
     ended = stack.end(job)
     assert (ended["state"], ended["restarts"]) == ("COMPLETED", 1)
@@ -190,7 +190,7 @@ def test_a_job_is_told_before_its_limit(stack: Stack) -> None:
 
 def test_a_job_is_signalled_by_hand(stack: Stack) -> None:
     job = stack.submit(script="echo up\nexec sleep 60")
-    stack.until_it_says(job, "up")
+    stack.wait_for_output(job, "up")
     stack("cancel", "--signal", "USR1", str(job))
     ended = stack.end(job)
     assert (ended["state"], ended["signal"]) == ("FAILED", 10)

@@ -117,7 +117,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
         unset = await ask(service, "POST", "/v1/reservations", {})
         assert unset.status_code == 400
         assert "odcctl config set github_user" in unset.json()["hint"]
-        assert github.asked == []
+        assert github.requested == []
         for wrong in ("-a", "a/../b", 7):
             told = await ask(service, "PUT", "/v1/users/me", {"github_user": wrong})
             assert told.status_code == 400
@@ -170,9 +170,9 @@ def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) ->
         path = f"/v1/reservations/{number}"
         shared = read(await ask(service, "PATCH", path, {"add_user": "hubot", "name": "ours"}))
         assert (shared.secondary_users, shared.name) == (["hubot"], "ours")
-        assert box.told == [(number, 1, [ED25519, OTHER])]
+        assert box.key_updates == [(number, 1, [ED25519, OTHER])]
         read(await ask(service, "PATCH", path, {"add_user": "Hubot"}))
-        assert box.told[1:] == box.told[:1]
+        assert box.key_updates[1:] == box.key_updates[:1]
         for name, status in (("nobody", 404), ("empty", 400), ("a b", 400)):
             told = await ask(service, "PATCH", path, {"add_user": name})
             assert told.status_code == status

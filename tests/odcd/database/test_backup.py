@@ -20,7 +20,7 @@ from odcd.database.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
 from odcd.home.postgres import EmbeddedPostgres
 from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
-from tests.support.harness.events import told
+from tests.support.harness.events import read_events
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
 MORNING = r"""
@@ -315,7 +315,7 @@ def test_events_of_a_restored_queue_are_told_at_once(queue: str, empty_database_
         sql.execute("update odc.event set xid = (xid::text::bigint + 1000000000)::text::xid8")
     restore(empty_database_url, backup(queue))
     with Sql(empty_database_url) as sql:
-        kinds = [event["kind"] for event in told(sql)]
+        kinds = [event["kind"] for event in read_events(sql)]
     assert kinds == ["submitted", "restored"]
 
 

@@ -19,7 +19,7 @@ from odcd.disks.settings import DiskSettings
 from odcd.disks.worker import DiskWorker
 from odcd.errors import RunnerDown
 from odcd.stores.store import Store
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import NOW, Queue, a_cluster
 from tests.support.fakes.aws import REGION, ZONES, FakeAws
@@ -70,7 +70,7 @@ class Site:
     def __init__(self, sql: Sql, url: str, fake: FakeAws, **settings: Any) -> None:
         a_cluster(sql, more=NODES)
         self.queue = Queue(sql)
-        self.boxes = Boxes(self.queue)
+        self.boxes = Reservations(self.queue)
         self.disks = Disks(self.queue)
         self.fake = fake
         self.claims = PlayedClaims()

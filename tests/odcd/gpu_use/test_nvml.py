@@ -188,7 +188,7 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
     def look_and_end() -> Any:
         with Sql(database_url) as sql:
             queue = GpuQueue(sql, "nvml", now=NOW + timedelta(seconds=180))
-            now = queue.told(job)["now"]
+            now = queue.reported_use(job)["now"]
             queue.end(job)
             return now
 

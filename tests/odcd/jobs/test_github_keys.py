@@ -98,7 +98,7 @@ def test_a_name_that_github_cannot_have_is_not_asked_for(name: str) -> None:
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
         with pytest.raises(BadRequest, match="not a valid GitHub user name"):
             await keys.of(name)
-        assert github.asked == []
+        assert github.requested == []
 
     run(work)
 
@@ -119,7 +119,7 @@ def test_an_answer_that_tells_nothing_is_no_answer(answer: bytes | int, word: st
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
         with pytest.raises(KeysUnavailable, match=word):
             await keys.of("octocat")
-        assert github.asked == ["octocat"]
+        assert github.requested == ["octocat"]
 
     run(work, octocat=answer)
 
@@ -178,7 +178,7 @@ def test_many_who_ask_at_once_are_one_question(caplog: pytest.LogCaptureFixture)
         github.delay_s = 0.1
         every = await asyncio.gather(*(keys.of("octocat") for _ in range(20)))
         assert every == [[ED25519]] * 20
-        assert github.asked == ["octocat"]
+        assert github.requested == ["octocat"]
 
     run(work, octocat=f"{ED25519}\n{ED25519} x\nssh-rsa garbage")
     assert ED25519.split()[1] not in caplog.text

@@ -103,8 +103,8 @@ def forged(database_url: str, sts: Sts) -> Callable[..., None]:
         async def work(house: House) -> None:
             answer = await house.send(url(sts, sts.add("ann")), headers or HEADERS, **options)
             assert (answer.status_code, answer.json().get("reason")) == (403, reason), answer.text
-            assert sts.asked == []
-            [refused] = await house.told("login_refused")
+            assert sts.requests == []
+            [refused] = await house.audit_events("login_refused")
             assert refused == {"actor": "odcd", "reason": reason, "from": "127.0.0.1"}
 
         live(database_url, sts, work)
@@ -148,7 +148,7 @@ def test_a_signature_for_another_server_fails_at_aws(database_url: str, sts: Sts
         answer = await house.send(presign(ann, sts.url, "https://other.example:443"))
         assert (answer.status_code, answer.json()["reason"]) == (403, "sts")
         assert "SignatureDoesNotMatch" in answer.json()["detail"]
-        assert len(sts.asked) == 1
+        assert len(sts.requests) == 1
 
     live(database_url, sts, work)
 
@@ -169,7 +169,7 @@ def test_a_signature_is_good_once(database_url: str, sts: Sts) -> None:
         for again in (url, turned, url.replace("host%3B", "host%3b")):
             refused = await house.send(again)
             assert (refused.status_code, refused.json()["reason"]) == (403, "replayed")
-        assert len(sts.asked) == 1
+        assert len(sts.requests) == 1
         sts.people[bob.access_key] = ("wrong", "")
         lost = presign(bob, sts.url, SERVER)
         assert [(await house.send(lost)).json()["reason"] for _ in range(2)] == ["sts", "replayed"]
@@ -192,6 +192,6 @@ def test_the_date_is_fresh(database_url: str, sts: Sts, ahead_s: int, ok: bool) 
         assert answer.status_code == (201 if ok else 403), answer.text
         if not ok:
             assert answer.json()["reason"] == "date"
-            assert sts.asked == []
+            assert sts.requests == []
 
     live(database_url, sts, work, clock=Clock())

@@ -38,7 +38,7 @@ def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> Non
             me = (await client.get("/v1/users/me")).json()
         assert me["key"]["expires_at"] == told["expires_at"]
         assert (me["user"], me["operator"], me["sessions"]) == ("ann", False, 1)
-        assert await house.told("login") == [
+        assert await house.audit_events("login") == [
             {"actor": "ann", "account": ACCOUNT, "role": "GpuUsers", "from": "127.0.0.1",
              "uid": told["uid"], "key": told["prefix"]}
         ]  # fmt: skip
@@ -101,7 +101,7 @@ def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, s
             refused = await house.log_in(mallory)
             assert (refused.status_code, refused.json()["reason"]) == (403, "user")
         assert "but that uid belongs to user bob" not in refused.text
-        assert len(await house.told("login_refused")) == 2
+        assert len(await house.audit_events("login_refused")) == 2
 
     live(database_url, sts, work)
 
@@ -218,9 +218,9 @@ def test_only_sessions_of_a_role_that_is_listed_come_in(
         answer = await house.log_in(who)
         assert (answer.status_code, answer.json()["code"]) == (403, "OD033"), answer.text
         assert answer.json()["reason"] == reason
-        [refused] = await house.told("login_refused")
+        [refused] = await house.audit_events("login_refused")
         assert (refused["actor"], refused["reason"]) == ("odcd", reason)
-        assert await house.told("login") == []
+        assert await house.audit_events("login") == []
         assert await house.service.database.fetchval("select count(*) from odc.api_key") == 0
 
     live(database_url, sts, work)
@@ -314,8 +314,8 @@ def test_one_address_may_be_refused_so_often(database_url: str, sts: Sts) -> Non
         many = await house.log_in(ann)
         assert (many.status_code, many.json()["code"]) == (429, "OD034")
         assert many.headers["retry-after"] == "60"
-        assert len(sts.asked) == 30
-        assert len(await house.told("login_refused")) == 30
+        assert len(sts.requests) == 30
+        assert len(await house.audit_events("login_refused")) == 30
 
     live(database_url, sts, work, clock=Clock())
 

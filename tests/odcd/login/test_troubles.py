@@ -69,8 +69,8 @@ def test_without_a_clear_answer_of_aws_nobody_comes_in(
         assert (answer.status_code, answer.json()["code"]) == (503, "OD035"), answer.text
         assert told in answer.json()["detail"]
         # Where the time is short, it may be over before the request is there.
-        assert len(sts.asked) in ((0, 1) if never else (1,))
-        [refused] = await house.told("login_refused")
+        assert len(sts.requests) in ((0, 1) if never else (1,))
+        [refused] = await house.audit_events("login_refused")
         assert refused["reason"] == "IdentityDown"
 
     live(database_url, sts, work, timeout_s=0.8 if never else 30.0)
@@ -85,7 +85,7 @@ def test_a_server_of_aws_that_cannot_be_trusted_is_not_asked(database_url: str, 
         answer = await house.log_in(ann)
         assert answer.status_code == 503
         assert "cannot be trusted" in answer.json()["detail"]
-        assert sts.asked == []
+        assert sts.requests == []
 
     live(database_url, sts, work)
 
@@ -107,7 +107,7 @@ class GitHub:
 
     def __init__(self, sts: Sts, folder: Path) -> None:
         self.answers: dict[str, tuple[int, str]] = {}
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         self.token = folder / "token"
         self.token.write_text("ghp_secret\n")
         self.sts = sts
@@ -118,7 +118,7 @@ class GitHub:
             handler.reply(*self.sts.answer(handler.path, handler.headers))
             return
         assert handler.headers["Authorization"] == "Bearer ghp_secret"
-        self.asked.append(handler.path)
+        self.paths.append(handler.path)
         handler.reply(*self.answers.get(handler.path, (404, "{}")))
 
     def settings(self, group: str) -> dict[str, str]:
@@ -142,12 +142,12 @@ def test_members_of_an_organisation_only(database_url: str, sts: Sts, tmp_path: 
         assert await tries(ann) == (403, "github")
         for bad in ("../../user", "a--b", "-a", "a" * 40, "a b", ""):
             assert await tries(ann, github_user=bad) == (403, "github")
-        assert github.asked == []
+        assert github.paths == []
         assert await tries(ann, github_user="AnnLee") == (201, None)
         assert await tries(ann, github_user="annlee") == (201, None)
         assert await tries(bob, github_user="bob") == (403, "github")
         assert await tries(bob, github_user="bob") == (403, "github")
-        assert github.asked == ["/orgs/lab/members/annlee", "/orgs/lab/members/bob"]
+        assert github.paths == ["/orgs/lab/members/annlee", "/orgs/lab/members/bob"]
         assert await tries(bob, github_user="annlee") == (403, "user")
 
     live(database_url, sts, work, environment=github.settings("lab"))

@@ -17,7 +17,7 @@ from odcd.loops.expiry_notices import Warner, file_name, notice_of
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import NOW, Queue, a_cluster
 from tests.support.harness.database import Sql
 
@@ -43,7 +43,7 @@ def box(database_url: str) -> int:
         a_cluster(sql, h100=1, now=now)
         queue = Queue(sql)
         queue.now = now - timedelta(minutes=31)
-        return Boxes(queue).active(hours=1)
+        return Reservations(queue).active(hours=1)
 
 
 def tell(url: str, executor: Told, times: int = 1) -> list[float]:

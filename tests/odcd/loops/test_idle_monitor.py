@@ -19,7 +19,7 @@ from odcd.loops.idle_monitor import Idles, notice_of
 from odcd.records.dev_server import IdleNotice, Look, LookWish
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import Queue, a_cluster
 from tests.support.harness.database import Sql
 
@@ -51,7 +51,7 @@ def boxes(database_url: str) -> tuple[int, int]:
         a_cluster(sql, h100=1, now=now)
         queue = Queue(sql)
         queue.now = now - timedelta(hours=3)
-        made = Boxes(queue)
+        made = Reservations(queue)
         both = made.active(), made.active()
         sql.rows("update odc.qos set idle_warn_s = 3600, idle_release_s = 7200")
         for box in both:

@@ -14,7 +14,7 @@ from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import DevServers
 from odcd.loops.jupyter import Jupyters
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import Queue, a_cluster
 from tests.support.harness.database import Sql
 
@@ -44,7 +44,7 @@ def boxes(database_url: str) -> tuple[int, int]:
         a_cluster(sql, h100=1, now=now)
         queue = Queue(sql)
         queue.now = now - timedelta(minutes=1)
-        made = Boxes(queue)
+        made = Reservations(queue)
         return made.active(asked=asked), made.active(asked=asked)
 
 

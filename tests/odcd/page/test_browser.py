@@ -64,10 +64,10 @@ def test_every_view_is_without_fault(
             theme = "dark" if dark else "light"
             keep_picture(tab, f"{name}-{width}-{theme}", full=name in ("overview", "plan"))
             if name == "problem":
-                tab.said = [line for line in tab.said if "404" not in line]
+                tab.errors = [line for line in tab.errors if "404" not in line]
             # The scene has no executor that output could be read from.
-            tab.said = [line for line in tab.said if "503" not in line]
-            assert tab.said == [], name
+            tab.errors = [line for line in tab.errors if "503" not in line]
+            assert tab.errors == [], name
         assert tab.hosts == {f"127.0.0.1:{furnished.port}"}
 
 
@@ -101,7 +101,7 @@ def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene
         tab.page.go_back()
         expect(tab.page.locator("h1, h2").first).to_be_visible()
         assert "/page/enter" not in tab.page.url
-        assert tab.said == []
+        assert tab.errors == []
 
 
 def test_who_leaves_is_out_of_all_tabs(browser: Browser, furnished: Scene) -> None:
@@ -137,7 +137,7 @@ def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished:
         assert tab.page.evaluate("window.loadedOnce") is True
         it.call(it.run(job_id))
         it.call(it.end(job_id))
-        assert tab.said == []
+        assert tab.errors == []
 
 
 def test_a_dead_database_is_said_and_its_return_is_seen(
@@ -176,7 +176,7 @@ def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scen
         furnished.call(furnished.foresee())
         tab.page.wait_for_timeout(800)
         expect(other.locator("details")).to_have_attribute("open", "")
-        assert tab.said == []
+        assert tab.errors == []
 
 
 def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
@@ -220,7 +220,7 @@ def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> N
         assert dark != light
         tab.page.goto(furnished.url + "/page/queue")
         assert tab.page.evaluate(ground) == dark
-        assert tab.said == []
+        assert tab.errors == []
 
 
 def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> None:
@@ -298,7 +298,7 @@ def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> Non
             tab.wait_live()
             assert tab.page.locator("img").count() == 0
             assert "owned" not in tab.page.title()
-        assert tab.said == []
+        assert tab.errors == []
     it.call(it.ask("POST", f"/v1/jobs/{job_id}/cancel", {}))
 
 
@@ -319,7 +319,7 @@ def test_the_tour_has_its_pictures(browser: Browser, furnished: Scene) -> None:
         expect(first.locator(".causes li").nth(1)).to_contain_text("holds")
         tab.page.mouse.move(0, 0)
         keep_picture(tab, "tour-why")
-        assert [*tab.said, *night.said, *small.said] == []
+        assert [*tab.errors, *night.errors, *small.errors] == []
 
 
 def come_in(tab: Tab, odc: Odc) -> None:
@@ -361,7 +361,7 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         expect(tab.page.locator("text=Yes, cancel it")).to_have_count(0)
         tab.page.goto(address)
         expect(tab.page.locator("#running")).to_contain_text("second")
-        assert tab.said == []
+        assert tab.errors == []
     odc.odcctl("cancel", str(waiting))
     wait(lambda: odc.job(waiting)["state"] == "CANCELLED", lambda: "not cancelled")
 

@@ -121,5 +121,5 @@ class Disks:
 
     def why(self, job_id: int) -> dict[str, Any]:
         """The first cause of a job's waiting."""
-        told = self.sql.value("select odc.explain_job($1, $2)", job_id, self.queue.now)
-        return json.loads(told)["why"][0]
+        explanation = self.sql.value("select odc.explain_job($1, $2)", job_id, self.queue.now)
+        return json.loads(explanation)["why"][0]

@@ -40,13 +40,13 @@ class GpuQueue(Queue):
         return job_id
 
     def began(self, job_id: int) -> None:
-        self._tell(job_id, "started")
+        self._record(job_id, "started")
 
     def lose(self, job_id: int) -> None:
         """Its node goes: it is requeued, if it may be."""
-        self._tell(job_id, "lost")
+        self._record(job_id, "lost")
 
-    def _tell(self, job_id: int, kind: str) -> None:
+    def _record(self, job_id: int, kind: str) -> None:
         members = self.sql.rows(
             "select r.attempt, a.rank from odc.running as r join odc.allocation as a "
             "using (job_id) where job_id = $1 order by 2",
@@ -91,7 +91,7 @@ class GpuQueue(Queue):
             job_id,
         )
 
-    def told(self, job_id: int) -> Any:
+    def reported_use(self, job_id: int) -> Any:
         """The job's gpu_use in the API."""
         text = self.sql.value("select odc.show_jobs($1, null, $2)", job_id, self.now)
         return json.loads(text)[0]["gpu_use"]

@@ -54,11 +54,11 @@ def make_blocks(data: Path, scraped: Iterable[Scraped]) -> None:
 
 def _labelled(name: str, honor_labels: bool) -> str:
     """As a scrape of a target that has labels of its own: namespace, pod, container, job."""
-    told = f'{name[:-1]},job="dcgm",instance="10.0.0.1:9400"'
+    labelled = f'{name[:-1]},job="dcgm",instance="10.0.0.1:9400"'
     if not honor_labels:
         for label in ("namespace", "pod", "container"):
-            told = told.replace(f',{label}="', f',exported_{label}="')
-        told += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
-    elif 'namespace="' not in told:
-        told += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
-    return told + "}"
+            labelled = labelled.replace(f',{label}="', f',exported_{label}="')
+        labelled += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
+    elif 'namespace="' not in labelled:
+        labelled += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
+    return labelled + "}"

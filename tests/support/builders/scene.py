@@ -122,12 +122,12 @@ class Scene:
 
     async def run(self, job_id: int) -> None:
         """Its members have started."""
-        await self._tell(job_id, "started", None)
+        await self._record(job_id, "started", None)
 
     async def end(self, job_id: int, exit_code: int = 0) -> None:
-        await self._tell(job_id, "exited", exit_code)
+        await self._record(job_id, "exited", exit_code)
 
-    async def _tell(self, job_id: int, kind: str, exit_code: int | None) -> None:
+    async def _record(self, job_id: int, kind: str, exit_code: int | None) -> None:
         now = self.clock.now()
         await self.database.execute(
             "select odc.record_facts("
@@ -297,8 +297,8 @@ async def _present(it: Scene) -> None:
         ("alice", "ablation-1", 4, 3, "h100"), ("alice", "ablation-2", 4, 3, "h100"),
     ):  # fmt: skip
         more = {"node_count": 4} if name == "moe-pretrain" else {}
-        asked = job(user, name, gpus, hours, kind, **more)
-        await it.submit(asked.pop("user"), **asked)
+        request = job(user, name, gpus, hours, kind, **more)
+        await it.submit(request.pop("user"), **request)
     await it.submit("dana", name="seeds", gpus=1, gpu_type="a100", array="0-63%4",
                     time_limit_s=3600)  # fmt: skip
     held = await it.submit("hugo", name="later", gpus=2, time_limit_s=3600, hold=True)

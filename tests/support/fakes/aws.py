@@ -124,8 +124,8 @@ class FakeAws(ThreadingHTTPServer):
         return self._not_ours(made, self._tags(volume), owner)
 
     def _tags(self, id: str) -> list[dict[str, str]]:
-        told = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [id]}])["Tags"]
-        return [{"Key": tag["Key"], "Value": tag["Value"]} for tag in told]
+        found = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [id]}])["Tags"]
+        return [{"Key": tag["Key"], "Value": tag["Value"]} for tag in found]
 
     def _not_ours(self, id: str, tags: list[dict[str, str]], owner: str | None) -> str:
         if tags:
@@ -184,8 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _efs_action(self) -> str:
         names = {"GET": "Describe", "POST": "Create", "DELETE": "Delete"}
         what = urlsplit(self.path).path.split("/")[2]
-        told = {"access-points": "AccessPoint", "file-systems": "FileSystem"}.get(what, what)
-        return f"{names[self.command]}{told}{'s' if self.command == 'GET' else ''}"
+        resources = {"access-points": "AccessPoint", "file-systems": "FileSystem"}.get(what, what)
+        return f"{names[self.command]}{resources}{'s' if self.command == 'GET' else ''}"
 
     def _forward(
         self, is_efs: bool, action: str, params: dict[str, str], body: bytes, *, silent: bool,
@@ -229,12 +229,12 @@ class _Handler(BaseHTTPRequestHandler):
         size = self.server.ebs.page_size
         if action != "DescribeAccessPoints" or size is None:
             return data
-        told = json.loads(data)
-        at, points = int(params.get("NextToken", "0")), told["AccessPoints"]
-        told["AccessPoints"] = points[at : at + size]
+        answer = json.loads(data)
+        at, points = int(params.get("NextToken", "0")), answer["AccessPoints"]
+        answer["AccessPoints"] = points[at : at + size]
         if at + size < len(points):
-            told["NextToken"] = str(at + size)
-        return json.dumps(told).encode()
+            answer["NextToken"] = str(at + size)
+        return json.dumps(answer).encode()
 
     def _refuse(self, is_efs: bool, status: int, code: str, message: str) -> None:
         if is_efs:

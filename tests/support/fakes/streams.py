@@ -50,7 +50,7 @@ class Dialling:
         self.port = port
         self.opened: list[tuple[int, int, int, int]] = []
         self.streams: list[TcpStream] = []
-        self.told: list[tuple[int, int, list[str]]] = []
+        self.key_updates: list[tuple[int, int, list[str]]] = []
 
     async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> TcpStream:
         self.opened.append((job_id, attempt, rank, port))
@@ -62,4 +62,4 @@ class Dialling:
         return stream
 
     async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        self.told.append((job_id, attempt, list(lines)))
+        self.key_updates.append((job_id, attempt, list(lines)))

@@ -50,7 +50,7 @@ class Sts(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.people: dict[str, tuple[str, str]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.trouble: Callable[[_Handler], None] | None = None
         self.authority_ = trustme.CA()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None: ...
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.requests.append(self.path)
         if self.server.trouble is not None:
             self.server.trouble(self)
             return

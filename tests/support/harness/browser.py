@@ -51,15 +51,15 @@ class Tab:
         )
         self._context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self._context.new_page()
-        self.said: list[str] = []
+        self.errors: list[str] = []
         self.hosts: set[str] = set()
         self.page.on("console", lambda m: self._heard(m.type, m.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
 
     def _heard(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
-            self.said.append(text)
+            self.errors.append(text)
 
     def __enter__(self) -> Tab:
         return self

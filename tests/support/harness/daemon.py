@@ -76,8 +76,8 @@ class Odc:
     @contextmanager
     def serving(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
         """odcd in the foreground, ready; ended with TERM at the end."""
-        told = self.home.with_name(f"{self.home.name}.log")
-        with told.open("a") as log, subprocess.Popen(
+        log_file = self.home.with_name(f"{self.home.name}.log")
+        with log_file.open("a") as log, subprocess.Popen(
             [sys.executable, "-m", "odcd", *argv],
             env=self.environment, cwd=self.work, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
@@ -85,7 +85,7 @@ class Odc:
             try:
                 assert process.stdout is not None
                 line = process.stdout.readline()
-                assert "odcd is ready" in line, line + told.read_text()
+                assert "odcd is ready" in line, line + log_file.read_text()
                 yield process
             finally:
                 # One that was stopped hears nothing.
@@ -212,13 +212,13 @@ def new_odc(home: Path | None = None, seed: Path | None = None) -> Iterator[Odc]
     try:
         yield odc
     finally:
-        told = odc.odcd("down", "--force", check=False)
+        stopped = odc.odcd("down", "--force", check=False)
         left = odc.lasting()
         for line in left:
             kill(int(line.partition(" ")[0]))
         remove_home(odc.home)
         shutil.rmtree(folder, ignore_errors=True)
-        assert left == [], f"{told.stdout}{told.stderr}"
+        assert left == [], f"{stopped.stdout}{stopped.stderr}"
 
 
 def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.harness.database import Sql
 
 
-def told(
+def read_events(
     sql: Sql, after: int = 0, job_id: int | None = None, limit: int = 1000
 ) -> list[dict[str, Any]]:
     """The events after one, once all are final.

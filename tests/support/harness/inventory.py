@@ -82,9 +82,9 @@ def page() -> str:
                 held_by = "<br>".join(f"`{test}`" for test in by.get(row["item"], [])[:3])
                 more = len(by.get(row["item"], [])) - 3
                 held_by += f"<br>and {more} more" if more > 0 else ""
-                told = held_by or left.get(row["item"], "")
+                shown = held_by or left.get(row["item"], "")
                 text = row["behaviour"].replace("|", "\\|").replace("<", "&lt;")
-                lines.append(f"| {row['item']} | {row['priority']} | {text} | {told} |")
+                lines.append(f"| {row['item']} | {row['priority']} | {text} | {shown} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -40,9 +40,9 @@ class Kube:
     def get(self, *args: str, given: object = None) -> Any:
         return json.loads(self.do("get", *args, "--output=json", given=given))
 
-    def can(self, asked: str) -> bool:
+    def can(self, permission: str) -> bool:
         """Of a subresource: `create pods --subresource=exec`. pods/exec would be a pod's name."""
-        done = self.run("auth", "can-i", *asked.split())
+        done = self.run("auth", "can-i", *permission.split())
         # Without a namespace of the resource kubectl warns; the answer is the first line.
         assert done.stdout.split()[:1] in (["yes"], ["no"]), done.stderr
         return done.stdout.startswith("yes")

@@ -138,9 +138,9 @@ class Preemptions:
         )
         assert (held["members"], held["ends"]) == (victim["node_count"], 1), "a gang goes whole"
         cost = int((now - since) * (held["gpus"] or held["cpus"]) / SECOND)
-        told = json.loads(victim["preemption"])
-        assert told["lost_gpu_s" if held["gpus"] else "lost_cpu_s"] == cost, told
-        assert told["by"] == victim["preempted_by"]
+        preemption = json.loads(victim["preemption"])
+        assert preemption["lost_gpu_s" if held["gpus"] else "lost_cpu_s"] == cost, preemption
+        assert preemption["by"] == victim["preempted_by"]
 
     def _is_needed(
         self, victim: dict[str, Any], preemptor: dict[str, Any], at: datetime, now: datetime

@@ -77,11 +77,11 @@ async def answer(connection: asyncpg.Connection, sql: str) -> Pairs:
     return [[a.name, a.type.name] for a in prepared.get_attributes()]
 
 
-async def functions(connection: asyncpg.Connection, words: set[str]) -> list[dict[str, Any]]:
+async def functions(connection: asyncpg.Connection, names: set[str]) -> list[dict[str, Any]]:
     """Those that the words name: how they are called by name, and what they return."""
     kept: list[dict[str, Any]] = []
     for row in await connection.fetch(FUNCTIONS):
-        if row["name"] not in words or row["name"].startswith("_"):
+        if row["name"] not in names or row["name"].startswith("_"):
             continue
         modes = row["modes"] or ["i"] * row["count"]
         every = list(zip(row["names"], row["types"], modes, strict=False))

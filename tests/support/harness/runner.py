@@ -152,22 +152,23 @@ class Client:
         return value
 
     def wait_for(self, job: int, kind: str, rank: int = 0, attempt: int = 1) -> dict[str, Any]:
-        wanted = (job, attempt, rank, kind)
+        expected = (job, attempt, rank, kind)
         return self.wait(
             lambda facts: next(
-                (f for f in facts if (f["job"], f["attempt"], f["rank"], f["kind"]) == wanted), None
+                (f for f in facts if (f["job"], f["attempt"], f["rank"], f["kind"]) == expected),
+                None,
             )
         )
 
     def wait_end(self, job: int, rank: int = 0, attempt: int = 1) -> dict[str, Any]:
         """The fact that ends the member, of whichever kind."""
-        wanted = (job, attempt, rank)
+        expected = (job, attempt, rank)
         return self.wait(
             lambda facts: next(
                 (
                     f
                     for f in facts
-                    if (f["job"], f["attempt"], f["rank"]) == wanted and f["kind"] != "started"
+                    if (f["job"], f["attempt"], f["rank"]) == expected and f["kind"] != "started"
                 ),
                 None,
             )

@@ -29,8 +29,8 @@ Address = tuple[str, int]
 class Refused(Exception):
     """odcd answered, and said no."""
 
-    def __init__(self, status: int, told: Any) -> None:
-        super().__init__(f"{status}: {told}")
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__(f"{status}: {body}")
         self.status = status
 
 
@@ -65,10 +65,10 @@ class Served(Child):
             data = None if body is None else json.dumps(body)
             connection.request(method, path, data, headers)
             answer = connection.getresponse()
-            told = json.loads(answer.read() or "null")
+            answer_body = json.loads(answer.read() or "null")
             if answer.status >= 300:
-                raise Refused(answer.status, told)
-            return told
+                raise Refused(answer.status, answer_body)
+            return answer_body
         finally:
             connection.close()
 

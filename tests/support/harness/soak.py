@@ -30,7 +30,7 @@ REMIND_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SoakJob:
     """A job, and how it ends if nothing happens to it."""
 
     nodes: int
@@ -70,8 +70,8 @@ class Soak:
     spread_s: float
     """The time over which jobs are submitted, so that there are always some to go wrong."""
     token: str = ""
-    accepted: dict[int, Asked] = field(default_factory=dict)
-    staying: dict[int, Asked] = field(default_factory=dict)
+    accepted: dict[int, SoakJob] = field(default_factory=dict)
+    staying: dict[int, SoakJob] = field(default_factory=dict)
     repeated: int = 0
     """Requests without an answer, which were sent again under the same key."""
     took_s: float = 0.0
@@ -82,13 +82,13 @@ class Soak:
     def run(self, patience_s: float) -> None:
         self.token = self.site.token("ann", 5001)
         chance = random.Random(f"{self.seed}/jobs")
-        stay = [Asked(nodes=1 + n % 3, gpus=1 + n % 8, run_s=None, exit_code=0, requeue=True)
+        stay = [SoakJob(nodes=1 + n % 3, gpus=1 + n % 8, run_s=None, exit_code=0, requeue=True)
                 for n in range(STAYING)]  # fmt: skip
         self.staying = self._submit("stay", stay)
-        asked = list(some_jobs(chance, self.jobs))
+        jobs = list(some_jobs(chance, self.jobs))
         begin = time.monotonic()
         with self.faults.happening():
-            self._submit_all(asked, begin)
+            self._submit_all(jobs, begin)
             # The last ones are left in peace: all faults would meet those few.
             few = self.jobs // 20
             self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
@@ -106,8 +106,8 @@ class Soak:
             self.faults.remind()
         return False
 
-    def _submit_all(self, asked: list[Asked], begin: float) -> None:
-        batches = [asked[n : n + BATCH] for n in range(0, len(asked), BATCH)]
+    def _submit_all(self, jobs: list[SoakJob], begin: float) -> None:
+        batches = [jobs[n : n + BATCH] for n in range(0, len(jobs), BATCH)]
         lock = threading.Lock()
 
         def send(number: int) -> None:
@@ -121,15 +121,15 @@ class Soak:
         with ThreadPoolExecutor(CLIENTS) as pool:
             list(pool.map(send, range(len(batches))))
 
-    def _submit(self, key: str, asked: list[Asked]) -> dict[int, Asked]:
+    def _submit(self, key: str, jobs: list[SoakJob]) -> dict[int, SoakJob]:
         """Until it is answered, by whichever daemon."""
-        body = {"jobs": [one.body for one in asked]}
+        body = {"jobs": [one.body for one in jobs]}
         turn = 0
         while True:
             daemon = self.daemons[turn % len(self.daemons)]
             turn += 1
             try:
-                told = daemon.call(
+                answer = daemon.call(
                     "POST", "/v1/jobs/batch", self.token, body,
                     key=f"{self.seed}-{key}", timeout_s=ASK_S,
                 )  # fmt: skip
@@ -142,7 +142,7 @@ class Soak:
                     raise
                 time.sleep(0.2)
                 continue
-            return dict(zip(told["ids"], asked, strict=True))
+            return dict(zip(answer["ids"], jobs, strict=True))
 
     def _left(self) -> int:
         with self.site.sql() as sql:
@@ -154,15 +154,15 @@ class Soak:
 
     def _until(self, true: Any, what: str, within_s: float) -> None:
         until = time.monotonic() + within_s
-        told = time.monotonic()
+        reported_at = time.monotonic()
         while not true():
             assert self.watch.failed is None, self.watch.failed
             self.faults.check()
             assert time.monotonic() < until, (
                 f"waited {within_s:g} s in vain for {what}\n{self.left_over()}{self.log()}"
             )
-            if time.monotonic() - told > 15:
-                told = time.monotonic()
+            if time.monotonic() - reported_at > 15:
+                reported_at = time.monotonic()
                 print(
                     f"{self._left()} jobs left, {self.members.summary()}, {self.faults.summary()}"
                 )
@@ -231,16 +231,19 @@ class Soak:
             jobs = {row["id"]: row for row in sql.rows("select * from odc.job")}
             ends = Counter(sql.values("select job_id from odc.event where kind = 'ended'"))
             attempts = sql.rows("select * from odc.attempt order by job_id, attempt")
-        asked = self.accepted | self.staying
-        found += [f"job {job} was made, and nobody was told" for job in jobs.keys() - asked.keys()]
-        found += [f"job {job} is lost" for job in asked.keys() - jobs.keys()]
-        for job in sorted(asked.keys() & jobs.keys()):
+        expected = self.accepted | self.staying
+        found += [
+            f"job {job} was created, and no client got its id"
+            for job in jobs.keys() - expected.keys()
+        ]
+        found += [f"job {job} is lost" for job in expected.keys() - jobs.keys()]
+        for job in sorted(expected.keys() & jobs.keys()):
             if jobs[job]["state"] is None:
                 found.append(f"job {job} has not ended")
             if ends[job] != 1:
                 found.append(f"job {job} ended {ends[job]} times")
         excused = {(row["job_id"], row["attempt"]) for row in attempts if self.faults.explain(row)}
-        for job, one in sorted(asked.items()):
+        for job, one in sorted(expected.items()):
             row = jobs.get(job)
             if row is None or row["state"] is None:
                 continue
@@ -268,12 +271,12 @@ class Soak:
             )
             requeued = sql.value("select count(*) from odc.attempt where requeued")
             terms = sql.value("select term from odc.term")
-        told = ", ".join(f"{row['jobs']:,} {row['state']}" for row in ends)
+        ended_as = ", ".join(f"{row['jobs']:,} {row['state']}" for row in ends)
         gangs = sum(one.nodes > 1 for one in self.accepted.values())
         return (
             f"- jobs: {len(self.accepted):,}, of them {gangs:,} gangs, and {STAYING} that never "
             "end; "
-            f"ended as {told}; {requeued:,} attempts requeued\n"
+            f"ended as {ended_as}; {requeued:,} attempts requeued\n"
             f"- pods: {self.members.summary()}\n"
             f"- faults: {self.faults.summary()}; {terms} terms of leadership; {self.repeated} "
             f"requests without an answer, sent again\n"
@@ -281,11 +284,11 @@ class Soak:
         )
 
 
-def some_jobs(chance: random.Random, count: int) -> Iterator[Asked]:
+def some_jobs(chance: random.Random, count: int) -> Iterator[SoakJob]:
     """15 % gangs, of them some of whole nodes; one in six fails by itself."""
     for _ in range(count):
         gang = chance.random() < 0.15
-        yield Asked(
+        yield SoakJob(
             nodes=chance.randint(2, 8) if gang else 1,
             gpus=chance.choice([1, 2, 4, 8]) if gang else chance.choice([1, 1, 1, 2, 4, 8]),
             run_s=chance.choice([0, 1, 2, 5, 10, 20]),

@@ -140,12 +140,12 @@ class Stack:
     def end(self, job: int | str) -> dict[str, Any]:
         return self.until(job, *ENDED)
 
-    def until_it_says(self, job: int, text: str) -> str:
-        def said() -> str | None:
-            told = self("logs", str(job), check=False)
-            return told if text in told else None
+    def wait_for_output(self, job: int, text: str) -> str:
+        def found() -> str | None:
+            output = self("logs", str(job), check=False)
+            return output if text in output else None
 
-        return wait(said, lambda: f"job {job} said {self('logs', str(job), check=False)}")
+        return wait(found, lambda: f"job {job} said {self('logs', str(job), check=False)}")
 
 
 @contextmanager

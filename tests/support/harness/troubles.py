@@ -257,5 +257,5 @@ class Faults:
             for rule, number in self.proxy.counts().items()
             if rule in SPOILT
         }
-        told = sorted({**self.count, **spoilt}.items())
-        return ", ".join(f"{number} {kind}" for kind, number in told) or "none"
+        counts = sorted({**self.count, **spoilt}.items())
+        return ", ".join(f"{number} {kind}" for kind, number in counts) or "none"

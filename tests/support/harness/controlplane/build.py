@@ -78,10 +78,10 @@ def binaries(names: tuple[str, ...] = ()) -> dict[str, Path]:
 
     Raises NoBinaries where one is missing and no Go is there to build it.
     """
-    wanted = names or tuple(name for module in _ALL for name in module.packages)
-    found = _given(wanted)
+    requested = names or tuple(name for module in _ALL for name in module.packages)
+    found = _given(requested)
     for module in _ALL:
-        if missing := [name for name in module.packages if name in wanted and name not in found]:
+        if missing := [name for name in module.packages if name in requested and name not in found]:
             folder = _built(module)
             found |= {name: folder / name for name in missing}
     return found

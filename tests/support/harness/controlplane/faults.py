@@ -31,7 +31,7 @@ class Message:
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         first, *lines = raw.decode("latin-1").split("\r\n")
-        self.words = first.split(" ", 2)
+        self.fields = first.split(" ", 2)
         pairs = (line.partition(":") for line in lines if line)
         self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         self.chunked = "chunked" in self.headers.get("transfer-encoding", "")
@@ -139,7 +139,7 @@ class Proxy:
     ) -> bool:
         """One request and its answer; whether the connection lives on."""
         request = await Message.read(reader)
-        method, target = request.words[0], request.words[1]
+        method, target = request.fields[0], request.fields[1]
         body = await request.body(reader)
         query = parse_qs(urlsplit(target).query)
         watch = query.get("watch", [""])[0] in ("true", "1")
@@ -157,10 +157,10 @@ class Proxy:
         if not watch and method in _WRITES and self._draw("share_lost"):
             return False
         writer.write(answer.raw)
-        if answer.words[1] == "101":
+        if answer.fields[1] == "101":
             await asyncio.gather(_pipe(reader, up_writer), _pipe(up_reader, writer))
             return False
-        if method == "HEAD" or answer.words[1] in ("204", "304"):
+        if method == "HEAD" or answer.fields[1] in ("204", "304"):
             await writer.drain()
         elif watch:
             return await self._stream(answer, reader, up_reader, writer)
@@ -242,13 +242,13 @@ async def _control(
     proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """One JSON line in, one out: {"rules": {...}}, {"cut": true}, {"refuse": seconds}, {}."""
-    asked = json.loads(await reader.readline())
-    if "rules" in asked:
-        proxy.rules = asked["rules"]
-    if "cut" in asked:
+    command = json.loads(await reader.readline())
+    if "rules" in command:
+        proxy.rules = command["rules"]
+    if "cut" in command:
         proxy.cut()
-    if "refuse" in asked:
-        await proxy.refuse(asked["refuse"])
+    if "refuse" in command:
+        await proxy.refuse(command["refuse"])
     writer.write(json.dumps(proxy.counts).encode() + b"\n")
     await writer.drain()
     writer.close()

@@ -40,11 +40,11 @@ class Kwok(Child):
         folder.mkdir(exist_ok=True)
         self._cluster = cluster
         port = free_port()
-        said = folder / "container.log"
-        said.write_text("".join(f"{_LOG_TIME} stdout F {line}\n" for line in log_lines))
+        log = folder / "container.log"
+        log.write_text("".join(f"{_LOG_TIME} stdout F {line}\n" for line in log_lines))
         pki = Pki(folder / "pki")
         config = folder / "kwok.yaml"
-        config.write_text(_options(port, lease_s) + _logs(said) + _STAGES.read_text())
+        config.write_text(_options(port, lease_s) + _logs(log) + _STAGES.read_text())
         super().__init__(
             [
                 str(binaries(("kwok",))["kwok"]),

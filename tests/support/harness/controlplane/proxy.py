@@ -93,9 +93,9 @@ class FaultProxy(Child):
         return self._ask({})
 
     def _ask(self, what: object) -> dict[str, int]:
-        with socket.create_connection(("127.0.0.1", self._control), timeout=300) as asked:
-            asked.sendall(json.dumps(what).encode() + b"\n")
-            with asked.makefile() as answer:
+        with socket.create_connection(("127.0.0.1", self._control), timeout=300) as connection:
+            connection.sendall(json.dumps(what).encode() + b"\n")
+            with connection.makefile() as answer:
                 return json.loads(answer.readline())
 
     def __enter__(self) -> FaultProxy:

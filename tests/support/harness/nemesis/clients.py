@@ -21,7 +21,7 @@ PATIENCE_S = 90.0
 
 
 @dataclass(slots=True)
-class Asked:
+class Submission:
     """One job or array that was asked for. ids are there once odc answered."""
 
     name: str
@@ -45,7 +45,7 @@ class Clients:
     """How many of them."""
     longest_s: float
     """The longest that a job runs."""
-    asked: list[Asked] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
     repeats: Counter[str] = field(default_factory=Counter)
     """Why requests were repeated."""
     wrong: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Clients:
 
     def _run(self, number: int) -> None:
         chance = random.Random(f"{self.seed}/client {number}")
-        mine: list[Asked] = []
+        mine: list[Submission] = []
         count = 0
         try:
             while not self._over.wait(chance.uniform(0.1, 1.5)):
@@ -86,9 +86,9 @@ class Clients:
 
     # -- requests -----------------------------------------------------------------------------
 
-    def _submit(self, chance: random.Random, key: str, mine: list[Asked]) -> list[Asked]:
+    def _submit(self, chance: random.Random, key: str, mine: list[Submission]) -> list[Submission]:
         path, body, made = self._a_request(chance, key, mine)
-        self.asked += made
+        self.submissions += made
         status, answer = self._send(chance, "POST", path, body, key)
         if status != 201:
             raise AssertionError(f"{key}: {status}: {answer}")
@@ -102,14 +102,14 @@ class Clients:
         return made
 
     def _a_request(
-        self, chance: random.Random, key: str, mine: list[Asked]
-    ) -> tuple[str, dict[str, Any], list[Asked]]:
+        self, chance: random.Random, key: str, mine: list[Submission]
+    ) -> tuple[str, dict[str, Any], list[Submission]]:
         kind = chance.choice(["job", "job", "array", "gang", "batch", "chain"])
         count = chance.randint(2, 4) if kind == "batch" else 1
-        made: list[Asked] = []
+        made: list[Submission] = []
         bodies: list[dict[str, Any]] = []
         for number in range(count):
-            one = Asked(f"{key}.{number}", gpus=chance.choice([1, 1, 2]))
+            one = Submission(f"{key}.{number}", gpus=chance.choice([1, 1, 2]))
             one.exit_code = chance.choice([0] * 9 + [7])
             one.ranks = chance.randint(2, 3) if kind == "gang" else 1
             run_s = chance.uniform(0, 1) if chance.random() < 0.95 else self.longest_s
@@ -134,7 +134,7 @@ class Clients:
             return "/v1/jobs/batch", {"jobs": bodies}, made
         return "/v1/jobs", bodies[0], made
 
-    def _cancel(self, chance: random.Random, one: Asked) -> None:
+    def _cancel(self, chance: random.Random, one: Submission) -> None:
         status, answer = self._send(chance, "POST", f"/v1/jobs/{one.id}/cancel", {}, None)
         if status != 200:
             raise AssertionError(f"cancel of {one.id}: {status}: {answer}")

@@ -189,7 +189,7 @@ class Pair:
         found: list[psutil.Process] = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                words = [process.cwd(), *process.cmdline()]
-                if "postgres" not in process.name() and any(mark in word for word in words):
+                command_line = [process.cwd(), *process.cmdline()]
+                if "postgres" not in process.name() and any(mark in word for word in command_line):
                     found.append(process)
         return found

@@ -86,12 +86,12 @@ class Run:
         with self.server.sql() as sql:
             wrong = [
                 *checks.check_times(sql),
-                *checks.check_accepted(sql, clients.asked, ledger),
-                *checks.check_runs(sql, clients.asked, ledger),
+                *checks.check_accepted(sql, clients.submissions, ledger),
+                *checks.check_runs(sql, clients.submissions, ledger),
                 *checks.check_allocations(sql),
                 *checks.check_leaders(sql, self.pair),
                 *checks.check_books(sql),
-                *checks.check_counters(sql, clients.asked, self.pair),
+                *checks.check_counters(sql, clients.submissions, self.pair),
             ]
         wrong += ledger.wrong()
         wrong += [f"while it ran: {text}" for text in self.watch.wrong]
@@ -103,11 +103,12 @@ class Run:
 
     def _summary(self, nemesis: Nemesis, clients: Clients, wrong: list[str]) -> None:
         gaps = sorted(gap for gap, _ in nemesis.gaps)
-        jobs = sum(one.tasks for one in clients.asked)
+        jobs = sum(one.tasks for one in clients.submissions)
         starts = {daemon.name: len(daemon.pids) for daemon in self.pair.daemons}
         self.say(
             f"seed {self.seed}: {len(gaps)} steps of {len(nemesis.kinds)} kinds, "
-            f"{len(clients.asked)} requests for {jobs} jobs, repeated {dict(clients.repeats)}\n"
+            f"{len(clients.submissions)} requests for {jobs} jobs, "
+            f"repeated {dict(clients.repeats)}\n"
             f"starts of daemons {starts}, last term {self.watch.last.term}; without a leader: "
             f"median {gaps[len(gaps) // 2]:.1f} s, longest {max(nemesis.gaps)}"
         )

@@ -100,10 +100,10 @@ def argv(container: Mapping[str, Any], env: Mapping[str, str]) -> list[str]:
     command = container.get("command") or (
         ["buildkitd"] if "/buildkit:" in container["image"] else []
     )
-    words = [*command, *container.get("args", [])]
-    if not words:
+    arguments = [*command, *container.get("args", [])]
+    if not arguments:
         raise NotYet("CreateContainerError", "no command specified")
-    return [expand(word, env) for word in words]
+    return [expand(word, env) for word in arguments]
 
 
 def pod_field(pod: Mapping[str, Any], path: str) -> str:

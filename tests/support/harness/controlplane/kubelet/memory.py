@@ -40,8 +40,8 @@ class MemoryLimit:
         """Whether the kernel killed something in it for memory; the group is gone then."""
         if self._group is None:
             return False
-        words = self._events.read_text().split()
-        killed = int(words[words.index("oom_kill") + 1]) > 0
+        counters = self._events.read_text().split()
+        killed = int(counters[counters.index("oom_kill") + 1]) > 0
         _remove(self._group)
         return killed
 

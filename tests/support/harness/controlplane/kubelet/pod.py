@@ -187,12 +187,12 @@ class PodWorker:
     async def _volumes(self) -> dict[str, dict[str, Any]]:
         """Waits for the ConfigMaps, as kubelet does, with the pod in ContainerCreating."""
         while True:
-            wanted = volumes.needed_volume_configmaps(self.pod)
-            found = await self._objects("configmaps", wanted)
+            needed = volumes.needed_volume_configmaps(self.pod)
+            found = await self._objects("configmaps", needed)
             keys = volumes.needed_secrets(self.pod)
             secrets = await self._objects("secrets", keys)
             claims = await self._claims()
-            if wanted <= found.keys() and keys <= secrets.keys() and claims is not None:
+            if needed <= found.keys() and keys <= secrets.keys() and claims is not None:
                 try:
                     return volumes.materialise(self.pod, self._folder, found, secrets, claims)
                 except NotYet as missing:
@@ -201,10 +201,10 @@ class PodWorker:
 
     async def _claims(self) -> dict[str, Path] | None:
         """None: one of them is not bound yet."""
-        wanted = volumes.needed_claims(self.pod)
-        claims = await self._objects("persistentvolumeclaims", wanted)
+        needed = volumes.needed_claims(self.pod)
+        claims = await self._objects("persistentvolumeclaims", needed)
         if any(
-            name not in claims or claims[name]["status"].get("phase") != "Bound" for name in wanted
+            name not in claims or claims[name]["status"].get("phase") != "Bound" for name in needed
         ):
             return None
         found: dict[str, Path] = {}

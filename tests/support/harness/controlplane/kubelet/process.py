@@ -85,8 +85,8 @@ class Process:
             "drop_capabilities": "ALL" in security.get("capabilities", {}).get("drop", []),
             "keep_capabilities": security.get("capabilities", {}).get("add", []),
         }
-        asked = container.get("resources", {}).get("limits", {}).get("memory")
-        limit = MemoryLimit(f"{folder.name}-{name}", bytes_of(asked)) if asked else None
+        memory = container.get("resources", {}).get("limits", {}).get("memory")
+        limit = MemoryLimit(f"{folder.name}-{name}", bytes_of(memory)) if memory else None
         spec["cgroup"] = limit.procs if limit else ""
         made = cls(spec, folder, name, limit)
         made._says_last = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
