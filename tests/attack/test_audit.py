@@ -130,8 +130,8 @@ def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_a_client_that_is_refused_cannot_fill_the_disk_of_the_audit_log() -> None:
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     meter = RefusalMeter(clock)
-    told = [meter.admit("203.0.113.1") for _ in range(1000)]
-    assert told == [0] * MOST + [None] * (1000 - MOST)
+    admitted = [meter.admit("203.0.113.1") for _ in range(1000)]
+    assert admitted == [0] * MOST + [None] * (1000 - MOST)
     assert meter.admit("203.0.113.2") == 0
     clock.move(WINDOW_S)
     assert meter.admit("203.0.113.1") == 1000 - MOST

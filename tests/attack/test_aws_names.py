@@ -188,7 +188,7 @@ ENTRY = f'[[identity]]\narn = "{IAM}:role/X"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("identity = 1", "Expected `array`"),
         ("[[identity]]\n", "missing required field"),
@@ -206,10 +206,10 @@ ENTRY = f'[[identity]]\narn = "{IAM}:role/X"\n'
         ("\x00", "ODC_AWS_IDENTITIES"),
     ],
 )
-def test_a_wrong_map_is_refused_at_the_start(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_map_is_refused_at_the_start(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(text)
-    with pytest.raises(BadRequest, match=told):
+    with pytest.raises(BadRequest, match=message):
         read_login({"ODC_URL": SERVER, "ODC_AWS_IDENTITIES": str(path)})
 
 

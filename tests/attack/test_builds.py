@@ -80,10 +80,10 @@ def test_a_cache_is_its_users_and_no_request_chooses_it() -> None:
     for uid in (1001, 1002):
         strange = replace(BUILD, uid=uid, dockerfile=f"cache-{3003 - uid}")
         [client] = pod_of(strange)["containers"]
-        told = environment(client)
-        assert told["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
-        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", told["ODC_IMAGE"])
-        caches.add(told["ODC_CACHE"])
+        variables = environment(client)
+        assert variables["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
+        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", variables["ODC_IMAGE"])
+        caches.add(variables["ODC_CACHE"])
     assert len(caches) == 2
 
 

@@ -114,8 +114,8 @@ def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:
             set_soft_limit(pid, usual)
             goes_on(odc, pid, postmaster)
         assert metric(path, "odcd_http_connections_refused_total") > 0
-        told = odc.home.with_name(f"{odc.home.name}.log").read_text()
-        assert os.geteuid() == 0 or "postgres.out_of_descriptors" in told
+        log = odc.home.with_name(f"{odc.home.name}.log").read_text()
+        assert os.geteuid() == 0 or "postgres.out_of_descriptors" in log
 
 
 def test_jobs_and_postgresql_keep_the_limit_that_the_daemon_began_with() -> None:

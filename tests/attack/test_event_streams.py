@@ -51,10 +51,10 @@ def test_an_event_is_compared_with_few_of_many_ranges() -> None:
     """Before: with all of them, so that one GET of 80 bytes blocked the event loop for 3.6 s."""
     selector = parse_selector(f"7_[{SPARSE}]")
     assert selector.tasks is not None
-    wanted = _of_tasks(selector.tasks)
-    for task, told in ((5, False), (10_000_000, True), (10_000_001, False), (2**31 - 2, False)):
+    matches = _of_tasks(selector.tasks)
+    for task, expected in ((5, False), (10_000_000, True), (10_000_001, False), (2**31 - 2, False)):
         Counted.compared = 0
-        assert wanted(event(Counted(task))) is told
+        assert matches(event(Counted(task))) is expected
         assert Counted.compared <= 20
 
 
@@ -62,10 +62,12 @@ def test_an_event_is_compared_with_few_of_many_ranges() -> None:
 def test_a_stream_of_tasks_has_these_and_no_others(selector: str) -> None:
     tasks = parse_selector(selector).tasks
     assert tasks is not None
-    wanted = _of_tasks(tasks)
-    told = {task for task in (*range(12), 2**31 - 2) if wanted(event(task))}
-    assert told == {"7_3": {3}, "7_[0-2,4,6-9:2]": {0, 1, 2, 4, 6, 8}}.get(selector, {2**31 - 2})
-    assert not wanted(event(None))
+    matches = _of_tasks(tasks)
+    matching = {task for task in (*range(12), 2**31 - 2) if matches(event(task))}
+    assert matching == {"7_3": {3}, "7_[0-2,4,6-9:2]": {0, 1, 2, 4, 6, 8}}.get(
+        selector, {2**31 - 2}
+    )
+    assert not matches(event(None))
 
 
 class Pages:

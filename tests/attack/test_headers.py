@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from odcd.front.rules import Rules
-from tests.attack.doors import Opened, opened, status, told
+from tests.attack.doors import Opened, opened, received, status
 from tests.attack.front import connected, get, limited, metric, tcp
 from tests.support.harness.daemon import new_odc, wait
 
@@ -34,7 +34,7 @@ def sent(place: tuple[str, int] | str, *pieces: bytes) -> bytes:
             for piece in pieces:
                 connection.sendall(piece)
             connection.shutdown(socket.SHUT_WR)
-        return told(connection)
+        return received(connection)
 
 
 def ends(door: Opened, *pieces: bytes) -> bytes:
@@ -42,7 +42,7 @@ def ends(door: Opened, *pieces: bytes) -> bytes:
     with connected(door.place) as connection:
         for piece in pieces:
             connection.sendall(piece)
-        return told(connection)
+        return received(connection)
 
 
 def memory_mib(pid: int) -> float:
@@ -77,7 +77,7 @@ def test_a_daemon_closes_connections_that_never_send_a_request() -> None:
                     break
                 slow.sendall(b"x: y\r\n")
             assert status(answer) == 408
-            assert status(told(silent)) == 408
+            assert status(received(silent)) == 408
         assert get(place)[0] == 200
 
 
@@ -179,7 +179,7 @@ def test_a_later_request_is_not_waited_for_either(folder: Path, more: bytes) -> 
         connection.sendall(START + b"\r\n")
         assert status(connection.recv(65_536)) == 200
         connection.sendall(more)
-        assert status(told(connection)) == 408
+        assert status(received(connection)) == 408
 
 
 @pytest.mark.long

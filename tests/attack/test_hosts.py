@@ -15,18 +15,18 @@ from odcd.front.hosts import Hosts, parse_hosts
 from odcd.front.proxies import Proxies, parse_networks
 from odcd.front.settings import read_front
 from odcd.front.watch import Nobody
-from tests.attack.doors import status, told
+from tests.attack.doors import received, status
 from tests.attack.front import Place, connected, limited, metric, tcp
 from tests.support.harness.daemon import new_odc
 
 long = pytest.mark.long
 
 
-def asked(place: Place, *headers: str, version: str = "1.1") -> int:
+def request_status(place: Place, *headers: str, version: str = "1.1") -> int:
     with connected(place) as connection:
         lines = [f"GET /metrics HTTP/{version}", *headers, "Connection: close", "", ""]
         connection.sendall("\r\n".join(lines).encode())
-        return status(told(connection))
+        return status(received(connection))
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,10 @@ def test_another_sites_name_reads_nothing(places: tuple[Place, Place]) -> None:
         "127.0.0.1:80:80", "[::1", "localhost, odc.example.org",
     )  # fmt: skip
     for host in bad:
-        assert asked(places[0], f"Host: {host}") == 400, host
-    assert asked(places[0]) == 400
-    assert asked(places[0], "Host: localhost", "Host: localhost") == 400
-    assert asked(places[0], "Host: evil.example", version="1.0") == 400
+        assert request_status(places[0], f"Host: {host}") == 400, host
+    assert request_status(places[0]) == 400
+    assert request_status(places[0], "Host: localhost", "Host: localhost") == 400
+    assert request_status(places[0], "Host: evil.example", version="1.0") == 400
     rejected = metric(places[1], "odcd_http_requests_rejected_total") - before
     assert rejected == len(bad) + 3
 
@@ -64,9 +64,9 @@ def test_known_names_and_addresses_are_answered(places: tuple[Place, Place]) -> 
         "10.1.2.3:8", "[::1]", "[fd00::1]:7070", "::1", "odc.example.org", "odc.example.org.:443",
         "a.b.inside.example", "front.example:8443", socket.gethostname(),
     ):  # fmt: skip
-        assert asked(places[0], f"Host: {host}") == 200, host
-    assert asked(places[0], version="1.0") == 200
-    assert asked(places[1], "Host: anything.example") == 200
+        assert request_status(places[0], f"Host: {host}") == 200, host
+    assert request_status(places[0], version="1.0") == 200
+    assert request_status(places[1], "Host: anything.example") == 200
 
 
 @pytest.mark.parametrize("word", ["http://odc", "odc:7070", "*", "*.*.x", "a..b", "ö.example"])

@@ -138,11 +138,11 @@ def test_a_coordinator_adds_users_who_are_known(database_url: str) -> None:
 def test_a_coordinator_changes_nobodys_default_account(database_url: str) -> None:
     async def work(service: Service) -> None:
         await known_by(service, "login", "ann", 1_900_000_001)
-        asked = {"user": "bob", "default": True}
-        refused = await ask(service, "POST", USERS, asked, CAROL)
+        body = {"user": "bob", "default": True}
+        refused = await ask(service, "POST", USERS, body, CAROL)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
-        told = "the default account of user bob was not changed: only operators may do that"
-        assert refused.json()["detail"] == told
+        message = "the default account of user bob was not changed: only operators may do that"
+        assert refused.json()["detail"] == message
         for user, default in (("bob", "home"), ("ann", None)):
             added = await ask(service, "POST", USERS, {"user": user}, CAROL)
             assert (added.status_code, added.json()["default_account"]) == (201, default)

@@ -227,12 +227,12 @@ def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
 PTRACE_SEIZE, O_TRACEEXIT = 0x4206, 0x40
 
 
-def trace(pid: int, options: int, told: int) -> None:
+def trace(pid: int, options: int, result_fd: int) -> None:
     """Attach, and never collect what ended."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long] * 4
     done = libc.ptrace(PTRACE_SEIZE, pid, 0, options)
-    os.write(told, b"n" if done else b"y")
+    os.write(result_fd, b"n" if done else b"y")
     while True:
         signal.pause()
 

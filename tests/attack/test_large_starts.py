@@ -82,14 +82,14 @@ def test_an_array_whose_paths_would_be_huge_is_refused_and_harms_nobody(
     """Before: 64 tasks had paths of 410,000 characters, and their start ended the daemon."""
     pid = odc.pid
     job = {**BURST, "work_dir": str(folder), "name": "\U0001f600" * 200}
-    told = ask(
+    problem = ask(
         odc, ALICE, "POST", "/v1/jobs", {**job, "stdout": "%x" * 2048, "stderr": "%x" * 2047}
     )
     works_for_bob(odc)
     assert odc.pid == pid
-    assert told["code"] == "OD010"
-    assert "more than 4095 bytes" in told["detail"]
-    assert told["hint"]
+    assert problem["code"] == "OD010"
+    assert "more than 4095 bytes" in problem["detail"]
+    assert problem["hint"]
 
 
 @needs_root
@@ -277,8 +277,8 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
         first = asyncio.create_task(link.ask("list"))
         await first
         home.kill()
-        asked = [asyncio.create_task(link.ask("list")) for _ in range(5)]
-        done = await asyncio.gather(*asked, return_exceptions=True)
+        requests = [asyncio.create_task(link.ask("list")) for _ in range(5)]
+        done = await asyncio.gather(*requests, return_exceptions=True)
         assert [type(one) for one in done] == [RunnerDown] * 5, done
         with pytest.raises(RunnerDown):
             await link.ask("list")

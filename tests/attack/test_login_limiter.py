@@ -22,7 +22,7 @@ from tests.support.fakes.sts import Sts, presign, serving_sts
 __all__ = ["_api_database", "database_url"]
 
 PROXY = "127.0.0.1"
-MOST = 30
+LIMIT = 30
 
 
 class Minute(SystemClock):
@@ -65,11 +65,11 @@ def test_refusals_that_cost_nothing_lock_nobody_out(database_url: str, sts: Sts)
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        for _ in range(4 * MOST):
+        for _ in range(4 * LIMIT):
             assert (await house.send("https://x/")).status_code == 403
         assert sts.requests == []
         assert (await house.log_in(ann)).status_code == 201
-        assert len(await house.audit_events("login_refused")) == MOST
+        assert len(await house.audit_events("login_refused")) == LIMIT
 
     live(database_url, sts, work, clock=Minute())
 
@@ -78,7 +78,7 @@ def test_clients_behind_a_trusted_proxy_are_counted_apart(database_url: str, sts
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        for number in range(MOST):
+        for number in range(LIMIT):
             assert await through_proxy(house, "198.51.100.1", stranger(number)) == 403
         assert await through_proxy(house, "198.51.100.1", stranger(99)) == 429
         assert await through_proxy(house, "198.51.100.2", ann) == 201
@@ -93,11 +93,11 @@ def test_who_has_logged_in_lately_is_not_locked_out_by_neighbours(
 
     async def work(house: House) -> None:
         assert (await house.log_in(ann)).status_code == 201
-        for number in range(MOST):
+        for number in range(LIMIT):
             assert (await house.log_in(stranger(number))).status_code == 403
         assert (await house.log_in(bob)).status_code == 429
         assert (await house.log_in(ann)).status_code == 201
-        assert len(sts.requests) == MOST + 2
+        assert len(sts.requests) == LIMIT + 2
 
     live(database_url, sts, work, clock=Minute())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
 
-MOST = 1000
+LIMIT = 1000
 """Classes of one user that a pass takes."""
 JOBS = 1100
 CLASSES = """select unnest(uids) as uid, unnest(head_ids) as head
@@ -28,7 +28,7 @@ def test_a_pass_takes_so_many_classes_of_a_user_and_all_of_others(database_url: 
         assert [row["head"] for row in rows if row["uid"] == BOB.uid] == [bobs]
         alices = [row["head"] for row in rows if row["uid"] == ALICE.uid]
         # Those that have waited longest.
-        assert sorted(alices) == ids[:MOST]
+        assert sorted(alices) == ids[:LIMIT]
         async with service.client(ALICE) as client:
             await client.post("/v1/jobs/cancel", json={"ids": [str(one) for one in ids[:200]]})
         rows = await service.database.fetch(CLASSES, service.api.clock.now())

@@ -110,9 +110,9 @@ def test_the_daemons_role_reaches_no_file_program_or_role_of_the_server(
             return str(error)
         return "it worked"
 
-    told = as_daemon(attack)
+    message = as_daemon(attack)
     refusals = ("permission denied", "must be", "not available", "not allowed")
-    assert any(refusal in told for refusal in refusals), told
+    assert any(refusal in message for refusal in refusals), message
 
 
 @needs_root

@@ -90,9 +90,9 @@ def test_results_and_refusals_of_the_child_arrive(odc_home: Path) -> None:
     def refuse() -> None:
         raise WrongState("it is so", "Do that.")
 
-    with pytest.raises(WrongState) as told:
+    with pytest.raises(WrongState) as raised:
         as_account(postgres, refuse)
-    assert (told.value.message, told.value.hint) == ("it is so", "Do that.")
+    assert (raised.value.message, raised.value.hint) == ("it is so", "Do that.")
     with pytest.raises(OdcError, match="interrupted"):
         as_account(postgres, lambda: os._exit(0))
 
@@ -113,5 +113,5 @@ def test_a_daemon_goes_on_when_whoever_detached_it_is_gone(odc: Odc) -> None:
 
 
 def _submitted(odc: Odc) -> int | None:
-    told = odc.odcctl("submit", "--parsable", "--wrap", "true", check=False)
-    return int(told.stdout) if told.returncode == 0 else None
+    result = odc.odcctl("submit", "--parsable", "--wrap", "true", check=False)
+    return int(result.stdout) if result.returncode == 0 else None

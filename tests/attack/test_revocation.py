@@ -88,9 +88,9 @@ def test_streams_of_a_key_end_with_it(odc: Odc) -> None:
     work = folder_of(account(USER), odc.work / "of-user")
     with listening(odc) as port:
         keys = [key_of(odc) for _ in range(4)]
-        told = by_key(odc, port, keys[0], "submit", "--parsable", "-D", str(work), "--wrap",
+        submitted = by_key(odc, port, keys[0], "submit", "--parsable", "-D", str(work), "--wrap",
                       "echo begun; sleep 600")  # fmt: skip
-        job = int(told.stdout)
+        job = int(submitted.stdout)
         odc.wait_for(job, "RUNNING")
         paths = ("/v1/events", f"/v1/jobs/{job}/events", f"/v1/jobs/{job}/logs?follow=true")
         streams = [[Stream(port, path, key) for path in paths] for key in keys]
@@ -118,9 +118,9 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
     with listening(odc) as port:
         ours, theirs = pty.openpty()
         environment = {**odc.environment, "ODC_TOKEN": key_of(odc)}
-        words = ["run", "--pty", "-D", str(work), "sh", "-c", "echo $((6 * 7))begun; cat"]
+        arguments = ["run", "--pty", "-D", str(work), "sh", "-c", "echo $((6 * 7))begun; cat"]
         with subprocess.Popen(
-            [sys.executable, "-m", "odcctl", "--server", f"http://127.0.0.1:{port}", *words],
+            [sys.executable, "-m", "odcctl", "--server", f"http://127.0.0.1:{port}", *arguments],
             env=environment, cwd=odc.work, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
             start_new_session=True,
         ) as process:  # fmt: skip
@@ -133,10 +133,10 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
                 while os.read(ours, 4096):
                     pass
             assert process.stderr is not None
-            said = process.stderr.read().decode()
+            stderr = process.stderr.read().decode()
             os.close(ours)
         assert process.returncode == 1
-        assert "the terminal was closed: the API key has ended" in said
+        assert "the terminal was closed: the API key has ended" in stderr
         [job] = [row["job_id"] for row in odc.rows("select job_id from odc.running")]
         odc.odcctl("cancel", str(job))
 
@@ -211,7 +211,7 @@ def test_one_statement_asks_about_500_streams(
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)
 
     async def work(service: Service) -> None:
-        api, asked = service.api, list[int]()
+        api, batch_sizes = service.api, list[int]()
         made = [new_key() for _ in range(500)]
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
         for key in made:
@@ -220,18 +220,18 @@ def test_one_statement_asks_about_500_streams(
         ask = api.store.keys.list_open
 
         async def counted(digests: list[str]) -> object:
-            asked.append(len(digests))
+            batch_sizes.append(len(digests))
             return await ask(digests)
 
         monkeypatch.setattr(api.store.keys, "list_open", counted)
         looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
-        await until(lambda: len(asked) > 3)
-        assert set(asked) == {500}
+        await until(lambda: len(batch_sizes) > 3)
+        assert set(batch_sizes) == {500}
         assert not any(event.is_set() for event in events)
         await api.store.keys.end(made[7].digest, api.clock.now())
         await until(events[7].is_set)
         assert sum(event.is_set() for event in events) == 1
-        await until(lambda: asked[-1] == 499)
+        await until(lambda: batch_sizes[-1] == 499)
         looking.cancel()
         await asyncio.wait([looking])
 

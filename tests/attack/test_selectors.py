@@ -115,9 +115,9 @@ def test_what_postgresql_cannot_work_with_at_once_is_no_failure_of_the_daemon(
     """Before: ProgramLimitExceededError, answered with 500."""
 
     async def work(service: Service) -> None:
-        with pytest.raises(TooLarge) as told:
+        with pytest.raises(TooLarge) as raised:
             await service.database.fetchval("select repeat('a', 1200000000)")
-        assert told.value.hint
+        assert raised.value.hint
 
     serve(database_url, work)
 

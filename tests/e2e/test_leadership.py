@@ -132,7 +132,7 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
         with odc.serving("serve", "--dsn", database_url, *NODES):
             wait(lambda: sql.value("select term from odc.term") == 1, lambda: "nobody leads")
             sql.execute(SLOW)
-            asked = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
+            requests = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
             wait(lambda: sql.value(SLEEPING), lambda: "no request is slow")
             beat = sql.value("select beat from odc.term")
             script = {"script": "#!/bin/sh\ntrue\n", "work_dir": str(odc.work), "gpus": 1}
@@ -143,4 +143,4 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
             # All of that beside them.
             assert sql.value(SLEEPING)
             assert sql.value("select term from odc.term") == 1
-            assert {task.result()[0] for task in asked} <= {200, 429, 503}
+            assert {task.result()[0] for task in requests} <= {200, 429, 503}

@@ -30,7 +30,7 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
     job = odc.submit("-G", "h100:2", "--wrap", "sleep 600")
     odc.wait_for(job, "RUNNING")
 
-    def told(*names: str) -> dict[str, float]:
+    def read_metrics(*names: str) -> dict[str, float]:
         """Once these are 1."""
 
         def reached() -> dict[str, float] | None:
@@ -40,7 +40,7 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
         return wait(reached, lambda: str(sorted(scrape(odc).items())))
 
     ended = 'odcd_jobs_finished_total{account="default",partition="main",state="COMPLETED"}'
-    found = told('odcd_jobs{partition="main",state="RUNNING"}', ended)
+    found = read_metrics('odcd_jobs{partition="main",state="RUNNING"}', ended)
     assert found['odcd_gpus{gpu_type="h100",state="allocated"}'] == 2
     assert found['odcd_gpus{gpu_type="h100",state="idle"}'] == 6
     assert found["odcd_listener_up"] == found["odcd_leader"] == found["odcd_database_up"] == 1
@@ -54,11 +54,11 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
 
     kill_daemon(odc)
     odc.up("--node", "n1=h100:8")
-    again = told(ended)
+    again = read_metrics(ended)
     assert again[held[0]] >= found[held[0]]
     odc.odcctl("cancel", str(job))
     odc.wait_for(job, "CANCELLED")
-    told(ended.replace("COMPLETED", "CANCELLED"))
+    read_metrics(ended.replace("COMPLETED", "CANCELLED"))
 
 
 @pytest.mark.long

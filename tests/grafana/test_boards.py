@@ -101,14 +101,14 @@ def test_panels_do_not_lie_on_one_another(board: dict[str, Any]) -> None:
 def test_variables_are_those_that_are_used(board: dict[str, Any]) -> None:
     variables = {one["name"]: one for one in board["templating"]["list"]}
     text = json.dumps(board)
-    asked = json.dumps([panel["targets"] for panel in panels(board)]) + json.dumps(
+    queries = json.dumps([panel["targets"] for panel in panels(board)]) + json.dumps(
         [one.get("query") for one in variables.values()]
     )
     for name, one in variables.items():
         assert re.search(rf"\$\{{?{name}\b", text), f"{name} is not used"
         if one["type"] == "query" and one["multi"]:
             assert (one["includeAll"], one["allValue"]) == (True, ".*")
-            assert re.search(rf'=~\\+"\${name}\\+"|~ \'\^\(\${{{name}:pipe}}\)', asked), name
+            assert re.search(rf'=~\\+"\${name}\\+"|~ \'\^\(\${{{name}:pipe}}\)', queries), name
         if one["type"] == "datasource":
             assert one["query"] in ("prometheus", "grafana-postgresql-datasource")
     for panel in panels(board):
@@ -137,9 +137,9 @@ def test_units_are_set(board: dict[str, Any]) -> None:
                 continue
             for name in metrics_in(filled(expression)):
                 stem = re.sub(r"(_bucket|_by_job|:by_job|:avg_by_job)$", "", name)
-                for ending, wanted in UNITS.items():
+                for ending, expected in UNITS.items():
                     if stem.endswith(ending):
-                        assert unit == wanted, f"{panel['title']}: {name} in {unit}"
+                        assert unit == expected, f"{panel['title']}: {name} in {unit}"
 
 
 @needs_prometheus
@@ -173,13 +173,13 @@ def test_links_lead_to_pages_that_are_there() -> None:
 def test_every_metric_that_is_named_is_told_by_somebody() -> None:
     """By the reference, which is read off the code; tests/grafana/test_live.py asks a daemon."""
     page = (GRAFANA.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    told: set[str] = set()
+    exported: set[str] = set()
     for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.M):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
-        told |= {name + ending for ending in endings}
+        exported |= {name + ending for ending in endings}
     own = {rule["record"] for group in groups() for rule in group["rules"] if "record" in rule}
     library = {"ALERTS", "process_cpu_seconds_total", "process_resident_memory_bytes"}
-    known = told | own | library | set(COUNTERS) | {"kube_pod_labels"}
+    known = exported | own | library | set(COUNTERS) | {"kube_pod_labels"}
     texts = {str(q): filled(q.text) for q in questions() if not q.sql}
     texts |= {r.get("alert", r.get("record")): r["expr"] for g in groups() for r in g["rules"]}
     lacking = {where: sorted(metrics_in(text) - known) for where, text in texts.items()}

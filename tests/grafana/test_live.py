@@ -151,28 +151,28 @@ def _metrics(address: str) -> str:
 
 def known(metrics: str) -> set[str]:
     """The allowed names: of /metrics, of rules, of DCGM."""
-    told: set[str] = set()
+    exported: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", metrics, re.M):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
-        told |= {name + ending for ending in endings}
+        exported |= {name + ending for ending in endings}
     own = {rule["record"] for rule in rules("record")}
-    return told | own | set(COUNTERS) | OTHERS
+    return exported | own | set(COUNTERS) | OTHERS
 
 
-def asked(kind: str) -> list[Question]:
+def questions_of(kind: str) -> list[Question]:
     return [question for question in questions() if question.sql == (kind == "sql")]
 
 
 def test_no_panel_and_no_rule_names_a_metric_that_is_not_there(stack: Stack) -> None:
     names = known(stack.metrics)
-    texts = {str(q): filled(q.text) for q in asked("prometheus")}
+    texts = {str(q): filled(q.text) for q in questions_of("prometheus")}
     texts |= {r.get("alert", r.get("record")): r["expr"] for g in groups() for r in g["rules"]}
     wrong = {where: metrics_in(text) - names for where, text in texts.items()}
     assert {where: lacking for where, lacking in wrong.items() if lacking} == {}
     assert metrics_in("sum(odcd_gpus_frree)") - names, "it would be seen"
 
 
-@pytest.mark.parametrize("question", asked("prometheus"), ids=str)
+@pytest.mark.parametrize("question", questions_of("prometheus"), ids=str)
 def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) -> None:
     text = filled(question.text, {"job_id": str(stack.job)})
 
@@ -186,7 +186,7 @@ def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) 
         stack.prometheus.until(answer, f"{question} has data: {text}", PATIENCE_S)
 
 
-@pytest.mark.parametrize("question", asked("sql"), ids=str)
+@pytest.mark.parametrize("question", questions_of("sql"), ids=str)
 def test_a_table_is_answered_to_who_may_read_reports_only(stack: Stack, question: Question) -> None:
     text = filled(question.text, {"job_id": str(stack.job)})
 
@@ -252,7 +252,7 @@ def test_what_is_not_so_is_not_told(stack: Stack) -> None:
     """One alert is expected: no exporter reports the GPUs of the dev server and of the job at the
     limit."""
 
-    def told() -> set[tuple[str, str | None]]:
+    def firing() -> set[tuple[str, str | None]]:
         found = stack.prometheus.query('ALERTS{alertname=~"Odc.*"}')
         return {(row["metric"]["alertname"], row["metric"].get("missing")) for row in found}
 
@@ -261,7 +261,7 @@ def test_what_is_not_so_is_not_told(stack: Stack) -> None:
         return {row["metric"]["node"] for row in found}
 
     # A late scrape causes others for a moment, but only pending ones.
-    stack.prometheus.until(lambda: told() == {("OdcGpuJoinMissing", "gpu")}, "that one is told")
+    stack.prometheus.until(lambda: firing() == {("OdcGpuJoinMissing", "gpu")}, "that one is told")
     stack.prometheus.until(lambda: missing() == {"n1", "l1"}, "those of two nodes are missing")
 
 
@@ -283,7 +283,7 @@ def test_the_live_job_has_its_gpus(stack: Stack) -> None:
     asking = f'odcd:gpu_utilization:avg_by_job{{job_id="{stack.job}"}}'
     found = stack.prometheus.until(lambda: stack.prometheus.query(asking), "its use is known")
     assert [round(float(row["value"][1]), 2) for row in found] == [0.8]
-    told = json.loads(stack.odc.odcctl("show", str(stack.job), "--json").stdout)["jobs"][0]
-    assert found[0]["metric"]["user"] == told["user"]
-    assert found[0]["metric"]["account"] == told["account"]
+    job = json.loads(stack.odc.odcctl("show", str(stack.job), "--json").stdout)["jobs"][0]
+    assert found[0]["metric"]["user"] == job["user"]
+    assert found[0]["metric"]["account"] == job["account"]
     assert Path(stack.odc.home).exists()

@@ -61,8 +61,8 @@ def test_the_configuration_of_the_operators_page_is_one(tmp_path: Path) -> None:
     assert found is not None
     config = tmp_path / "prometheus.yml"
     config.write_text(found[1].replace("/opt/odc-source", str(GRAFANA.parent)), encoding="utf-8")
-    told = promtool("check", "config", config)
-    assert told.count("rules found") == 4, told
+    output = promtool("check", "config", config)
+    assert output.count("rules found") == 4, output
 
 
 @pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])

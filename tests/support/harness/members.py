@@ -84,7 +84,7 @@ class Members:
     def summary(self) -> str:
         return (
             f"{self._created:,} created, {len(self._begun):,} of them ran, at most "
-            f"at most {self._largest:,} at a time, {len(self.violations)} live at the same time as "
+            f"{self._largest:,} at a time, {len(self.violations)} live at the same time as "
             "another pod "
             "of their member"
         )
