@@ -175,11 +175,11 @@ def test_the_browsers_command_line_has_no_ticket(odc: Odc, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
-@pytest.mark.parametrize("kernel_answer", [near._ask_kernel, near._read_proc])  # pyright: ignore
+@pytest.mark.parametrize("lookup", [near._ask_kernel, near._read_proc])  # pyright: ignore
 def test_the_kernel_names_the_user_of_a_connection(
-    host: str, kernel_answer: object, monkeypatch: pytest.MonkeyPatch
+    host: str, lookup: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(near, "_ask_kernel", kernel_answer)
+    monkeypatch.setattr(near, "_ask_kernel", lookup)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server(
         ("::" if "ffff" in host else host, 0), family=family, dualstack_ipv6="ffff" in host

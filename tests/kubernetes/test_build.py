@@ -44,9 +44,9 @@ def test_what_is_missing_is_built_once_however_many_ask(go_calls: Path) -> None:
 
 def test_the_version_goes_into_the_program(go_calls: Path) -> None:
     binaries(("kubectl",))
-    said = go_calls.read_text()
-    assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in said
-    assert "-X k8s.io/component-base/version.gitMinor=36" in said
+    calls = go_calls.read_text()
+    assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in calls
+    assert "-X k8s.io/component-base/version.gitMinor=36" in calls
 
 
 def test_given_programs_come_first(

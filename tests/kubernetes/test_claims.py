@@ -87,7 +87,7 @@ def site(shared_plane: ControlPlane, installed: Kube) -> Iterator[Site]:
     wait_until(lambda: not made.names(CLAIMS) + made.names(VOLUMES), "claims and volumes to go")
 
 
-def a_box(site: Site, node: str, **fields: Any) -> str:
+def a_dev_server(site: Site, node: str, **fields: Any) -> str:
     """The name of a dev server's pod, made as odcd does, by the administrator's hand."""
     member = a_member(node=node, gpu_indexes=(0,), cpus=4, mem_mib=1024, virtual=False)
     dispatch: Dispatch
@@ -125,7 +125,7 @@ def test_a_pod_waits_for_its_disk_and_keeps_it_while_it_is_there(
 ) -> None:
     """The pod is made while the volume is; and nothing takes that away before it is gone."""
     [node] = nodes(h100=1)
-    pod = a_box(site, node, disk=DISK)
+    pod = a_dev_server(site, node, disk=DISK)
     waits = site.api.until(
         f"{PODS}/{pod}",
         lambda pod: any(
@@ -151,15 +151,15 @@ def test_a_disk_in_another_zone_is_no_disk_for_a_node(
 ) -> None:
     """The plan chooses the zone, and the volume is made there; else the pod would never run."""
     [node] = nodes(h100=1)
-    pod = a_box(site, node, disk=DISK)
+    pod = a_dev_server(site, node, disk=DISK)
     site.publish(zone="us-east-2b")
-    told = site.api.until(
+    unscheduled = site.api.until(
         f"{PODS}/{pod}",
         lambda pod: any(
             "node affinity" in one.get("message", "") for one in pod["status"].get("conditions", [])
         ),
     )
-    assert "nodeName" not in told["spec"]
+    assert "nodeName" not in unscheduled["spec"]
 
 
 def test_personal_storage_is_for_all_pods_of_its_user(
@@ -175,7 +175,10 @@ def test_personal_storage_is_for_all_pods_of_its_user(
     }  # fmt: skip
     assert volume["spec"]["accessModes"] == ["ReadWriteMany"]
     first, second = nodes(h100=2)
-    pods = [a_box(site, first, personal=claim), a_box(site, second, personal=claim, attempt=2)]
+    pods = [
+        a_dev_server(site, first, personal=claim),
+        a_dev_server(site, second, personal=claim, attempt=2),
+    ]
     for pod in pods:
         site.until_ready(pod)
         site.api.delete(f"{PODS}/{pod}", grace_s=0)

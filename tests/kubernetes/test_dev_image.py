@@ -78,10 +78,10 @@ def test_everything_else_is_there_by_a_version(name: str) -> None:
 
 def test_both_cudas_are_there_and_the_older_is_the_default() -> None:
     """IMG-01, IMG-04"""
-    told = dict(re.findall(r"\b(\w+)=(\S+)", DOCKERFILE))
-    assert told["CUDA_12_PATH"] == told["CUDA_HOME"] == "/usr/local/cuda-12.8"
-    assert told["CUDA_13_PATH"] == "/usr/local/cuda-13.0"
-    assert told["CCACHE_DIR"] == "/ccache_shared"
+    variables = dict(re.findall(r"\b(\w+)=(\S+)", DOCKERFILE))
+    assert variables["CUDA_12_PATH"] == variables["CUDA_HOME"] == "/usr/local/cuda-12.8"
+    assert variables["CUDA_13_PATH"] == "/usr/local/cuda-13.0"
+    assert variables["CCACHE_DIR"] == "/ccache_shared"
     assert "ln -s /ccache_shared /ccache" in DOCKERFILE
     [toolkits] = [step for step in steps() if "cuda-toolkit-13-0" in step]
     # After the toolkit, which would point it to itself.

@@ -122,17 +122,17 @@ def test_doctor_looks_whether_images_can_be_built(served: Odc) -> None:
     config = served.work / "kubeconfig"
     doctor = ("doctor", "--executor", "kubernetes", "--kubeconfig", config, "--json")
 
-    def told() -> dict[str, str]:
+    def checks() -> dict[str, str]:
         checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
         [builds] = [each for each in checks if each["about"] == "builds"]
         return builds
 
-    assert told() == {
+    assert checks() == {
         "about": "builds", "verdict": "ok", "text": "images are built for registry.example/builds",
         "hint": None,
     }  # fmt: skip
     served.environment["ODC_NAMESPACE_BUILDS"] = "elsewhere"
-    assert told()["verdict"] == "bad"
+    assert checks()["verdict"] == "bad"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_doctor_finds_fences_that_are_gone(
     try:
         found: list[dict[str, str]] = []
 
-        def told() -> bool:
+        def missing() -> bool:
             # The API server hears of policies after a while.
             checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
             found[:] = [
@@ -159,7 +159,7 @@ def test_doctor_finds_fences_that_are_gone(
             ]
             return bool(found)
 
-        within(told)
+        within(missing)
         assert found[0]["text"].startswith(what)
     finally:
         for field in ("resourceVersion", "uid", "creationTimestamp", "generation"):

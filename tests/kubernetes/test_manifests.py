@@ -236,11 +236,11 @@ def test_roles_have_no_wildcard_and_read_no_secret(overlay: list[Manifest]) -> N
     ]
     assert rules
     for name, rule in rules:
-        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
-        assert "*" not in "".join(words), name
-        if any(word.startswith("secrets") for word in words):
+        names = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert "*" not in "".join(names), name
+        if any(word.startswith("secrets") for word in names):
             assert rule["verbs"] == ["create"], name
-        assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(words), name
+        assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(names), name
 
 
 def test_only_odcd_is_bound_to_a_role(overlay: list[Manifest]) -> None:
@@ -394,10 +394,10 @@ def test_there_is_a_cache_for_each_registry_and_one_for_what_is_built(
             assert selector["odc.dev/registry"] == name
             assert selector.items() <= labels.items()
         [container] = deployment["template"]["spec"]["containers"]
-        told = {each["name"]: each for each in container["env"]}
-        assert told["REGISTRY_PROXY_REMOTEURL"]["value"] == url
+        variables = {each["name"]: each for each in container["env"]}
+        assert variables["REGISTRY_PROXY_REMOTEURL"]["value"] == url
         for variable in ("REGISTRY_PROXY_USERNAME", "REGISTRY_PROXY_PASSWORD"):
-            given = told[variable]["valueFrom"]["secretKeyRef"]
+            given = variables[variable]["valueFrom"]["secretKeyRef"]
             assert (given["name"], given["optional"]) == (f"registry-{name}", True)
         [volume] = [v for v in deployment["template"]["spec"]["volumes"] if "persistent" in str(v)]
         claim = named(

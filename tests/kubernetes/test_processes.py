@@ -208,7 +208,7 @@ def test_a_job_that_does_not_obey_is_killed_after_its_grace(
 
 
 @pytest.mark.parametrize(
-    ("image", "reason", "words"),
+    ("image", "reason", "message"),
     [
         ("missing/x:1", "ImagePullBackOff", "not found"),
         ("private/x:1", "ImagePullBackOff", "pull access denied"),
@@ -217,14 +217,14 @@ def test_a_job_that_does_not_obey_is_killed_after_its_grace(
     ids=["missing", "private", "bad-name"],
 )
 def test_an_image_that_cannot_be_had_is_waited_for_with_the_registrys_words(
-    api: Api, namespace: str, processes: Processes, image: str, reason: str, words: str
+    api: Api, namespace: str, processes: Processes, image: str, reason: str, message: str
 ) -> None:
     (node,) = processes(h100=1).names
     api.create(a_pod(namespace, "p", node, image=image))
     seen = api.until(
         _path(namespace), lambda pod: _state(pod).get("waiting", {}).get("reason") == reason
     )
-    assert words in _state(seen)["waiting"]["message"]
+    assert message in _state(seen)["waiting"]["message"]
     api.delete(_path(namespace), grace_s=5)
     api.until_gone(_path(namespace))
 
@@ -399,9 +399,9 @@ def test_a_container_that_fails_begins_anew_with_its_volumes(
     made["spec"] |= {"restartPolicy": "OnFailure", "volumes": [{"name": "keep", "emptyDir": {}}]}
     api.create(made)
     done = api.until(_path(namespace), _over)
-    [told] = done["status"]["containerStatuses"]
-    assert (done["status"]["phase"], told["restartCount"]) == ("Succeeded", 2)
-    last = told["lastState"]["terminated"]
+    [container_status] = done["status"]["containerStatuses"]
+    assert (done["status"]["phase"], container_status["restartCount"]) == ("Succeeded", 2)
+    last = container_status["lastState"]["terminated"]
     assert (last["exitCode"], last["message"]) == (1, "last words\n")
 
 

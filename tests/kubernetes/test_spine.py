@@ -53,10 +53,10 @@ def test_a_job_runs_and_what_it_wrote_stays(stack: Stack) -> None:
 def test_arguments_and_environment_arrive_as_they_are(stack: Stack) -> None:
     script = stack.odc.work / "say.sh"
     script.write_text('#!/bin/sh\nprintf "<%s>" "$@" "$PRICE"\n')
-    words = ["a b", "$(HOME)", "`id`", "$$", '";exit 1;"']
-    job = int(stack("submit", "--parsable", "--export", "PRICE=$(X)$5", str(script), *words))
+    arguments = ["a b", "$(HOME)", "`id`", "$$", '";exit 1;"']
+    job = int(stack("submit", "--parsable", "--export", "PRICE=$(X)$5", str(script), *arguments))
     assert stack.end(job)["state"] == "COMPLETED"
-    expected = "".join(f"<{word}>" for word in [*words, "$(X)$5"])
+    expected = "".join(f"<{word}>" for word in [*arguments, "$(X)$5"])
     wait(lambda: stack("logs", str(job)) == expected, stack.log)
 
 
@@ -65,9 +65,9 @@ def test_who_waits_is_told_for_whom_and_until_when(stack: Stack) -> None:
     stack.until(first, "RUNNING")
     second = stack.submit("--gpus", "8", "-t", "5", script="true")
     waiting = stack.until(second, "PENDING")
-    told = stack.json("why", str(second))
-    assert any(cause.get("job_id") == first and cause["until"] for cause in told["why"])
-    assert told["eta"] is None or told["eta"]["p50"]
+    explanation = stack.json("why", str(second))
+    assert any(cause.get("job_id") == first and cause["until"] for cause in explanation["why"])
+    assert explanation["eta"] is None or explanation["eta"]["p50"]
     planned = wait(lambda: stack.job(second)["planned_start_at"], stack.log)
     assert planned > waiting["submitted_at"]
     assert f"{second}" in stack("queue")
@@ -136,9 +136,9 @@ def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -
         ),
         lambda: stack("logs", str(job)) + stack.log(),
     )
-    said = {re.sub(r"^\d+: ", "", line) for line in lines}
-    master = {line.partition("master ")[2] for line in said}
-    assert {line.partition(",")[0] for line in said} == {"rank 0 of 2", "rank 1 of 2"}
+    reports = {re.sub(r"^\d+: ", "", line) for line in lines}
+    master = {line.partition("master ")[2] for line in reports}
+    assert {line.partition(",")[0] for line in reports} == {"rank 0 of 2", "rank 1 of 2"}
     assert len(master) == 1
 
 
@@ -197,8 +197,8 @@ def test_a_job_is_signalled_by_hand(stack: Stack) -> None:
 
 
 def test_output_goes_to_the_files_that_were_asked_for(stack: Stack) -> None:
-    said = stack.odc.work / "said"
-    script = f"echo one; echo two >&2; cat {said}-%j 2>/dev/null; exit 0"
+    output = stack.odc.work / "said"
+    script = f"echo one; echo two >&2; cat {output}-%j 2>/dev/null; exit 0"
     job = stack.submit("-o", "/tmp/said-%j", script=script)
     assert stack.end(job)["state"] == "COMPLETED"
     wait(lambda: stack("logs", str(job)) == "one\ntwo\n", stack.log)
