@@ -22,7 +22,7 @@ from odcd.records.api_keys import new_key
 from odcd.records.job import Identity
 from tests.attack.strangers import free_port
 from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
-from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved
+from tests.odcd.api.test_tunnel import Keys, a_dev_server, closed, reserved
 from tests.support.harness.daemon import Odc, wait
 from tests.support.harness.users import account, folder_of, needs_root
 from tests.support.harness.warm import cool
@@ -151,13 +151,13 @@ def test_a_tunnel_ends_with_its_login(
     async def work(service: Service) -> None:
         api = service.api
         looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
-        box, made, now = await reserved(service, ALICE), new_key(), api.clock.now()
+        number, made, now = await reserved(service, ALICE), new_key(), api.clock.now()
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
         await api.store.keys.create(who, made, now, timedelta(hours=1))
         await change(service, "until_at = $1", now + timedelta(hours=5))
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             port = server.addresses[0][1]
-            address = f"ws://127.0.0.1:{port}/v1/reservations/{box}/ssh"
+            address = f"ws://127.0.0.1:{port}/v1/reservations/{number}/ssh"
             key = {"Authorization": f"Bearer {made.key}"}
             async with connect(address, additional_headers=key, compression=None) as tunnel:
                 await tunnel.send(b"hello")
@@ -187,7 +187,7 @@ async def change(service: Service, what: str, value: object) -> None:
 
 def with_box(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
     async def outer(service: Service) -> None:
-        async with a_box() as dialling, asyncio.timeout(60):
+        async with a_dev_server() as dialling, asyncio.timeout(60):
             object.__setattr__(service.api, "executor_of", lambda: dialling)
             await work(service)
 

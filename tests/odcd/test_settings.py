@@ -40,8 +40,8 @@ def test_up_takes_a_port_for_the_page_unless_it_is_told_where_to_listen() -> Non
     assert settings.listen is None
     ports = range(720, 728) if os.geteuid() == 0 else range(7070, 7080)
     assert settings.listen_first == tuple(("127.0.0.1", port) for port in ports)
-    for told in (read("--listen", "none"), read(ODC_LISTEN="none")):
-        assert (told.listen, told.listen_first) == (None, ())
+    for without_port in (read("--listen", "none"), read(ODC_LISTEN="none")):
+        assert (without_port.listen, without_port.listen_first) == (None, ())
     assert read("--listen", ":1").listen_first == ()
     served = read_settings(parser().parse_args(["serve", "--dsn", "x"]), {})
     assert (served.listen, served.listen_first) == (None, ())

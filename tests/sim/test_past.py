@@ -97,8 +97,8 @@ def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
             assert len(day.moments) > steps * share / 10
             wrong = [
                 f"seed {seed}, {moment}: {difference}"
-                for moment, told in day.moments.items()
-                for difference in differences(told, await day.answers(now, moment))
+                for moment, recorded in day.moments.items()
+                for difference in differences(recorded, await day.answers(now, moment))
             ]
             assert wrong == [], "\n".join([f"{len(wrong)} differences", *wrong[:8]])
             await refuses_what_it_cannot_know(day)
@@ -108,11 +108,11 @@ def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
 
 async def refuses_what_it_cannot_know(day: Remembering) -> None:
     now = day.clock.now()
-    for moment, words in (
+    for moment, message in (
         (now + timedelta(microseconds=1), "is in the future"),
         (START - timedelta(microseconds=1), "no history is kept for"),
     ):
-        with pytest.raises(BadRequest, match=words):
+        with pytest.raises(BadRequest, match=message):
             await day.store.nodes.list(OTHER, now, moment)
     with pytest.raises(UnknownJob):
         await day.store.jobs.list_rows(Selector(job_id=day.submitted[-1]), now, START)

@@ -161,13 +161,13 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
 def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         users = "/v1/accounts/default/users"
-        for user, uid, told in (
+        for user, uid, message in (
             ("root", 4242, "user root has uid 0 on the daemon's machine, not 4242"),
             ("carol", 0, "uid 0 belongs to user root on the daemon's machine, not to carol"),
         ):
             for path in (users, "/v1/accounts/default/coordinators"):
                 refused = await ask(service, "POST", path, {"user": user, "uid": uid})
-                assert (refused.status_code, refused.json()["detail"]) == (400, told)
+                assert (refused.status_code, refused.json()["detail"]) == (400, message)
         assert read(UserList, await ask(service, "GET", "/v1/users")).users == []
 
     serve(database_url, work)

@@ -55,9 +55,9 @@ async def refused(path: Path, job_id: int) -> tuple[int, dict[str, str]]:
 
 async def last_words(connection: ClientConnection) -> dict[str, int | None]:
     """The text frame before the end."""
-    said: list[str | bytes] = [message async for message in connection]
-    assert isinstance(said[-1], str)
-    return json.loads(said[-1])
+    messages: list[str | bytes] = [message async for message in connection]
+    assert isinstance(messages[-1], str)
+    return json.loads(messages[-1])
 
 
 def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
@@ -134,8 +134,8 @@ def test_what_has_no_terminal_is_refused_before_the_handshake(
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             plain, waiting = await service.submit(gpus=8), await service.submit(gpus=8, pty=True)
             await service.plan()
-            told = [(plain, 409, "OD012"), (waiting, 409, "OD012"), (99, 404, "OD006")]
-            for job_id, status, code in told:
+            refusals = [(plain, 409, "OD012"), (waiting, 409, "OD012"), (99, 404, "OD006")]
+            for job_id, status, code in refusals:
                 answered, problem = await refused(folder / "s", job_id)
                 assert (answered, problem["code"]) == (status, code)
                 assert problem["hint"]

@@ -134,7 +134,7 @@ def _check_problem(answer: httpx.Response) -> None:
     assert "`int`" not in problem["detail"]
 
 
-TOLD = (
+BAD_VALUES = (
     ("POST", "/v1/policies", {"name": "p", "ordering": "nope"},
      'ordering cannot be "nope"', "Accepted: fifo, multifactor, odc, saf, sjf, wfp3."),
     ("PATCH", "/v1/policies/odc", {"plan_depth": -1},
@@ -158,12 +158,12 @@ TOLD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("asked", TOLD, ids=lambda asked: asked[3].replace(" ", "-"))
+@pytest.mark.parametrize("case", BAD_VALUES, ids=lambda case: case[3].replace(" ", "-"))
 def test_a_value_that_does_not_fit_is_told_with_what_does(
-    database_url: str, asked: tuple[str, str, Any, str, str]
+    database_url: str, case: tuple[str, str, Any, str, str]
 ) -> None:
     async def work(service: Service) -> None:
-        method, path, body, detail, hint = asked
+        method, path, body, detail, hint = case
         async with service.client(OPERATOR) as client:
             answer = await client.request(method, path, json=body)
             _check_problem(answer)

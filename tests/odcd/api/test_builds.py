@@ -18,7 +18,7 @@ from tests.odcd.builds.test_context import FROM, packed
 
 REGISTRY = "registry.example/builds"
 CONTEXT = packed(("Dockerfile", FROM), ("a", b"1"))
-BOX = {"gpu_type": "h100", "gpus": 1, "hours": 1}
+RESERVATION = {"gpu_type": "h100", "gpus": 1, "hours": 1}
 
 
 async def send(
@@ -38,23 +38,23 @@ def test_a_context_is_sent_and_reserved_with(database_url: str) -> None:
     async def work(service: Service) -> None:
         first = await send(service)
         assert first.status_code == 200, first.text
-        told = first.json()
-        assert (told["state"], told["image"], told["attempts"]) == ("queued", None, 0)
+        build = first.json()
+        assert (build["state"], build["image"], build["attempts"]) == ("queued", None, 0)
         repacked = packed(("./a", b"1"), ("Dockerfile", FROM))
-        assert (await send(service, repacked)).json()["id"] == told["id"]
+        assert (await send(service, repacked)).json()["id"] == build["id"]
         other = (await send(service, repacked, peer=BOB)).json()
-        assert other["id"] != told["id"], "users share no builds"
-        assert other["digest"] != told["digest"]
-        body = {**BOX, "build": told["digest"]}
+        assert other["id"] != build["id"], "users share no builds"
+        assert other["digest"] != build["digest"]
+        body = {**RESERVATION, "build": build["digest"]}
         made = await ask(service, "POST", "/v1/reservations", body)
         assert made.status_code == 201, made.text
-        box = made.json()
-        assert (box["reason"], box["phase"]) == ("ImageBuild", "image_build")
-        assert box["build"] == told["digest"]
+        reservation = made.json()
+        assert (reservation["reason"], reservation["phase"]) == ("ImageBuild", "image_build")
+        assert reservation["build"] == build["digest"]
         assert await service.plan() == []
-        why = await ask(service, "GET", f"/v1/jobs/{box['id']}/why")
+        why = await ask(service, "GET", f"/v1/jobs/{reservation['id']}/why")
         assert why.json()["why"][0]["cause"] == "image"
-        seen = await ask(service, "GET", f"/v1/reservations/{box['id']}", peer=BOB)
+        seen = await ask(service, "GET", f"/v1/reservations/{reservation['id']}", peer=BOB)
         assert seen.json()["build"] is None
 
     serve_builds(database_url, work)
@@ -70,7 +70,9 @@ def test_its_log_is_for_those_who_have_its_context(database_url: str) -> None:
             refused = await ask(service, "GET", path, peer=BOB)
             assert (refused.status_code, refused.json()["code"]) == (404, "OD038")
             assert (await ask(service, "GET", path, peer=OPERATOR)).status_code == 200
-        stolen = await ask(service, "POST", "/v1/reservations", {**BOX, "build": digest}, peer=BOB)
+        stolen = await ask(
+            service, "POST", "/v1/reservations", {**RESERVATION, "build": digest}, peer=BOB
+        )
         assert stolen.json()["code"] == "OD038"
 
     serve_builds(database_url, work)
@@ -99,10 +101,10 @@ def test_what_is_no_context_is_refused(
     serve_builds(database_url, work)
 
 
-@pytest.mark.parametrize("asked", [{"build": "xyz"}, {"build": "a" * 64, "image": "a:1"}])
-def test_what_cannot_be_reserved_is_refused(database_url: str, asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("fields", [{"build": "xyz"}, {"build": "a" * 64, "image": "a:1"}])
+def test_what_cannot_be_reserved_is_refused(database_url: str, fields: dict[str, str]) -> None:
     async def work(service: Service) -> None:
-        refused = await ask(service, "POST", "/v1/reservations", {**BOX, **asked})
+        refused = await ask(service, "POST", "/v1/reservations", {**RESERVATION, **fields})
         assert refused.status_code == 400, refused.text
 
     serve_builds(database_url, work)
@@ -115,8 +117,8 @@ def test_one_machine_builds_nothing_and_says_so(database_url: str) -> None:
         refused = (await send(service)).json()
         assert "builds no images" in refused["detail"]
         assert "--executor kubernetes" in refused["hint"]
-        asked = {**BOX, "build": "a" * 64}
-        assert (await ask(service, "POST", "/v1/reservations", asked)).status_code == 400
+        body = {**RESERVATION, "build": "a" * 64}
+        assert (await ask(service, "POST", "/v1/reservations", body)).status_code == 400
 
     serve(database_url, work)
 

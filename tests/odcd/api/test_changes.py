@@ -109,8 +109,8 @@ def test_what_does_not_exist_is_refused_beside_what_does(database_url: str) -> N
     async def work(service: Service) -> None:
         job_id = await service.submit()
         outcomes = await change(service, "/v1/jobs/hold", {"ids": [str(job_id), "999", "998_3"]})
-        told = sorted((outcome.job_id, outcome.outcome, outcome.code) for outcome in outcomes)
-        assert told == [
+        results = sorted((outcome.job_id, outcome.outcome, outcome.code) for outcome in outcomes)
+        assert results == [
             (job_id, "held", None),
             (998, "refused", "OD006"),
             (999, "refused", "OD006"),
@@ -253,8 +253,8 @@ def test_a_signal_goes_to_running_jobs_only(
         running, pending = await service.submit(gpus=8), await service.submit(gpus=8)
         await service.plan()
         body = {"ids": [str(running), str(pending)], "signal": written}
-        told, refused = await change(service, "/v1/jobs/cancel", body)
-        assert (told.job_id, told.outcome) == (running, "signalled")
+        signalled, refused = await change(service, "/v1/jobs/cancel", body)
+        assert (signalled.job_id, signalled.outcome) == (running, "signalled")
         assert (refused.job_id, refused.outcome, refused.code) == (pending, "refused", "OD012")
         assert executor.sent == [(running, 1, number)]
         assert await state(service, running) == "CONFIGURING"
@@ -288,8 +288,8 @@ def test_nodes_are_drained_and_resumed_by_operators(database_url: str) -> None:
             assert (answer.status_code, answer.json()["code"]) == (404, "OD007")
             node = (await client.patch("/v1/nodes/n1", json={"state": "UP"})).json()
             assert (node["state"], node["reason"]) == ("IDLE", None)
-            told = msgspec.json.decode((await client.get("/v1/nodes")).content, type=NodeList)
-            assert [node.name for node in told.nodes] == ["n1"]
+            listing = msgspec.json.decode((await client.get("/v1/nodes")).content, type=NodeList)
+            assert [node.name for node in listing.nodes] == ["n1"]
 
     serve(database_url, work)
 

@@ -78,11 +78,11 @@ def test_the_server_says_what_it_is_and_where_its_documents_are(database_url: st
     """API-01: in JSON, for every client; operations that need a key are marked."""
 
     async def work(service: Service) -> None:
-        told = read(Info, await ask(service, "GET", "/", peer=None))
-        assert told.version == odcd.__version__
+        info = read(Info, await ask(service, "GET", "/", peer=None))
+        assert info.version == odcd.__version__
         for path, kind in (
-            (told.docs, "text/html"), (told.openapi, "application/json"),
-            (told.health, "application/json"), ("/ready", "application/json"),
+            (info.docs, "text/html"), (info.openapi, "application/json"),
+            (info.health, "application/json"), ("/ready", "application/json"),
         ):  # fmt: skip
             answer = await ask(service, "GET", path, peer=None)
             assert answer.headers["content-type"].startswith(kind), path

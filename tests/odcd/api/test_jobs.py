@@ -19,13 +19,13 @@ def test_a_list_is_what_the_document_says(database_url: str) -> None:
         await service.plan()
         async with service.client() as client:
             answer = await client.get("/v1/jobs")
-            told = msgspec.json.decode(answer.content, type=JobList)
-            assert [(job.id, job.state) for job in told.jobs] == [
+            listed = msgspec.json.decode(answer.content, type=JobList)
+            assert [(job.id, job.state) for job in listed.jobs] == [
                 (first, "CONFIGURING"),
                 (second, "PENDING"),
             ]
-            assert told.jobs[1].why[0].text
-            assert told.next is None
+            assert listed.jobs[1].why[0].text
+            assert listed.next is None
 
     serve(database_url, work)
 
@@ -116,9 +116,9 @@ def test_why_tells_what_is_in_the_way(database_url: str) -> None:
         await service.plan()
         async with service.client(BOB) as client:
             answer = await client.get(f"/v1/jobs/{waiting}/why")
-            told = msgspec.json.decode(answer.content, type=Explanation)
-            assert (told.job_id, told.reason) == (waiting, "Resources")
-            assert [cause.cause for cause in told.why] == ["node", "running_job"]
+            explanation = msgspec.json.decode(answer.content, type=Explanation)
+            assert (explanation.job_id, explanation.reason) == (waiting, "Resources")
+            assert [cause.cause for cause in explanation.why] == ["node", "running_job"]
 
     serve(database_url, work)
 
@@ -219,12 +219,12 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
     async def work(service: Service) -> None:
         jobs = [await service.submit(gpus=0) for _ in range(10)]
         await service.plan()
-        asked = 0
+        questions = 0
         real = service.store.events.list_settled
 
         async def counted(job_ids: list[int]) -> list[int]:
-            nonlocal asked
-            asked += 1
+            nonlocal questions
+            questions += 1
             return await real(job_ids)
 
         service.hub._store.list_settled = counted  # type: ignore[method-assign]
@@ -239,7 +239,7 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
             async with asyncio.timeout(60):
                 answers_ = await asyncio.gather(*waits)
             assert all(answer.json()["ended"] for answer in answers_)
-            assert asked < 50
+            assert questions < 50
 
     serve(database_url, work)
 
@@ -251,15 +251,17 @@ def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
         await service.plan()
         async with service.client() as client:
 
-            async def told(path: str, key: str, **more: str) -> Any:
+            async def at_that_time(path: str, key: str, **more: str) -> Any:
                 answer = await client.get(path, params={"as_of": before, **more})
                 assert answer.status_code == 200, answer.text
                 return answer.json()[key]
 
-            assert [j["state"] for j in await told("/v1/jobs", "jobs")] == ["PENDING"]
-            assert [j["state"] for j in await told(f"/v1/jobs/{job}", "jobs")] == ["PENDING"]
-            assert await told(f"/v1/jobs/{job}/why", "state") == "PENDING"
-            assert [n["gpus_used"] for n in await told("/v1/nodes", "nodes")] == [0]
+            assert [j["state"] for j in await at_that_time("/v1/jobs", "jobs")] == ["PENDING"]
+            assert [j["state"] for j in await at_that_time(f"/v1/jobs/{job}", "jobs")] == [
+                "PENDING"
+            ]
+            assert await at_that_time(f"/v1/jobs/{job}/why", "state") == "PENDING"
+            assert [n["gpus_used"] for n in await at_that_time("/v1/nodes", "nodes")] == [0]
             assert [n["gpus_used"] for n in (await client.get("/v1/nodes")).json()["nodes"]] == [8]
 
             for path, query in (

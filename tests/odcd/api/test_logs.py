@@ -22,7 +22,7 @@ class Output:
         self._ranks = ranks
         self.go_on = asyncio.Event()
         self.open = 0
-        self.asked: list[tuple[int, bool, bool]] = []
+        self.calls: list[tuple[int, bool, bool]] = []
 
     def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
         return shares_file(dispatch, stderr=stderr)
@@ -30,7 +30,7 @@ class Output:
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
     ) -> AsyncGenerator[bytes]:
-        self.asked.append((rank, stderr, follow))
+        self.calls.append((rank, stderr, follow))
         self.open += 1
         try:
             for piece in self._ranks[rank]:
@@ -58,7 +58,7 @@ def test_output_is_given_as_it_is_to_owner_and_operators(database_url: str) -> N
                 assert answer.status_code == status
                 if status == 200:
                     assert answer.content == b"one\n\xff\x00two"
-        assert executor.asked == [(0, True, False)] * 2
+        assert executor.calls == [(0, True, False)] * 2
 
     serve(database_url, work, executor_of=lambda: executor)
 

@@ -25,7 +25,7 @@ def test_every_operation_is_in_the_document_and_nothing_else(database_url: str) 
     async def work(service: Service) -> None:
         document = await fetch(service)
         assert document["openapi"].startswith("3.1")
-        told = {
+        documented = {
             (method.upper(), path)
             for path, methods in document["paths"].items()
             for method in methods
@@ -36,7 +36,7 @@ def test_every_operation_is_in_the_document_and_nothing_else(database_url: str) 
             ("GET", "/v1/reservations/{id}/ssh"),
             ("GET", "/v1/reservations/{id}/jupyter"),
         }
-        assert told == served | sockets
+        assert documented == served | sockets
         ids = [
             of["operationId"]
             for path, methods in document["paths"].items()

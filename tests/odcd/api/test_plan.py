@@ -43,15 +43,15 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
 
             for pass_id in (1, 2, 3):
                 answer = await client.get(f"/v1/passes/{pass_id}/replay")
-                told = msgspec.json.decode(answer.content, type=Replayed)
-                assert (told.equal, told.chain, told.differences) == (True, True, [])
+                replay = msgspec.json.decode(answer.content, type=Replayed)
+                assert (replay.equal, replay.chain, replay.differences) == (True, True, [])
             for depth in (0, 5, 1_000_000):
                 answer = await client.get(
                     "/v1/passes/2/replay", params={"policy": "saf", "plan_depth": depth}
                 )
                 assert answer.status_code == 200, answer.text
-            told = msgspec.json.decode(answer.content, type=Replayed)
-            assert told.policy.then != told.policy.now
+            replay = msgspec.json.decode(answer.content, type=Replayed)
+            assert replay.policy.then != replay.policy.now
 
     serve(database_url, work)
 
@@ -94,10 +94,10 @@ def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
             argv = [["-N", "1", "--gres=gpu:h100:8", "-t", t] for t in ("1:00:00", "4:00:00")]
             answer = await client.post("/v1/plan/what-if", json={"argv": [*argv, ["-N", "2"]]})
             assert answer.status_code == 200, answer.text
-            told = msgspec.json.decode(answer.content, type=WhatIf).jobs
-            assert [job.time_limit_s for job in told[:2]] == [3600, 14400]
-            assert all(job.start_at and job.node_names == ["n1"] for job in told[:2])
-            assert told[2].refused is not None
+            alternatives = msgspec.json.decode(answer.content, type=WhatIf).jobs
+            assert [job.time_limit_s for job in alternatives[:2]] == [3600, 14400]
+            assert all(job.start_at and job.node_names == ["n1"] for job in alternatives[:2])
+            assert alternatives[2].refused is not None
             await service.database.execute("update odc.partition set state = 'DOWN'")
             answer = await client.post("/v1/plan/what-if", json={"argv": argv[:1]})
             [down] = msgspec.json.decode(answer.content, type=WhatIf).jobs

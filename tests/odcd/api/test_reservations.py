@@ -73,13 +73,13 @@ def test_a_box_is_reserved_shown_extended_and_cancelled(database_url: str) -> No
         assert len(shown.history) == 3
         renamed = await ask(service, "PATCH", f"/v1/reservations/{made.id}", {"name": "mine"})
         assert read(renamed).name == "mine"
-        told = msgspec.json.decode(
+        extension = msgspec.json.decode(
             (
                 await ask(service, "POST", f"/v1/reservations/{made.id}/extend", {"hours": 0.5})
             ).content,
             type=Extension,
         )
-        assert (told.extended_s, told.delays, told.dry_run) == (1800, [], False)
+        assert (extension.extended_s, extension.delays, extension.dry_run) == (1800, [], False)
         await ask(service, "POST", f"/v1/jobs/{made.id}/cancel")
         await service.end(made.id)
         ended = read(await ask(service, "GET", f"/v1/reservations/{made.id}"))
@@ -143,8 +143,8 @@ def test_several_nodes_are_whole_ones_of_types_with_four_or_eight_gpus() -> None
     for one in there:
         per_node = one.gpus_per_node
         for nodes in range(2, 7):
-            asked = Reserve(gpu_type=one.gpu_type, gpus=nodes * per_node, distributed=True)
-            spec = spec_of(asked, there, "/", "/bin/sh")
+            request = Reserve(gpu_type=one.gpu_type, gpus=nodes * per_node, distributed=True)
+            spec = spec_of(request, there, "/", "/bin/sh")
             assert (spec.node_count, spec.gpus_per_node) == (nodes, per_node)
         for gpus in (7 * per_node, per_node + 1):
             with pytest.raises(BadRequest):
@@ -249,8 +249,8 @@ def test_a_wrong_request_is_refused_and_makes_nothing(
     async def work(service: Service) -> None:
         answer = await ask(service, "POST", "/v1/reservations", body)
         assert answer.status_code == status, answer.text
-        told = answer.json()
-        assert word in told["detail"] + str(told["hint"])
+        problem = answer.json()
+        assert word in problem["detail"] + str(problem["hint"])
         assert "/docs#InternalError" not in answer.text
         assert (await ask(service, "GET", "/v1/jobs?ended=true")).json()["jobs"] == []
 
@@ -349,8 +349,8 @@ def test_part_of_a_node_has_its_share_and_a_whole_one_all() -> None:
 
 def test_every_option_is_kept_with_the_request() -> None:
     """SCH-23, BUG-10, STO-13."""
-    asked = Reserve(no_persist=True, github_user="octocat", image="a:1", comment="x")
-    kept = spec_of(asked, [H100], "/", "/bin/sh").asked
+    request = Reserve(no_persist=True, github_user="octocat", image="a:1", comment="x")
+    kept = spec_of(request, [H100], "/", "/bin/sh").asked
     assert kept == {
         "no_persist": True, "github_user": "octocat", "image": "a:1",
     }  # fmt: skip

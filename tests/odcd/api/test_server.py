@@ -167,8 +167,8 @@ def test_ready_says_what_is_missing(database_url: str) -> None:
             assert (answer.status_code, answer.json()["ready"]) == (503, False)
             assert answer.json()["checks"]["database"] is False
             assert (await client.get("/health")).status_code == 200
-            told = await client.get("/metrics")
-            assert (told.status_code, "odcd_database_up 0.0\n" in told.text) == (200, True)
+            response = await client.get("/metrics")
+            assert (response.status_code, "odcd_database_up 0.0\n" in response.text) == (200, True)
             await service.database.open()
 
     serve(database_url, work)
@@ -199,8 +199,8 @@ def test_the_cluster_is_told_in_numbers(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit()
         async with service.client() as client:
-            told = (await client.get("/v1/cluster")).json()
-            assert told["jobs"]["PENDING"] == 1
+            cluster = (await client.get("/v1/cluster")).json()
+            assert cluster["jobs"]["PENDING"] == 1
             partitions = (await client.get("/v1/partitions")).json()["partitions"]
             assert [partition["name"] for partition in partitions] == ["main"]
 

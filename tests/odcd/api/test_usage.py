@@ -13,8 +13,8 @@ def test_the_last_seven_days_are_told_by_user(database_url: str) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit(ALICE)
         assert job_id in await service.plan()
-        told = read(UsageList, await ask(service, "GET", "/v1/usage"))
-        assert (told.by, [row.group for row in told.usage]) == (["user"], [{"user": "64001"}])
+        usage = read(UsageList, await ask(service, "GET", "/v1/usage"))
+        assert (usage.by, [row.group for row in usage.usage]) == (["user"], [{"user": "64001"}])
         path = "/v1/usage?by=account,gpu_type&user=64001"
         [row] = read(UsageList, await ask(service, "GET", path)).usage
         assert set(row.group) == {"account", "gpu_type"}

@@ -40,8 +40,8 @@ def run(
 ) -> None:  # fmt: skip
     async def all_of_it() -> None:
         clock = VirtualClock(NOW)
-        told = DiskSettings(aws_region=REGION, aws_endpoint=fake.url, **settings)
-        cloud = Aws(told, server, clock, limits, calls)
+        disk_settings = DiskSettings(aws_region=REGION, aws_endpoint=fake.url, **settings)
+        cloud = Aws(disk_settings, server, clock, limits, calls)
         await cloud.open()
         try:
             await work(cloud, clock)
@@ -52,8 +52,8 @@ def run(
 
 
 async def a_volume(cloud: Cloud, operation: str = "volume-lab-1", **changed: Any) -> Volume:
-    wanted: dict[str, Any] = {"zone": ZONES[0], "size_gib": 10, "snapshot_id": None, "tags": {}}
-    return await cloud.create_volume(operation, **{**wanted, **changed})
+    fields: dict[str, Any] = {"zone": ZONES[0], "size_gib": 10, "snapshot_id": None, "tags": {}}
+    return await cloud.create_volume(operation, **{**fields, **changed})
 
 
 async def a_snapshot(cloud: Cloud, volume: str, operation: str = "snapshot-lab-1") -> Snapshot:
@@ -78,9 +78,9 @@ def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         made = await a_volume(cloud, size_gib=1024, tags={"disk_name": "main"})
         assert (made.state, made.zone, made.size_gib) == ("creating", ZONES[0], 1024)
-        told = fake.ec2.describe_volumes(VolumeIds=[made.id])["Volumes"][0]
-        assert (told["VolumeType"], told["Iops"], told["Throughput"]) == ("gp3", 16000, 1000)
-        assert told["Encrypted"]
+        volume = fake.ec2.describe_volumes(VolumeIds=[made.id])["Volumes"][0]
+        assert (volume["VolumeType"], volume["Iops"], volume["Throughput"]) == ("gp3", 16000, 1000)
+        assert volume["Encrypted"]
         assert made.tags == {
             "disk_name": "main",
             "ManagedBy": "odc",
@@ -90,8 +90,8 @@ def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
         assert await cloud.volumes([made.id]) == {made.id: replace(made, state="available")}
 
     run(fake, work, disk_iops=16000, disk_mbps=1000)
-    asked = fake.last("CreateVolume")
-    assert "KmsKeyId" not in asked
+    request = fake.last("CreateVolume")
+    assert "KmsKeyId" not in request
     assert (DiskSettings().disk_gib, DiskSettings().disk_iops, DiskSettings().disk_mbps) == (
         100, 3000, 125,
     )  # fmt: skip
@@ -103,8 +103,8 @@ def test_a_key_of_ones_own_encrypts(fake: FakeAws) -> None:
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         made = await a_volume(cloud)
         snapshot = await a_snapshot(cloud, made.id)
-        told = fake.ec2.describe_snapshots(SnapshotIds=[snapshot.id])["Snapshots"][0]
-        assert told["Encrypted"]
+        described = fake.ec2.describe_snapshots(SnapshotIds=[snapshot.id])["Snapshots"][0]
+        assert described["Encrypted"]
 
     run(fake, work, disk_kms_key="alias/odc")
     assert fake.last("CreateVolume")["KmsKeyId"] == "alias/odc"
@@ -326,12 +326,12 @@ def test_calls_are_timed_and_failures_counted_but_that_nothing_is_there_is_an_an
 
     run(fake, work, limits=replace(LIMITS, tries=1), calls=metrics.backend("aws"))
 
-    def told(name: str, operation: str) -> float | None:
+    def metric(name: str, operation: str) -> float | None:
         labels = {"backend": "aws", "operation": operation}
         return metrics.registry.get_sample_value(f"odcd_backend_{name}", labels)
 
-    assert told("request_seconds_count", "DescribeVolumes") == fake.count("DescribeVolumes")
-    assert told("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
+    assert metric("request_seconds_count", "DescribeVolumes") == fake.count("DescribeVolumes")
+    assert metric("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
 
 
 # -- messages ----------------------------------------------------------------------------------
@@ -345,10 +345,10 @@ def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: Fak
         volume = (await a_volume(cloud)).id
         made = await a_snapshot(cloud, volume)
         assert (made.state, made.progress, made.volume_id) == ("pending", 0, volume)
-        told = [(await cloud.snapshots([made.id]))[made.id] for _ in range(3)]
-        assert [one.state for one in told] == ["pending", "pending", "completed"]
-        assert told[0].progress < told[1].progress < told[2].progress == 100
-        assert told[2].started_at.tzinfo is not None
+        snapshots = [(await cloud.snapshots([made.id]))[made.id] for _ in range(3)]
+        assert [one.state for one in snapshots] == ["pending", "pending", "completed"]
+        assert snapshots[0].progress < snapshots[1].progress < snapshots[2].progress == 100
+        assert snapshots[2].started_at.tzinfo is not None
         fake.ebs.fail(made.id)
         assert (await cloud.snapshots([made.id]))[made.id].state == "error"
         await cloud.delete_snapshot(made.id)
@@ -472,11 +472,11 @@ def test_tags_tell_users_and_scripts_what_they_did_before(fake: FakeAws) -> None
         kept = tags.contents_tag("/v1/disks/main/contents/7")
         gone = tags.deleted_tags(marked_at=NOW, delete_at=NOW + timedelta(days=30))
         await cloud.tag([made.id, volume.id], kept | gone | {"disk_name": "renamed"})
-        told = (await cloud.snapshots([made.id]))[made.id].tags
-        assert told["snapshot_content_s3"] == "/v1/disks/main/contents/7"
-        assert told["delete-date"] == f"{NOW + timedelta(days=30):%Y-%m-%d}"
-        assert told["disk_name"] == "renamed"
-        assert told["odc-operation"] == "s-1"
+        snapshot_tags = (await cloud.snapshots([made.id]))[made.id].tags
+        assert snapshot_tags["snapshot_content_s3"] == "/v1/disks/main/contents/7"
+        assert snapshot_tags["delete-date"] == f"{NOW + timedelta(days=30):%Y-%m-%d}"
+        assert snapshot_tags["disk_name"] == "renamed"
+        assert snapshot_tags["odc-operation"] == "s-1"
         await cloud.tag([], kept)
 
     run(fake, work)

@@ -15,7 +15,7 @@ def test_without_a_region_there_are_no_disks() -> None:
 
 def test_disks_are_as_they_are_configured() -> None:
     """STO-02: the size that was documented is the default; what ran is configured."""
-    told = read_disks({
+    settings = read_disks({
         "ODC_AWS_REGION": "us-east-2",
         "ODC_AWS_ENDPOINT": "http://127.0.0.1:5000",
         "ODC_EFS_ID": "fs-0123abcd",
@@ -24,7 +24,7 @@ def test_disks_are_as_they_are_configured() -> None:
         "ODC_DISK_MBPS": "1000",
         "ODC_DISK_KMS_KEY": "arn:aws:kms:us-east-2:111122223333:key/1234",
     })  # fmt: skip
-    assert told == DiskSettings(
+    assert settings == DiskSettings(
         aws_region="us-east-2",
         aws_endpoint="http://127.0.0.1:5000",
         efs_id="fs-0123abcd",

@@ -444,9 +444,9 @@ def test_an_older_runner_that_cannot_tell_says_so_and_goes_on(
         await watched.fact(1, ("started",))
         with pytest.raises(
             WrongState, match=r"no such operation: tell \(its runner is odc"
-        ) as told:
+        ) as raised:
             await watched.executor.dev_servers.tell(1, 1, NOTICE)
-        assert told.value.hint == "When no job runs, replace it with `odcd down` and `odcd up`."
+        assert raised.value.hint == "When no job runs, replace it with `odcd down` and `odcd up`."
         (work_dir / "go").touch()
         assert (await watched.end_of(1)).exit_code == 9
 

@@ -58,11 +58,11 @@ async def come_too_late() -> list[int]:
         dropped.append(result)
         is_dropped.set()
 
-    asked = asyncio.create_task(threads.run(ANN, work, drop=drop))
+    task = asyncio.create_task(threads.run(ANN, work, drop=drop))
     await asyncio.sleep(0)
     assert await asyncio.to_thread(begun.wait, 60)
-    asked.cancel()
-    await asyncio.wait([asked])
+    task.cancel()
+    await asyncio.wait([task])
     gate.set()
     assert await asyncio.to_thread(is_dropped.wait, 60)
     return dropped

@@ -91,9 +91,9 @@ def test_files_follow_the_database(
                 await until({"0": "", "1": "", "3": ""})
                 running.cancel()
 
-        async def until(wanted: dict[str, str]) -> None:
+        async def until(expected: dict[str, str]) -> None:
             await asyncio.to_thread(
-                wait, lambda: files(folder) == wanted or None, lambda: str(files(folder))
+                wait, lambda: files(folder) == expected or None, lambda: str(files(folder))
             )
 
         asyncio.run(work())

@@ -99,8 +99,8 @@ def meter_for(
 
 def test_without_a_prometheus_and_gpus_nothing_is_known(database_url: str) -> None:
     settings = GpuUseSettings(idle_percent=10, idle_after=timedelta(minutes=30))
-    told = meter_for(database_url, settings)
-    assert told == {"source": None, "idle_ratio": 0.1, "idle_after_s": 1800}
+    meter = meter_for(database_url, settings)
+    assert meter == {"source": None, "idle_ratio": 0.1, "idle_after_s": 1800}
     assert meter_for(database_url, settings, pods=True)["source"] is None
 
 
@@ -135,10 +135,10 @@ def test_a_machine_with_gpus_asks_them_and_files_have_their_indexes(
         job = GpuQueue(sql, None).run(gpus_per_node=1)
         sql.execute("update odc.running set running_at = null")
     settings = GpuUseSettings(jobs_dir=tmp_path)
-    wanted = {"1": f"{job}\n", "2": ""}
-    told = meter_for(database_url, settings, lambda: files_in(tmp_path) == wanted, cards=cards)
-    assert told["source"] == "nvml"
-    assert {path.name for path in tmp_path.iterdir()} == set(wanted)
+    expected = {"1": f"{job}\n", "2": ""}
+    meter = meter_for(database_url, settings, lambda: files_in(tmp_path) == expected, cards=cards)
+    assert meter["source"] == "nvml"
+    assert {path.name for path in tmp_path.iterdir()} == set(expected)
 
 
 @needs_prometheus
@@ -158,8 +158,8 @@ def test_on_kubernetes_prometheus_is_asked(database_url: str, tmp_path: Path) ->
     with server, Sql(database_url) as sql:
         settings = GpuUseSettings(prometheus_url=server.url)
         stored = "select from odc.gpu_use where stored_at is not null"
-        told = meter_for(database_url, settings, lambda: sql.rows(stored), pods=True)
-        assert told["source"] == "prometheus"
+        meter = meter_for(database_url, settings, lambda: sql.rows(stored), pods=True)
+        assert meter["source"] == "prometheus"
         use = sql.row("select * from odc.gpu_use")
     assert (use["job_id"], use["busy_gpu_s"]) == (job, pytest.approx(2700, rel=0.01))
 

@@ -44,8 +44,8 @@ def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
 
 
 def reading(ratio: float | None = 0.5, **fields: object) -> Reading:
-    told = {"mem_used_mib": 100, "power_w": 200.0, "energy_mj": None, **fields}
-    return Reading(ratio=ratio, **told)  # type: ignore[arg-type]
+    figures = {"mem_used_mib": 100, "power_w": 200.0, "energy_mj": None, **fields}
+    return Reading(ratio=ratio, **figures)  # type: ignore[arg-type]
 
 
 def test_the_library_tells(library: FakeLibrary) -> None:
@@ -263,8 +263,8 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
     with Sql(database_url) as sql:
         use = sql.row("select * from odc.gpu_use where job_id = $1", job)
     assert (use["covered_s"], len(use["gpu_uuids"])) == (60 * 7 / 8, 7)
-    told = [r for r in caplog.records if r.message == "gpu_use.nvml_hangs"]
-    assert [record.__dict__["gpu"] for record in told] == [3]
+    records = [r for r in caplog.records if r.message == "gpu_use.nvml_hangs"]
+    assert [record.__dict__["gpu"] for record in records] == [3]
 
 
 def run(url: str, work: Callable[[GpuUseStore], Awaitable[None]]) -> None:

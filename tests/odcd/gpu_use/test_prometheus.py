@@ -325,9 +325,9 @@ def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [4000, 500])
+@pytest.mark.parametrize("limit", [4000, 500])
 def test_what_is_too_much_for_prometheus_is_asked_by_fewer_samples(
-    site: Site, real: Callable[..., RealPrometheus], most: int
+    site: Site, real: Callable[..., RealPrometheus], limit: int
 ) -> None:
     """One attempt has more samples than Prometheus takes in; the others do not wait for it."""
     dear = site.ended(ago_s=700, held_s=80_000)
@@ -343,11 +343,11 @@ def test_what_is_too_much_for_prometheus_is_asked_by_fewer_samples(
             Scraped(cards_at=partial(at, job), begin_s=begin_s + 79_000, end_s=begin_s + 80_000)
             for job in cheap
         ),
-        options=[f"--query.max-samples={most}"],
+        options=[f"--query.max-samples={limit}"],
     )
     assert site.settle(server.url) == 4
     use = site.use(dear)
-    if most == 4000:
+    if limit == 4000:
         assert use["gave_up"] is None
         assert use["covered_s"] == pytest.approx(80_000, rel=0.01)
         assert use["busy_gpu_s"] == pytest.approx(2 * 32_000, rel=0.01)
@@ -456,12 +456,12 @@ class Answers:
     def __init__(self, answer: bytes, *, delay_s: float = 0) -> None:
         self.answer = answer
         self.delay_s = delay_s
-        self.asked = b""
+        self.request = b""
         self.over = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            self.asked = await reader.readuntil(b"\r\n\r\n")
+            self.request = await reader.readuntil(b"\r\n\r\n")
             await SystemClock().sleep(self.delay_s)
             writer.write(self.answer)
             await writer.drain()
@@ -487,7 +487,7 @@ class Answers:
                     async with a_client(url, **fields) as client:
                         return await client.query("live", "up", datetime.now(UTC))
                 finally:
-                    if self.asked:
+                    if self.request:
                         await self.over.wait()
                     await SystemClock().sleep(0.05)
 
@@ -511,8 +511,8 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
     server = Answers(http(ONE))
     [sample] = server.ask(token=token)
     assert (sample.labels, sample.value) == ({"pod": "a"}, 2.5)
-    assert server.asked.startswith(b"POST /prom/api/v1/query HTTP/1.1\r\n")
-    assert b"Authorization: Bearer s3cret\r\n" in server.asked
+    assert server.request.startswith(b"POST /prom/api/v1/query HTTP/1.1\r\n")
+    assert b"Authorization: Bearer s3cret\r\n" in server.request
     token.unlink()
     with pytest.raises(PrometheusDown, match="token cannot be read"):
         server.ask(token=token)
@@ -548,9 +548,9 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_no_answer_is_told(answer: bytes, error: type[Exception], text: str) -> None:
     errors: list[str] = []
-    with pytest.raises(error, match=text) as told:
+    with pytest.raises(error, match=text) as raised:
         Answers(answer).ask(errors=errors, max_bytes=1000)
-    assert told.type is error
+    assert raised.type is error
     assert errors == ["live"]
 
 
@@ -568,11 +568,11 @@ def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
                     assert len(await client.query("live", "up", datetime.now(UTC))) == 1
 
     asyncio.run(work())
-    told = [r for r in caplog.records if r.message == "gpu_use.remark"]
-    assert {(r.levelname, r.__dict__["why"]) for r in told} == {
+    records = [r for r in caplog.records if r.message == "gpu_use.remark"]
+    assert {(r.levelname, r.__dict__["why"]) for r in records} == {
         ("WARNING", "PromQL warning: odd"), ("DEBUG", "PromQL info: metric might not be a counter"),
     }  # fmt: skip
-    assert len(told) == 2
+    assert len(records) == 2
 
 
 @pytest.mark.long
@@ -602,7 +602,7 @@ def test_an_address_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_password_in_an_address_is_not_told() -> None:
-    with pytest.raises(BadRequest) as told:
+    with pytest.raises(BadRequest) as raised:
         Prometheus("http://odc:s3@cret@h:9090")
-    assert "cret" not in told.value.message
-    assert "//...@h:9090" in told.value.message
+    assert "cret" not in raised.value.message
+    assert "//...@h:9090" in raised.value.message

@@ -26,7 +26,7 @@ def an_owed(held_s: float = 3600, gpus: int = 2) -> Owed:
     )  # fmt: skip
 
 
-def told(gpu: str, **figures: float) -> list[Sample]:
+def samples_of(gpu: str, **figures: float) -> list[Sample]:
     uuid, _, instance = gpu.partition("/")
     return [
         Sample(
@@ -43,8 +43,8 @@ def told(gpu: str, **figures: float) -> list[Sample]:
 def test_figures_of_gpus_add_up() -> None:
     one = an_owed()
     samples = [
-        *told("GPU-a", util=50, seen=240, memory=1000.5, energy=360_000_000, power=1),
-        *told("GPU-b", util=100, seen=120, memory=70_000, power=200),
+        *samples_of("GPU-a", util=50, seen=240, memory=1000.5, energy=360_000_000, power=1),
+        *samples_of("GPU-b", util=100, seen=120, memory=70_000, power=200),
     ]
     [found] = read_ended(samples, [one], SCRAPE)
     # 240 looks in an hour; b was seen for half of it, so its energy is what it drew then.
@@ -55,7 +55,10 @@ def test_figures_of_gpus_add_up() -> None:
 
 
 def test_slices_of_a_card_are_told_apart() -> None:
-    samples = [*told("GPU-a/1", engine=0.5, seen=240), *told("GPU-a/2", engine=1, seen=240)]
+    samples = [
+        *samples_of("GPU-a/1", engine=0.5, seen=240),
+        *samples_of("GPU-a/2", engine=1, seen=240),
+    ]
     [found] = read_ended(samples, [an_owed()], SCRAPE)
     assert (found.busy_gpu_s, found.gpu_uuids) == (pytest.approx(5400), ["GPU-a"])
     # All slices of the one card that it holds are its.
@@ -64,23 +67,25 @@ def test_slices_of_a_card_are_told_apart() -> None:
 
 def test_what_cannot_be_is_not_believed() -> None:
     blank = 9223372036854775794.0
-    samples = told("GPU-a", util=blank, engine=0.25, seen=240, memory=blank, energy=blank, power=1)
+    samples = samples_of(
+        "GPU-a", util=blank, engine=0.25, seen=240, memory=blank, energy=blank, power=1
+    )
     [found] = read_ended(samples, [an_owed(gpus=1)], SCRAPE)
     assert found.busy_gpu_s == pytest.approx(900)
     assert (found.mem_peak_mib, found.energy_j) == (None, pytest.approx(3600))
-    [found] = read_ended(told("GPU-a", util=blank, seen=240), [an_owed()], SCRAPE)
+    [found] = read_ended(samples_of("GPU-a", util=blank, seen=240), [an_owed()], SCRAPE)
     assert (found.covered_s, found.busy_gpu_s, found.energy_j) == (0, 0, None)
-    assert read_ended(told("GPU-a", util=50, memory=3), [an_owed()], SCRAPE) == []
+    assert read_ended(samples_of("GPU-a", util=50, memory=3), [an_owed()], SCRAPE) == []
 
 
 def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
     """An exporter that names jobs alone: of the GPU before, samples are near, or one is within."""
-    own = told("GPU-b", util=50, seen=230)
-    for before in (told("GPU-a", seen=4), told("GPU-a", util=100, seen=5, energy=1e9)):
+    own = samples_of("GPU-b", util=50, seen=230)
+    for before in (samples_of("GPU-a", seen=4), samples_of("GPU-a", util=100, seen=5, energy=1e9)):
         [found] = read_ended([*before, *own], [an_owed(gpus=1)], SCRAPE)
         assert (found.gpu_uuids, found.busy_gpu_s) == (["GPU-b"], pytest.approx(0.5 * 3450))
     # Nothing else is known about an attempt that ran too briefly, and that is reported.
-    assert read_ended(told("GPU-a", seen=2), [an_owed(held_s=10)], SCRAPE) == []
+    assert read_ended(samples_of("GPU-a", seen=2), [an_owed(held_s=10)], SCRAPE) == []
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def write(site: Site, folder: Path, **wanted: Any) -> Manifest:
-    done = asyncio.run(export(site.sql.dsn, Folder(folder), Wanted(**wanted), VirtualClock(NOW)))
+def write(site: Site, folder: Path, **fields: Any) -> Manifest:
+    done = asyncio.run(export(site.sql.dsn, Folder(folder), Wanted(**fields), VirtualClock(NOW)))
     assert done is not None
     return done
 

@@ -203,10 +203,10 @@ def test_it_waits_for_a_server_that_is_not_ready_yet(postgres: EmbeddedPostgres)
     pid_file = postgres.data / "postmaster.pid"
     text = pid_file.read_text()
 
-    def say(told: str) -> None:
+    def say(text: str) -> None:
         """As the server does: a file that is emptied first, if for a moment, is of no server."""
         with pid_file.open("r+") as file:
-            file.write(told)
+            file.write(text)
 
     say(text.replace("ready   ", "starting"))
     other = EmbeddedPostgres(postgres.data.parent.parent)
@@ -375,11 +375,11 @@ def test_a_program_that_failed_is_quoted_by_its_last_words() -> None:
 
 
 def test_the_private_settings_hold(shared: EmbeddedPostgres) -> None:
-    wanted = {
+    expected = {
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
         "fsync": "on",
         "full_page_writes": "on",
     }
-    for name, value in wanted.items():
+    for name, value in expected.items():
         assert ask(shared.dsn, f"show {name}") == value

@@ -25,8 +25,8 @@ BOB = Identity(user="bob", uid=1002, gid=1002, operator=False)
 SCRIPT = "#!/bin/sh\ntrue\n"
 
 
-def a_spec(**said: Any) -> JobSpec:
-    return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | said))
+def a_spec(**fields: Any) -> JobSpec:
+    return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | fields))
 
 
 def a_request(
@@ -39,8 +39,8 @@ def a_large_request(key: str, who: Identity = ALICE) -> Prepared:
     return a_request(*[a_spec()] * (SMALL_JOBS + 1), key=key, who=who)
 
 
-def the_job(**said: Any) -> dict[str, Any]:
-    return a_request(a_spec(**said)).request["jobs"][0]
+def the_job(**fields: Any) -> dict[str, Any]:
+    return a_request(a_spec(**fields)).request["jobs"][0]
 
 
 # -- prepare --------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "message"),
+    ("fields", "error", "message"),
     [
         ({"script": "echo"}, BadRequest, "is not a batch script"),
         ({"script": "#!/bin/sh\n\0"}, BadRequest, "NUL"),
@@ -160,10 +160,10 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
     ],
 )
 def test_what_the_database_cannot_check_is_refused_before_it(
-    said: dict[str, Any], error: type[OdcError], message: str
+    fields: dict[str, Any], error: type[OdcError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        the_job(**said)
+        the_job(**fields)
 
 
 def test_text_that_only_looks_like_a_nul_passes() -> None:

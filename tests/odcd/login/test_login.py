@@ -26,27 +26,27 @@ def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> Non
         answer = await house.log_in(ann)
         assert answer.status_code == 201, answer.text
         assert answer.headers["cache-control"] == "no-store"
-        told = answer.json()
-        assert told["key"].startswith("odc_" + told["prefix"])
-        assert len(told["prefix"]) == 8
-        assert (told["user"], told["account"], told["role"]) == ("ann", ACCOUNT, "GpuUsers")
-        async with house.client(told["key"]) as client:
+        login = answer.json()
+        assert login["key"].startswith("odc_" + login["prefix"])
+        assert len(login["prefix"]) == 8
+        assert (login["user"], login["account"], login["role"]) == ("ann", ACCOUNT, "GpuUsers")
+        async with house.client(login["key"]) as client:
             job = await client.post("/v1/jobs", json={"script": "#!/bin/sh\n", "work_dir": "/"})
             assert job.status_code == 201
             [shown] = (await client.get(f"/v1/jobs/{job.json()['id']}")).json()["jobs"]
-            assert (shown["user"], shown["uid"]) == ("ann", told["uid"])
+            assert (shown["user"], shown["uid"]) == ("ann", login["uid"])
             me = (await client.get("/v1/users/me")).json()
-        assert me["key"]["expires_at"] == told["expires_at"]
+        assert me["key"]["expires_at"] == login["expires_at"]
         assert (me["user"], me["operator"], me["sessions"]) == ("ann", False, 1)
         assert await house.audit_events("login") == [
             {"actor": "ann", "account": ACCOUNT, "role": "GpuUsers", "from": "127.0.0.1",
-             "uid": told["uid"], "key": told["prefix"]}
+             "uid": login["uid"], "key": login["prefix"]}
         ]  # fmt: skip
         [kept] = await house.service.database.fetch(
             "select to_jsonb(k)::text as row, expires_at - made_at as life from odc.api_key as k"
         )
         assert kept["life"] == timedelta(hours=2)
-        for secret in (told["key"], ann.secret_key, ann.token):
+        for secret in (login["key"], ann.secret_key, ann.token):
             assert secret not in kept["row"]
 
     live(database_url, sts, work)
@@ -286,14 +286,14 @@ def test_logins_in_the_audit_log_are_for_operators(database_url: str, sts: Sts) 
         async with house.client(key) as client:
             assert "event: login" not in (await client.get("/v1/events", params=params)).text
         async with house.service.client(OPERATOR) as client:
-            told = ""
+            events = ""
             async with asyncio.timeout(60):
-                while "event: login_refused\n" not in told:  # Behind an open transaction none is.
-                    told = (await client.get("/v1/events", params=params)).text
-        assert "event: login\n" in told
-        assert "event: login_refused\n" in told
+                while "event: login_refused\n" not in events:  # Behind an open transaction none is.
+                    events = (await client.get("/v1/events", params=params)).text
+        assert "event: login\n" in events
+        assert "event: login_refused\n" in events
         for secret in (key, "X-Amz", "Signature", "secret", ann.access_key):
-            assert secret not in told
+            assert secret not in events
 
     live(database_url, sts, work)
 

@@ -58,16 +58,16 @@ TROUBLES: dict[str, tuple[Callable[[Any], None], str]] = {
 def test_without_a_clear_answer_of_aws_nobody_comes_in(
     database_url: str, sts: Sts, name: str
 ) -> None:
-    sts.trouble, told = TROUBLES[name]
+    sts.trouble, message = TROUBLES[name]
     ann = sts.add("ann")
-    never = told == "did not answer within"
+    never = message == "did not answer within"
 
     async def work(house: House) -> None:
         begun = time.monotonic()
         answer = await house.log_in(ann)
         assert time.monotonic() - begun < faults.NEVER_S / 2
         assert (answer.status_code, answer.json()["code"]) == (503, "OD035"), answer.text
-        assert told in answer.json()["detail"]
+        assert message in answer.json()["detail"]
         # Where the time is short, it may be over before the request is there.
         assert len(sts.requests) in ((0, 1) if never else (1,))
         [refused] = await house.audit_events("login_refused")
@@ -176,9 +176,9 @@ def test_members_of_a_team_only_and_when_in_doubt_nobody(
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        told = await house.log_in(ann, github_user="ann")
-        assert told.status_code == status, told.text
-        assert "ghp_secret" not in told.text
+        response = await house.log_in(ann, github_user="ann")
+        assert response.status_code == status, response.text
+        assert "ghp_secret" not in response.text
 
     live(database_url, sts, work, environment=github.settings("lab/gpu"))
 
@@ -191,8 +191,8 @@ def test_without_a_token_for_github_nobody_comes_in(
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        told = await house.log_in(ann, github_user="ann")
-        assert (told.status_code, told.json()["code"]) == (503, "OD035")
-        assert "has no token" in told.json()["detail"]
+        response = await house.log_in(ann, github_user="ann")
+        assert (response.status_code, response.json()["code"]) == (503, "OD035")
+        assert "has no token" in response.json()["detail"]
 
     live(database_url, sts, work, environment=github.settings("lab"))

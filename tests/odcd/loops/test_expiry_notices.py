@@ -22,7 +22,7 @@ from tests.support.builders.jobs import NOW, Queue, a_cluster
 from tests.support.harness.database import Sql
 
 
-class Told:
+class NoticeExecutor:
     """An executor that records its notices, or fails."""
 
     def __init__(self, *failures: Exception) -> None:
@@ -36,7 +36,7 @@ class Told:
 
 
 @pytest.fixture
-def box(database_url: str) -> int:
+def dev_server(database_url: str) -> int:
     """One that became active an hour and some seconds before it ends in 30 minutes, now."""
     now = SystemClock().now()
     with Sql(database_url) as sql:
@@ -46,7 +46,7 @@ def box(database_url: str) -> int:
         return Reservations(queue).active(hours=1)
 
 
-def tell(url: str, executor: Told, times: int = 1) -> list[float]:
+def deliver(url: str, executor: NoticeExecutor, times: int = 1) -> list[float]:
     async def work() -> list[float]:
         async with Database(url, size=1) as database:
             warner = Warner(
@@ -61,31 +61,39 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
     return asyncio.run(work())
 
 
-def history(url: str, box: int) -> list[dict[str, Any]]:
+def history(url: str, job_id: int) -> list[dict[str, Any]]:
     with Sql(url) as sql:
-        return sql.rows("select detail from odc.event where job_id = $1 and kind = 'warned'", box)
+        return sql.rows(
+            "select detail from odc.event where job_id = $1 and kind = 'warned'", job_id
+        )
 
 
-def test_a_warning_is_delivered_once(database_url: str, box: int) -> None:
-    executor = Told()
-    tell(database_url, executor, times=3)
+def test_a_warning_is_delivered_once(database_url: str, dev_server: int) -> None:
+    executor = NoticeExecutor()
+    deliver(database_url, executor, times=3)
     [(job_id, attempt, notice)] = executor.notices
-    assert (job_id, attempt, notice.name) == (box, 1, f"WARN_EXPIRES_IN_30MIN_{box}.txt")
-    assert len(history(database_url, box)) == 1
+    assert (job_id, attempt, notice.name) == (
+        dev_server,
+        1,
+        f"WARN_EXPIRES_IN_30MIN_{dev_server}.txt",
+    )
+    assert len(history(database_url, dev_server)) == 1
 
 
-def test_one_that_could_not_be_delivered_comes_again_soon(database_url: str, box: int) -> None:
-    executor = Told(RunnerDown("away"))
-    waits = tell(database_url, executor, times=2)
+def test_one_that_could_not_be_delivered_comes_again_soon(
+    database_url: str, dev_server: int
+) -> None:
+    executor = NoticeExecutor(RunnerDown("away"))
+    waits = deliver(database_url, executor, times=2)
     assert waits[0] <= 5
     assert len(executor.notices) == 1
 
 
-def test_what_can_never_be_delivered_is_noted(database_url: str, box: int) -> None:
-    executor = Told(WrongState("it has no home"))
-    tell(database_url, executor, times=2)
+def test_what_can_never_be_delivered_is_noted(database_url: str, dev_server: int) -> None:
+    executor = NoticeExecutor(WrongState("it has no home"))
+    deliver(database_url, executor, times=2)
     assert executor.notices == []
-    [row] = history(database_url, box)
+    [row] = history(database_url, dev_server)
     assert "it has no home" in str(row["detail"])
 
 

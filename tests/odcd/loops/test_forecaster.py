@@ -34,17 +34,17 @@ async def forecasting(
     async with Database(dsn) as database:
         forecaster = Forecaster(term, database, SystemClock(), timedelta(seconds=30))
         running = asyncio.create_task(forecaster.run())
-        wanted = asyncio.create_task(then(database, forecaster))
+        work = asyncio.create_task(then(database, forecaster))
         try:
             async with asyncio.timeout(60):
-                await asyncio.wait([running, wanted], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([running, work], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
-            wanted.result()
+            work.result()
         finally:
-            for task in (running, wanted):
+            for task in (running, work):
                 task.cancel()
-            await asyncio.wait([running, wanted])
+            await asyncio.wait([running, work])
 
 
 async def seen(database: Database, query: str) -> Any:
@@ -121,14 +121,14 @@ def test_a_bug_in_the_forecast_stops_nothing_else(
 
 
 def test_a_refresh_tells_how_long_it_took(database_url: str) -> None:
-    told: list[float] = []
+    durations: list[float] = []
 
     async def refresh() -> None:
         async with Database(database_url) as database, database.dedicated() as session:
             forecaster = Forecaster(
-                0, database, VirtualClock(NOW), timedelta(seconds=30), told.append
+                0, database, VirtualClock(NOW), timedelta(seconds=30), durations.append
             )
             await forecaster.refresh_once(session)
 
     asyncio.run(refresh())
-    assert told == [0.0]
+    assert durations == [0.0]

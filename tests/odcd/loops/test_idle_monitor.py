@@ -44,7 +44,7 @@ class Seen:
 
 
 @pytest.fixture
-def boxes(database_url: str) -> tuple[int, int]:
+def job_ids(database_url: str) -> tuple[int, int]:
     """Two that have been idle for long, as was seen a minute ago."""
     now = SystemClock().now()
     with Sql(database_url) as sql:
@@ -54,10 +54,10 @@ def boxes(database_url: str) -> tuple[int, int]:
         made = Reservations(queue)
         both = made.active(), made.active()
         sql.rows("update odc.qos set idle_warn_s = 3600, idle_release_s = 7200")
-        for box in both:
+        for job_id in both:
             sql.rows(
                 "insert into odc.box_look values ($1, 1, $2, $3, 1, $4)",
-                box, now - timedelta(minutes=1), now + timedelta(minutes=9),
+                job_id, now - timedelta(minutes=1), now + timedelta(minutes=9),
                 now - timedelta(hours=2),
             )  # fmt: skip
         return both
@@ -82,17 +82,17 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
     return asyncio.run(work())
 
 
-def test_its_user_is_told(database_url: str, boxes: tuple[int, int]) -> None:
-    executor = Seen(blind=(boxes[1],))
-    assert look(database_url, executor) == [(boxes[0], True), (boxes[1], False)]
+def test_its_user_is_told(database_url: str, job_ids: tuple[int, int]) -> None:
+    executor = Seen(blind=(job_ids[1],))
+    assert look(database_url, executor) == [(job_ids[0], True), (job_ids[1], False)]
     [notice] = executor.notices
-    assert notice.name == f"IDLE_{boxes[0]}.txt"
+    assert notice.name == f"IDLE_{job_ids[0]}.txt"
     assert re.search(r"has been idle for 2:0\d:\d\d", notice.text)
     assert "it ends at" in notice.text
 
 
-def test_what_could_not_be_told_is_not_noted(database_url: str, boxes: tuple[int, int]) -> None:
-    assert look(database_url, Seen(untold=True)) == [(boxes[0], False), (boxes[1], False)]
+def test_what_could_not_be_told_is_not_noted(database_url: str, job_ids: tuple[int, int]) -> None:
+    assert look(database_url, Seen(untold=True)) == [(job_ids[0], False), (job_ids[1], False)]
 
 
 def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
@@ -107,7 +107,7 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "seen"),
+    ("output", "seen"),
     [
         (b"connections=2 gpu=97 cpu_us=1500000\n", Look(sessions=2, gpu_percent=97, cpu_s=1.5)),
         # It has none, or cannot report it: the database knows which, and uses other sources.
@@ -118,9 +118,9 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
         (b"connections=0 gpu=0 cpu_us=1\nmore\n", None),
     ],
 )
-def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> None:
+def test_what_is_not_known_is_not_guessed(output: bytes, seen: Look | None) -> None:
     if seen is not None:
-        assert read_look(told) == seen
+        assert read_look(output) == seen
         return
     with pytest.raises(WrongState, match="usage is unknown"):
-        read_look(told)
+        read_look(output)

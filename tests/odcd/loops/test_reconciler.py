@@ -48,8 +48,8 @@ class Executor:
 class BusyStore:
     """Fails the first calls of everything."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.facts: list[Fact] = []
         self.whole = asyncio.Event()
         self._failed: set[str] = set()
@@ -62,7 +62,7 @@ class BusyStore:
 
     async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
         self._fail_once("facts")
-        if len(facts) > self.most:
+        if len(facts) > self.limit:
             raise DatabaseBusy(BUSY)
         self.facts += facts
         if len(self.facts) == 5:

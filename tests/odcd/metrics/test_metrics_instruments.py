@@ -82,9 +82,9 @@ def test_a_runner_is_timed_by_what_it_is_asked() -> None:
 
     asyncio.run(work())
     labels = {"backend": "runner", "operation": "start"}
-    told = metrics.registry.get_sample_value
-    assert told("odcd_backend_request_seconds_count", labels) == 2
-    assert told("odcd_backend_errors_total", labels) == 1
+    value_of = metrics.registry.get_sample_value
+    assert value_of("odcd_backend_request_seconds_count", labels) == 2
+    assert value_of("odcd_backend_errors_total", labels) == 1
 
 
 def test_a_pass_is_told_by_who_leads_alone() -> None:
@@ -112,6 +112,6 @@ def test_phases_have_the_limits_that_are_set() -> None:
 
 def test_failures_of_measures_are_counted_from_zero() -> None:
     """Else the first one is no increase."""
-    told = Metrics().expose(None, None)[0].decode()
+    text = Metrics().expose(None, None)[0].decode()
     for name in ("measure_queue", "fold_tally", "render_job_info"):
-        assert f'odcd_sample_errors_total{{measure="{name}"}} 0.0\n' in told
+        assert f'odcd_sample_errors_total{{measure="{name}"}} 0.0\n' in text

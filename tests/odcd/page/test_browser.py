@@ -188,17 +188,17 @@ def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
         seen: list[str] = []
         for _ in range(60):
             tab.page.keyboard.press("Tab")
-            told = tab.page.evaluate(
+            focused = tab.page.evaluate(
                 "() => {const e = document.activeElement; const s = getComputedStyle(e);"
                 "const b = e.getBoundingClientRect();"
                 "return {name: (e.textContent || e.ariaLabel || '').trim(), tag: e.tagName,"
                 "shown: b.width > 0 && b.height > 0,"
                 "marked: s.outlineStyle !== 'none' || e.classList.contains('bar')}}"
             )
-            assert told["shown"], told
-            assert told["marked"], told
-            seen.append(told["name"])
-            if told["name"] == "Skip the map":
+            assert focused["shown"], focused
+            assert focused["marked"], focused
+            seen.append(focused["name"])
+            if focused["name"] == "Skip the map":
                 tab.page.keyboard.press("Enter")
         assert seen[0] == "Skip to content"
         assert {"Overview", "Queue", "Log out", "Skip the map", "6 hours", "Skip the chart"} <= set(
@@ -271,15 +271,15 @@ def test_the_hour_after_midnight_is_00(browser: Browser, furnished: Scene) -> No
     with Tab(browser, timezone_id="UTC") as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.page.goto(furnished.url + job)
-        told = tab.page.locator("dd time").first.get_attribute("datetime") or ""
-        hour = int(told[11:13])
+        timestamp = tab.page.locator("dd time").first.get_attribute("datetime") or ""
+        hour = int(timestamp[11:13])
     zone = f"Etc/GMT+{hour}" if hour <= 12 else f"Etc/GMT-{24 - hour}"
     with Tab(browser, timezone_id=zone, locale="en-US") as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.page.goto(furnished.url + job)
         tab.wait_live()
         shown = tab.page.locator("dd time").first.inner_text()
-        assert f"00:{told[14:16]}:" in shown, shown
+        assert f"00:{timestamp[14:16]}:" in shown, shown
 
 
 def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> None:
@@ -334,8 +334,8 @@ def come_in(tab: Tab, odc: Odc) -> None:
 def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
     """odcd up, odcctl page, jobs that are processes: the output as it is written, and cancel."""
     odc.environment["ODC_LISTEN"] = "127.0.0.1:0"
-    told = odc.up("--node", "n[1-2]=h100:8")
-    assert re.search(r"page +http://127\.0\.0\.1:\d+ +\(.*odcctl page\)", told), told
+    output = odc.up("--node", "n[1-2]=h100:8")
+    assert re.search(r"page +http://127\.0\.0\.1:\d+ +\(.*odcctl page\)", output), output
     colour = r"printf '\033[?2004h\033[1;32mline 0\033[0m\n'; "
     count = colour + "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done"
     both = ("-N", "2", "--gres", "gpu:h100:8", "-t", "10", "--wrap")

@@ -184,10 +184,10 @@ def test_an_operator_ends_all_of_a_user_and_the_audit_log_says_so(database_url: 
             {"user": "64001", "keys": 2, "page_sessions": 1},
             {"user": "64001", "keys": 0, "page_sessions": 0},
         ]
-        told = await it.service.database.fetch(
+        events = await it.service.database.fetch(
             "select actor, detail from odc.event where kind = 'login_ended'"
         )
-        assert [(row["actor"], json.loads(row["detail"])) for row in told] == [("root", ended[0])]
+        assert [(row["actor"], json.loads(row["detail"])) for row in events] == [("root", ended[0])]
 
     browse(database_url, work)
 

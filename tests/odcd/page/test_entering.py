@@ -86,10 +86,10 @@ def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
         ticket = await it.ticket(BOB)
         async with it.inside(ALICE) as client:
             kept = dict(client.cookies)
-            asked = await client.get(ticket["path"])
-            assert AT_ONCE not in asked.text
-            assert "logged in as <b>64001</b>" in asked.text
-            assert "Log in as 64002" in asked.text
+            response = await client.get(ticket["path"])
+            assert AT_ONCE not in response.text
+            assert "logged in as <b>64001</b>" in response.text
+            assert "Log in as 64002" in response.text
             assert dict(client.cookies) == kept
             await it.enter(client, ticket["ticket"])
             assert "64002" in (await client.get("/page/queue")).text
@@ -356,8 +356,10 @@ def test_an_arrays_page_cancels_what_is_left_of_it(database_url: str, peer: Any,
         assert len(began) == 2
         await it.service.end(began[0])
         async with it.inside(peer) as client:
-            told = re.findall(r'action="(/page/jobs/[^"]*/cancel)"', (await client.get(path)).text)
-            assert told == ([f"{path}/cancel"] if may else [])
+            actions = re.findall(
+                r'action="(/page/jobs/[^"]*/cancel)"', (await client.get(path)).text
+            )
+            assert actions == ([f"{path}/cancel"] if may else [])
             unsure = await client.post(f"{path}/cancel", data={}, headers=OURS)
             assert unsure.status_code == 400
             done = await client.post(f"{path}/cancel", data={"sure": "yes"}, headers=OURS)

@@ -211,9 +211,9 @@ def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
 
             live._render = down  # pyright: ignore[reportPrivateUsage]
             made.append(await it.service.submit())
-            told = await news(viewer)
-            assert (told.as_of or "").endswith("Z")
-            assert told.rows == {}
+            received = await news(viewer)
+            assert (received.as_of or "").endswith("Z")
+            assert received.rows == {}
             update = await news(viewer)
             assert update.as_of is None
             assert update.rows["queue"].keys == [str(job_id) for job_id in made]
@@ -262,9 +262,9 @@ def test_a_dead_database_is_told_and_its_return_is_seen(own_server: EmbeddedPost
             dead = own_server.postmaster()
             assert dead is not None
             os.kill(dead.pid, signal.SIGKILL)
-            told = await news(viewer)
-            assert told.as_of is not None
-            assert begin <= datetime.fromisoformat(told.as_of) <= it.service.api.clock.now()
+            received = await news(viewer)
+            assert received.as_of is not None
+            assert begin <= datetime.fromisoformat(received.as_of) <= it.service.api.clock.now()
             await asyncio.to_thread(restart, own_server)
             async with asyncio.timeout(PATIENCE_S):
                 while (await news(viewer)).as_of is not None:
@@ -291,8 +291,8 @@ def test_a_view_that_cannot_be_drawn_ends_nothing(
                 return await render(view)
 
             live._render = broken  # pyright: ignore[reportPrivateUsage]
-            told = await news(viewer)
-            assert told.as_of is not None
+            received = await news(viewer)
+            assert received.as_of is not None
             made.append(await it.service.submit())
             update = await news(viewer)
             assert update.rows["queue"].keys == [str(job_id) for job_id in made]
@@ -358,14 +358,14 @@ def test_nobody_takes_all_the_views(database_url: str, monkeypatch: pytest.Monke
 
 def test_the_number_of_viewers_is_told(database_url: str) -> None:
     async def work(it: Browsed) -> None:
-        async def told() -> str:
+        async def viewers() -> str:
             async with it.client() as client:
                 text = (await client.get("/metrics")).text
             return next(line for line in text.splitlines() if line.startswith("odcd_page_viewers"))
 
         live = live_of(it)
         async with live.watch(QUEUE, None), live.watch(QUEUE, None):
-            assert await told() == "odcd_page_viewers 2.0"
-        assert await told() == "odcd_page_viewers 0.0"
+            assert await viewers() == "odcd_page_viewers 2.0"
+        assert await viewers() == "odcd_page_viewers 0.0"
 
     browse(database_url, work)

@@ -190,8 +190,8 @@ def test_a_job_has_its_whole_story(database_url: str) -> None:
         await it.service.end(job_id, exit_code=3)
         async with it.inside(BOB) as client:
             page = (await client.get(f"/page/jobs/{job_id}")).text
-            for words in ("submitted", "nodes allocated", "ended", "exit code 3", "code 3", "n1"):
-                assert words in page, words
+            for text in ("submitted", "nodes allocated", "ended", "exit code 3", "code 3", "n1"):
+                assert text in page, text
             assert (await client.get("/page/jobs/77")).status_code == 404
             assert (await client.get("/page/jobs/x")).status_code == 400
 
@@ -330,16 +330,16 @@ def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
         await it.service.plan()
         async with it.client() as client:
             answer = await client.get("/v1/plan/gantt", headers={"accept": "*/*"})
-            told = msgspec.json.decode(answer.content, type=Gantt)
+            gantt = msgspec.json.decode(answer.content, type=Gantt)
             plan = (await client.get("/v1/plan", headers={"accept": "*/*"})).json()
-            first, second = told.nodes
+            first, second = gantt.nodes
             assert (first.name, second.name) == ("n1", "n2")
-            [bar] = [b for node in told.nodes for b in node.bars if b.job_id == runs]
+            [bar] = [b for node in gantt.nodes for b in node.bars if b.job_id == runs]
             assert (bar.kind, bar.gpus, len(bar.gpu_indexes)) == ("running", 6, 6)
             assert bar.ends_at is not None
             assert bar.likely_end_at is None
             assert bar.starts_at <= bar.ends_at
-            ahead = [b for node in told.nodes for b in node.bars if b.job_id == planned]
+            ahead = [b for node in gantt.nodes for b in node.bars if b.job_id == planned]
             assert [b.starts_at for b in ahead if b.kind == "planned"] == [
                 job["planned_start_at"] for job in plan["jobs"]
             ]
@@ -372,8 +372,8 @@ def test_a_page_past_the_last_node_says_so(database_url: str) -> None:
 def test_nodes_are_in_the_order_that_people_count(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.client() as client:
-            told = (await client.get("/v1/plan/gantt", headers={"accept": "*/*"})).json()
-            assert [node["name"] for node in told["nodes"]] == [f"n{i}" for i in range(1, 13)]
+            gantt = (await client.get("/v1/plan/gantt", headers={"accept": "*/*"})).json()
+            assert [node["name"] for node in gantt["nodes"]] == [f"n{i}" for i in range(1, 13)]
 
     browse(database_url, work, nodes=12)
 

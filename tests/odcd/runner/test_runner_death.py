@@ -236,11 +236,11 @@ Ends = dict[int, dict[str, object]]
 def _collect(client: Client, ends: Ends, count: int) -> None:
     """Wait until so many members have ended that ends does not hold yet; hold all that did."""
 
-    def told(facts: list[dict[str, Any]]) -> Ends:
+    def all_ends(facts: list[dict[str, Any]]) -> Ends:
         now = {f["job"]: f for f in facts if f["kind"] != "started"}
         return now if len(now.keys() - ends.keys()) >= count else {}
 
-    for job, end in client.wait(told).items() if count else ():
+    for job, end in client.wait(all_ends).items() if count else ():
         assert ends.setdefault(job, end) == end, "told of two different ends"
 
 

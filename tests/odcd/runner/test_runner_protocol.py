@@ -35,12 +35,12 @@ def _lines(home: RunnerHome, *lines: bytes) -> list[dict[str, object]]:
     with launch.connect(home.run_dir) as sock:
         sock.settimeout(PATIENCE_S)
         answers = sock.makefile("rb")
-        told: list[dict[str, object]] = []
+        messages: list[dict[str, object]] = []
         for line in lines:
             sock.sendall(line + b"\n")
-            told.append(json.loads(answers.readline()))
+            messages.append(json.loads(answers.readline()))
         answers.close()
-    return told
+    return messages
 
 
 HELLO = json.dumps({"id": 1, "op": "hello", "versions": [1], "term": 1}).encode()

@@ -55,17 +55,17 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
     sample = ["philly-sample", "philly-sample"]
     options = ["--policy", "fifo", "--jobs", "30", "--cluster", "1x4", "--max-wait", "2h"]
     assert main(["simulate", *sample, *options, "--plan-depth", "all", "--json"]) == 0
-    told = capsys.readouterr()
-    one, two = json.loads(told.out)
+    output = capsys.readouterr()
+    one, two = json.loads(output.out)
     del one["pass_ms"], two["pass_ms"]
     assert one == two
     assert one["jobs"] == 30
     assert one["left_out"]["too_wide"] > 0
-    assert f"wider than 1x4, left out: {one['left_out']['too_wide']}" in told.err
+    assert f"wider than 1x4, left out: {one['left_out']['too_wide']}" in output.err
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         ([], "give either traces"),
         (["t.swf", "--generate", SMALL], "or --generate"),
@@ -85,12 +85,12 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
     ids=lambda value: None if isinstance(value, str) else "-".join(value)[:40],
 )
 def test_what_makes_no_sense_is_refused(
-    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", *argv]) in (1, 2)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert said in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert message in output.err
 
 
 def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

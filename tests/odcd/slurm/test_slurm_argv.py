@@ -17,7 +17,7 @@ from odcd.slurm.table import OPTIONS
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-def said(line: CommandLine) -> list[tuple[str, str | None]]:
+def parsed(line: CommandLine) -> list[tuple[str, str | None]]:
     return [(given.option.long, given.text) for given in line.options]
 
 
@@ -45,7 +45,7 @@ def test_a_command_line_is_split_as_getopt_long_splits_it(
     argv: str, options: list[tuple[str, str | None]], operands: list[str]
 ) -> None:
     line = parse_argv(argv.split(" "))
-    assert said(line) == options
+    assert parsed(line) == options
     assert list(line.operands) == operands
     assert line.after_dashes is ("--" in argv.split(" "))
 
@@ -77,21 +77,21 @@ def test_an_ambiguous_option_lists_what_it_could_be() -> None:
     assert "--ntasks-per-node" in (refused.value.hint or "")
 
 
-WORDS = st.text(max_size=12) | st.sampled_from(
+TEXTS = st.text(max_size=12) | st.sampled_from(
     [f"--{option.long}" for option in OPTIONS]
     + [f"-{option.short}" for option in OPTIONS if option.short]
     + ["--", "-", ":", "--mem=1G", "--gres=gpu:2", "-n4", "=", "--begin=now", "1-3", "%2"]
 )
 
 
-@given(st.lists(WORDS, max_size=8))
+@given(st.lists(TEXTS, max_size=8))
 def test_any_command_line_is_read_or_refused(argv: list[str]) -> None:
     with suppress(OdcError):
         Settings().apply(parse_argv(argv).options, NOW)
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "texts"),
     [
         (" --job-name            simple", ["--job-name", "simple"]),
         ("\t--exclude\ta", ["--exclude", "a"]),
@@ -106,8 +106,8 @@ def test_any_command_line_is_read_or_refused(argv: list[str]) -> None:
         ("", []),
     ],
 )
-def test_a_line_of_options_is_split_at_blanks_outside_quotes(line: str, words: list[str]) -> None:
-    assert split_words(line) == words
+def test_a_line_of_options_is_split_at_blanks_outside_quotes(line: str, texts: list[str]) -> None:
+    assert split_words(line) == texts
 
 
 def directives(script: str) -> list[tuple[str, str | None]]:

@@ -23,13 +23,13 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 SCRIPT = "#!/bin/sh\ntrue\n"
 
 
-def parse(*argv: str, script: str | None = None, **said: object) -> ParsedSubmit:
-    body = {"argv": list(argv), "work_dir": "/home/a", "script": script} | said
+def parse(*argv: str, script: str | None = None, **fields: object) -> ParsedSubmit:
+    body = {"argv": list(argv), "work_dir": "/home/a", "script": script} | fields
     return parse_submit(msgspec.convert(body, SubmitArgv), NOW)
 
 
-def spec(*argv: str, script: str | None = SCRIPT, **said: object) -> JobSpec:
-    return parse(*argv, "x.sh", script=script, **said).spec
+def spec(*argv: str, script: str | None = SCRIPT, **fields: object) -> JobSpec:
+    return parse(*argv, "x.sh", script=script, **fields).spec
 
 
 # -- what runs ------------------------------------------------------------------------------------
@@ -249,8 +249,8 @@ def test_options_behind_the_first_command_are_warned_of() -> None:
 
 def test_verbose_says_in_sbatchs_words_which_options_hold() -> None:
     script = "#!/bin/sh\n#SBATCH -t 9 --gres=gpu:1 --hold\n"
-    said = parse("-v", "-t5", "--gres=gpu:h100:4", "x.sh", script=script).warnings
-    assert sorted(said) == ["--gres=gpu:h100:4", "--hold", "--time=5"]
+    warnings = parse("-v", "-t5", "--gres=gpu:h100:4", "x.sh", script=script).warnings
+    assert sorted(warnings) == ["--gres=gpu:h100:4", "--hold", "--time=5"]
 
 
 @pytest.mark.parametrize("option", REFUSED, ids=lambda option: option.long)
@@ -418,7 +418,7 @@ def test_any_submit_is_a_job_or_a_refusal(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"argv": ["-w", "n" * 1_000_000]},
         {"argv": ["-w", "n," * 500_000]},
@@ -433,12 +433,12 @@ def test_any_submit_is_a_job_or_a_refusal(
         {"argv": [], "script": "#!/bin/sh\n" + "#SBATCH -n1\n" * 300_000},
         {"argv": [], "script": "#!/bin/sh\n" + " # \n" * 900_000 + "x\n#SBATCH\n"},
     ],
-    ids=lambda said: str(said)[:60],
+    ids=lambda fields: str(fields)[:60],
 )
-def test_huge_input_is_read_or_refused_without_quadratic_work(said: dict[str, object]) -> None:
+def test_huge_input_is_read_or_refused_without_quadratic_work(fields: dict[str, object]) -> None:
     # Work that grows with the square of these texts would take minutes.
     with suppress(OdcError):
-        parse_submit(msgspec.convert({"work_dir": "/home/a"} | said, SubmitArgv), NOW)
+        parse_submit(msgspec.convert({"work_dir": "/home/a"} | fields, SubmitArgv), NOW)
 
 
 # -- bookings and licences ------------------------------------------------------------------------

@@ -81,9 +81,9 @@ def test_two_gpu_types_in_one_job_are_refused_by_name() -> None:
     ],
 )
 def test_gpu_counts_that_contradict_one_another_are_refused(counts: dict[str, int]) -> None:
-    said = dict.fromkeys(("total", "per_node", "per_task", "nodes", "tasks", "tasks_per_node"))
+    arguments = dict.fromkeys(("total", "per_node", "per_task", "nodes", "tasks", "tasks_per_node"))
     with pytest.raises(BadRequest, match="do not match"):
-        check_counts(**(said | counts))
+        check_counts(**(arguments | counts))
 
 
 def test_gpu_counts_that_agree_pass() -> None:

@@ -57,9 +57,9 @@ class Cluster:
     def tells(self, pod: Pod | None, number: int = 3) -> None:
         self.canaries.note((0, number, 0), pod)
 
-    def attend(self, *wanted: Canary, after_s: float = 0) -> list[CanaryEnd]:
+    def attend(self, *requested: Canary, after_s: float = 0) -> list[CanaryEnd]:
         self._at = NOW + timedelta(seconds=after_s)
-        return asyncio.run(self.canaries.attend(wanted, 1))
+        return asyncio.run(self.canaries.attend(requested, 1))
 
 
 def a_pod(state: dict[str, Any], phase: str = "Running", *, until: datetime = CANARY.until) -> Pod:
@@ -74,8 +74,8 @@ def a_pod(state: dict[str, Any], phase: str = "Running", *, until: datetime = CA
     )  # fmt: skip
 
 
-def ended(code: int, said: str = "", **more: Any) -> Pod:
-    state = {"exitCode": code, "message": said, "startedAt": BEGAN, "finishedAt": OVER, **more}
+def ended(code: int, message: str = "", **more: Any) -> Pod:
+    state = {"exitCode": code, "message": message, "startedAt": BEGAN, "finishedAt": OVER, **more}
     return a_pod({"terminated": state}, "Succeeded" if code == 0 else "Failed")
 
 
@@ -91,7 +91,7 @@ def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("pod", "passed", "told"),
+    ("pod", "passed", "expected"),
     [
         (ended(0), True, "it ended with exit code 0"),
         (ended(6, "No devices were found"), False, "exit code 6: No devices were found"),
@@ -101,12 +101,12 @@ def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> 
     ],
     ids=["well", "badly", "killed", "hopeless"],
 )  # fmt: skip
-def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, told: str) -> None:
+def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, expected: str) -> None:
     cluster = Cluster()
     cluster.tells(pod)
     [end] = cluster.attend(CANARY)
     assert (end.number, end.passed) == (3, passed)
-    assert end.output.startswith(told)
+    assert end.output.startswith(expected)
 
 
 def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked() -> None:

@@ -51,7 +51,7 @@ class Cluster:
         self.written = written
         self.then = then
         self.commands: list[list[str]] = []
-        self.running = self.most = 0
+        self.running = self.largest = 0
 
     async def execute(
         self, namespace: str, pod: str, container: str, command: list[str], timeout_s: float,
@@ -59,7 +59,7 @@ class Cluster:
     ) -> str | None:  # fmt: skip
         self.commands.append(command)
         self.running += 1
-        self.most = max(self.most, self.running)
+        self.largest = max(self.largest, self.running)
         try:
             into += self.written
             await asyncio.sleep(0)
@@ -68,18 +68,18 @@ class Cluster:
             self.running -= 1
 
 
-def keep(cluster: Cluster, *pods: Pod, tell: Any = None) -> list[tuple[Any, ...]]:
-    told: list[tuple[Any, ...]] = []
+def keep(cluster: Cluster, *pods: Pod, save: Any = None) -> list[tuple[Any, ...]]:
+    saved: list[tuple[Any, ...]] = []
 
     async def note(*what: Any) -> None:
-        told.append(what)
+        saved.append(what)
 
     async def all_of_it() -> None:
-        listed = Contents(cast("Any", cluster), tell or note)
+        listed = Contents(cast("Any", cluster), save or note)
         await asyncio.gather(*(listed.keep(pod, KEY) for pod in pods))
 
     asyncio.run(all_of_it())
-    return told
+    return saved
 
 
 def refuses() -> Callable[[], Awaitable[str | None]]:
@@ -155,12 +155,12 @@ def test_a_database_that_does_not_take_it_blocks_nothing(
     """STO-18"""
     monkeypatch.setattr(contents, "TELL_S", 0.05)
 
-    async def tell(*_: object) -> None:
+    async def save(*_: object) -> None:
         if error is not None:
             raise error
         await asyncio.sleep(60)
 
-    keep(Cluster(), a_pod(), tell=tell)
+    keep(Cluster(), a_pod(), save=save)
     assert contents.LIST_S + 5.0 <= 20
 
 
@@ -168,7 +168,7 @@ def test_many_that_end_together_are_listed_a_few_at_a_time() -> None:
     """Connections are for the ends themselves."""
     cluster = Cluster()
     assert len(keep(cluster, *[a_pod()] * 100)) == 100
-    assert cluster.most == contents.AT_ONCE
+    assert cluster.largest == contents.AT_ONCE
 
 
 def test_a_listing_is_cut_and_shows_what_it_is_alone() -> None:

@@ -32,18 +32,18 @@ def a_node(name: str = "n1", **more: Any) -> Node:
 
 def a_pod(
     name: str = "other", owner: str | None = None, phase: str = "Running", node: str = "n1",
-    labels: dict[str, str] | None = None, **asked: str,
+    labels: dict[str, str] | None = None, **resources: str,
 ) -> Pod:  # fmt: skip
-    wanted = dict(asked)
-    if "gpu" in wanted:
-        wanted["nvidia.com/gpu"] = wanted.pop("gpu")
+    requests = dict(resources)
+    if "gpu" in requests:
+        requests["nvidia.com/gpu"] = requests.pop("gpu")
     return msgspec.convert(
         {
             "metadata": {
                 "name": name, "namespace": "team", "labels": labels or {},
                 "ownerReferences": [{"kind": owner}] if owner else [],
             },
-            "spec": {"nodeName": node, "containers": [{"resources": {"requests": wanted}}]},
+            "spec": {"nodeName": node, "containers": [{"resources": {"requests": requests}}]},
             "status": {"phase": phase},
         },
         Pod,

@@ -61,8 +61,8 @@ class Store:
 
 def keep(store: Store, log: Log, *, follow: bool = False, opened: list[bool] | None = None) -> str:
     output = PodOutput(log, store, SystemClock(), Namespaces(), 1 << 20)  # pyright: ignore[reportArgumentType]
-    told = opened if opened is not None else []
-    asyncio.run(output.keep(KEY, "gpu-batch", follow=follow, on_open=lambda: told.append(True)))
+    opens = opened if opened is not None else []
+    asyncio.run(output.keep(KEY, "gpu-batch", follow=follow, on_open=lambda: opens.append(True)))
     assert store.kept is not None
     return zlib.decompress(store.kept[0]).decode()
 

@@ -43,13 +43,13 @@ def gang(count: int, gpus: int = 8) -> tuple[Any, ...]:
 
 
 def test_a_gang_knows_its_peers_by_names_that_resolve() -> None:
-    told = variables(a_pod(*gang(2), rank=1, job_id=7, attempt=3))
+    env = variables(a_pod(*gang(2), rank=1, job_id=7, attempt=3))
     hosts = "odc-7-3-0.gpu-dev-headless.gpu-dev.svc.cluster.local"
-    assert told["MASTER_ADDR"] == hosts
-    assert told["ODC_PEERS"] == f"{hosts},{hosts.replace('3-0', '3-1')}"
-    assert (told["MASTER_PORT"], told["ODC_RANK"], told["SLURM_NNODES"]) == ("29500", "1", "2")
-    assert told["SLURM_JOB_NODELIST"] == "odc-7-3-[0-1]"
-    assert told["ODC_NODE"] == "gpu-02"
+    assert env["MASTER_ADDR"] == hosts
+    assert env["ODC_PEERS"] == f"{hosts},{hosts.replace('3-0', '3-1')}"
+    assert (env["MASTER_PORT"], env["ODC_RANK"], env["SLURM_NNODES"]) == ("29500", "1", "2")
+    assert env["SLURM_JOB_NODELIST"] == "odc-7-3-[0-1]"
+    assert env["ODC_NODE"] == "gpu-02"
 
 
 def test_whole_nodes_with_efa_get_all_of_it_and_partial_ones_none() -> None:
@@ -76,8 +76,8 @@ def test_memory_is_limited_to_the_share_and_cpus_may_burst() -> None:
     resources = a_pod(quarter)["spec"]["containers"][0]["resources"]
     assert (resources["requests"]["cpu"], resources["limits"]["cpu"]) == ("40", "72")
     assert resources["limits"]["memory"] == f"{2_097_152 // 4}Mi"
-    asked = a_member(cpus=192, mem_mib=5000, virtual=False)
-    resources = a_pod(asked)["spec"]["containers"][0]["resources"]
+    member = a_member(cpus=192, mem_mib=5000, virtual=False)
+    resources = a_pod(member)["spec"]["containers"][0]["resources"]
     assert resources["limits"]["cpu"] == "192"
     assert resources["limits"]["memory"] == resources["requests"]["memory"] == "5000Mi"
 
@@ -93,12 +93,12 @@ def test_a_job_cannot_reach_for_devices_or_paths_of_elsewhere() -> None:
         "NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/home/alice/bin",
         "LD_PRELOAD": "/x.so", "WANDB": "on", "SLURM_JOB_ID": "99", "PRICE": "$(HOME)$5",
     }  # fmt: skip
-    told = variables(a_pod(env=env, job_id=7))
-    assert "CUDA_VISIBLE_DEVICES" not in told
-    assert told["NVIDIA_VISIBLE_DEVICES"] == "void"
-    assert not {"PATH", "LD_PRELOAD"} & told.keys()
-    assert (told["WANDB"], told["SLURM_JOB_ID"], told["HOME"]) == ("on", "7", "/home/alice")
-    assert told["PRICE"] == "$$(HOME)$$5"
+    actual = variables(a_pod(env=env, job_id=7))
+    assert "CUDA_VISIBLE_DEVICES" not in actual
+    assert actual["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert not {"PATH", "LD_PRELOAD"} & actual.keys()
+    assert (actual["WANDB"], actual["SLURM_JOB_ID"], actual["HOME"]) == ("on", "7", "/home/alice")
+    assert actual["PRICE"] == "$$(HOME)$$5"
     with_gpus = variables(a_pod(a_member(gpu_indexes=(0,), virtual=False), env=env))
     assert not {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} & with_gpus.keys()
     assert with_gpus["SLURM_GPUS_ON_NODE"] == "1"

@@ -107,14 +107,14 @@ def test_every_end_has_its_fact(
     ids=str,
 )
 def test_only_what_will_never_start_is_given_up(reason: str, message: str, hopeless: bool) -> None:
-    told = seen("Pending", {"waiting": {"reason": reason, "message": message}})
-    assert told.end is None
-    assert told.begun is None
-    assert (told.hopeless is not None) == hopeless
-    if told.hopeless is not None:
+    status = seen("Pending", {"waiting": {"reason": reason, "message": message}})
+    assert status.end is None
+    assert status.begun is None
+    assert (status.hopeless is not None) == hopeless
+    if status.hopeless is not None:
         # Not "launch": it would be tried again and again.
-        assert (told.hopeless.kind, told.hopeless.cause) == ("start_failed", None)
-        assert message in (told.hopeless.detail or "")
+        assert (status.hopeless.kind, status.hopeless.cause) == ("start_failed", None)
+        assert message in (status.hopeless.detail or "")
 
 
 def test_a_start_is_told_when_the_container_runs() -> None:
@@ -125,10 +125,10 @@ def test_a_start_is_told_when_the_container_runs() -> None:
 
 
 def test_a_job_that_ended_at_once_has_started_too() -> None:
-    told = seen("Succeeded", ended())
-    assert told.begun is not None
-    assert told.end is not None
-    assert told.end.at == datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
+    status = seen("Succeeded", ended())
+    assert status.begun is not None
+    assert status.end is not None
+    assert status.end.at == datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
 
 
 def test_whole_seconds_of_kubelet_are_not_before_the_start() -> None:
