@@ -113,7 +113,7 @@ def test_a_line_costs_microseconds_and_a_full_disk_costs_no_request(tmp_path: Pa
     assert [line["number"] for line in lines_of(file)] == list(range(10_000))
 
 
-def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_audit_log_setting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OdcError, match="cannot be opened"):
         AuditLog(str(tmp_path / "no" / "audit.log"), SystemClock())
     link = tmp_path / "link"

@@ -112,7 +112,7 @@ def test_a_refusal_names_no_owners_and_no_other_bookings(database_url: str, path
     serve(database_url, work)
 
 
-def test_everybody_may_know_what_maintenance_is_called(database_url: str) -> None:
+def test_all_users_see_the_name_of_a_maintenance_booking(database_url: str) -> None:
     async def work(service: Service) -> None:
         await book(service, kind="maintenance", users=[], accounts=[], ignore_running=True)
         job = await waiting(service)

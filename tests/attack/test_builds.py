@@ -74,7 +74,7 @@ def test_the_container_with_the_credential_is_restricted() -> None:
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_a_cache_is_its_users_and_no_request_chooses_it() -> None:
+def test_a_build_cache_belongs_to_one_user_and_no_request_can_choose_it() -> None:
     """Named by the uid, which the daemon knows; what a request says is in no reference."""
     caches = set[str]()
     for uid in (1001, 1002):

@@ -47,7 +47,7 @@ def event(task: int | None) -> Event:
     return Event(1, "started", 8, 7, task, "{}")
 
 
-def test_an_event_is_compared_with_few_of_many_ranges() -> None:
+def test_an_event_is_compared_with_only_a_few_of_many_ranges() -> None:
     """Before: with all of them, so that one GET of 80 bytes blocked the event loop for 3.6 s."""
     selector = parse_selector(f"7_[{SPARSE}]")
     assert selector.tasks is not None
@@ -59,7 +59,7 @@ def test_an_event_is_compared_with_few_of_many_ranges() -> None:
 
 
 @pytest.mark.parametrize("selector", ["7_3", "7_[0-2,4,6-9:2]", "7_[2147483646]"])
-def test_a_stream_of_tasks_has_these_and_no_others(selector: str) -> None:
+def test_a_stream_of_selected_tasks_contains_only_those_tasks(selector: str) -> None:
     tasks = parse_selector(selector).tasks
     assert tasks is not None
     matches = _of_tasks(tasks)
@@ -93,7 +93,9 @@ class Pages:
 
 
 @pytest.mark.parametrize(("streams", "follow"), [(1, False), (1, True), (5, True)])
-def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -> None:
+def test_other_requests_are_served_while_a_page_of_events_is_filtered(
+    streams: int, follow: bool
+) -> None:
     """Before: the event loop was given back once for a page of a thousand, by each stream."""
     count = 10
     assert count < PAGE
@@ -138,7 +140,9 @@ def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -
     assert max(Counter(seen).values()) <= 2
 
 
-def test_a_stream_of_many_ranges_ends_with_what_there_was(database_url: str) -> None:
+def test_a_stream_of_many_ranges_without_follow_ends_after_the_existing_events(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         array = await service.submit(array="0-7", gpus=1)
         await service.plan()

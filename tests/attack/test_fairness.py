@@ -46,7 +46,7 @@ async def metric(service: Service, limit: str) -> float:
     return float(next(line for line in text.splitlines() if line.startswith(name)).split()[-1])
 
 
-def test_one_user_who_floods_the_daemon_is_limited_and_others_are_not(database_url: str) -> None:
+def test_only_the_user_who_floods_the_daemon_is_limited(database_url: str) -> None:
     """Before: the requests of one user were served for as long as any came."""
 
     async def work(service: Service) -> None:
@@ -116,7 +116,7 @@ def test_the_terminals_of_a_user_are_limited(database_url: str) -> None:
     serve(database_url, work, **limited(sockets=1))
 
 
-def test_a_user_who_submits_too_fast_is_told_when_to_go_on(database_url: str) -> None:
+def test_a_user_who_submits_too_fast_gets_a_retry_time(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             batch = {"jobs": [BODY] * 10}
@@ -212,7 +212,9 @@ def test_concurrent_submits_through_two_daemons_keep_the_limit(database_url: str
     serve(database_url, work)
 
 
-def test_a_large_batch_of_one_user_keeps_nobody_else_from_submitting(database_url: str) -> None:
+def test_a_large_batch_of_one_user_does_not_delay_the_submissions_of_others(
+    database_url: str,
+) -> None:
     """Before: one sender wrote all requests as they came, so all waited for the slowest."""
 
     async def work(service: Service) -> None:
@@ -252,7 +254,7 @@ async def _until_a_lock_is_waited_for(session: Session) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_bucket_gives_back_what_time_brings() -> None:
+def test_a_bucket_refills_over_time() -> None:
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     bucket = Buckets(clock, per_s=2, size=10)
     assert bucket.take(1, 10) == 0

@@ -52,7 +52,7 @@ def memory_mib(pid: int) -> float:
 
 
 @pytest.mark.long
-def test_headers_without_end_cost_a_daemon_no_memory_and_no_time() -> None:
+def test_endless_headers_use_little_memory_and_time() -> None:
     with new_odc() as odc, limited(odc, environment={"ODC_LISTEN": "127.0.0.1:0"}) as pid:
         place, before = tcp(odc), memory_mib(pid)
         many = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 1000) for n in range(32 * 1024))
@@ -146,7 +146,7 @@ def test_trailers_and_extensions_of_chunks_are_bounded(folder: Path, rest: bytes
         assert status(ends(door, CHUNKED, rest)) == 431
 
 
-def test_a_trailer_is_no_header(folder: Path) -> None:
+def test_a_trailer_is_not_treated_as_a_header(folder: Path) -> None:
     with opened(folder) as door:
         trailer = b"0\r\nAuthorization: Bearer stolen\r\n\r\n"
         assert status(sent(door.place, CHUNKED + trailer)) == 200
@@ -164,7 +164,7 @@ def test_a_trailer_is_no_header(folder: Path) -> None:
         ((CHUNKED + b"5\r\n12345\r\n",), "body_slow"),
     ],
 )
-def test_what_does_not_arrive_is_not_waited_for(
+def test_an_incomplete_request_times_out(
     folder: Path, pieces: tuple[bytes, ...], reason: str
 ) -> None:
     with opened(folder, rules=SOON) as door:
@@ -174,7 +174,9 @@ def test_what_does_not_arrive_is_not_waited_for(
 
 
 @pytest.mark.parametrize("more", [b"\r\n", b"G"])
-def test_a_later_request_is_not_waited_for_either(folder: Path, more: bytes) -> None:
+def test_a_later_incomplete_request_on_a_connection_times_out_too(
+    folder: Path, more: bytes
+) -> None:
     with opened(folder, rules=SOON) as door, connected(door.place) as connection:
         connection.sendall(START + b"\r\n")
         assert status(connection.recv(65_536)) == 200

@@ -41,7 +41,7 @@ def places() -> Generator[tuple[Place, Place]]:
 
 
 @long
-def test_another_sites_name_reads_nothing(places: tuple[Place, Place]) -> None:
+def test_a_request_for_an_unknown_host_is_refused(places: tuple[Place, Place]) -> None:
     before = metric(places[1], "odcd_http_requests_rejected_total")
     bad = (
         "rebound.attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example",
@@ -70,7 +70,7 @@ def test_known_names_and_addresses_are_answered(places: tuple[Place, Place]) -> 
 
 
 @pytest.mark.parametrize("word", ["http://odc", "odc:7070", "*", "*.*.x", "a..b", "ö.example"])
-def test_a_host_setting_that_is_no_name_is_refused(word: str) -> None:
+def test_a_host_setting_that_is_not_a_name_is_refused(word: str) -> None:
     with pytest.raises(BadRequest, match="ODC_HOSTS"):
         parse_hosts([word])
 
@@ -114,7 +114,7 @@ def test_a_setting_that_is_wrong_is_named(name: str, text: str) -> None:
         read_front({name: text})
 
 
-def test_websockets_pass_the_same_door() -> None:
+def test_websockets_are_checked_for_the_host_too() -> None:
     sent: list[str] = []
     scope: Scope = {
         "type": "websocket", "path": "/", "headers": [(b"host", b"evil.example")],

@@ -249,7 +249,7 @@ def test_the_runner_opens_no_file_as_root(home: RunnerHome, folder: Path) -> Non
         client.ask("open_output", path=str(folder / "shadow"), **ROOT)
 
 
-def test_rules_of_another_users_are_no_rules(home: RunnerHome, work_dir: Path) -> None:
+def test_a_rules_file_owned_by_another_user_is_ignored(home: RunnerHome, work_dir: Path) -> None:
     """A user who can write to the runner's folder gains no rights by that."""
     home.launch(min_uid=0, allow_root=True)
     os.chown(home.run_dir / "rules", ANN["uid"], ANN["gid"])

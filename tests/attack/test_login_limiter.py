@@ -61,7 +61,7 @@ async def through_proxy(house: House, client: str, credentials: Credentials) -> 
     return answer.status_code
 
 
-def test_refusals_that_cost_nothing_lock_nobody_out(database_url: str, sts: Sts) -> None:
+def test_malformed_logins_do_not_lock_out_other_users(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -86,7 +86,7 @@ def test_clients_behind_a_trusted_proxy_are_counted_apart(database_url: str, sts
     live(database_url, sts, work, clock=Minute())
 
 
-def test_who_has_logged_in_lately_is_not_locked_out_by_neighbours(
+def test_a_user_who_logged_in_recently_is_not_locked_out_by_neighbours(
     database_url: str, sts: Sts
 ) -> None:
     ann, bob = sts.add("ann"), sts.add("bob")
@@ -102,7 +102,9 @@ def test_who_has_logged_in_lately_is_not_locked_out_by_neighbours(
     live(database_url, sts, work, clock=Minute())
 
 
-def test_one_credential_is_refused_only_so_often(database_url: str, sts: Sts) -> None:
+def test_repeated_logins_with_one_invalid_credential_are_rate_limited(
+    database_url: str, sts: Sts
+) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:

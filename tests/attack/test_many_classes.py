@@ -11,7 +11,9 @@ CLASSES = """select unnest(uids) as uid, unnest(head_ids) as head
                from odc._plan_classes($1, null, null, null)"""
 
 
-def test_a_pass_takes_so_many_classes_of_a_user_and_all_of_others(database_url: str) -> None:
+def test_a_pass_limits_the_job_classes_of_one_user_and_considers_all_others(
+    database_url: str,
+) -> None:
     """Before: all of them. With 40,000 jobs that each asked for another amount of memory, of one
     user, every pass was ended by the database after 60 s, and nobody's jobs started any more."""
 

@@ -46,7 +46,7 @@ def look(uid: int, port: int, cookie: str) -> Reply:
 
 
 @pytest.mark.long
-def test_a_cookie_is_good_for_its_users_sockets_alone(odc: Odc) -> None:
+def test_a_cookie_works_only_on_connections_of_its_user(odc: Odc) -> None:
     with listening(odc, free_port()) as port:
         cookie = inside(odc, ALICE, port)
         assert look(ALICE, port, cookie).status == 200
@@ -88,7 +88,7 @@ def as_uid_listener(uid: int, port: int) -> socket.socket:
 
 
 @pytest.mark.long
-def test_a_cookie_stolen_at_a_restart_is_worth_nothing(odc: Odc) -> None:
+def test_a_cookie_stolen_during_a_restart_is_useless(odc: Odc) -> None:
     first, second = free_port(), free_port()
     with listening(odc, first):
         cookie = inside(odc, ALICE, first)
@@ -118,7 +118,7 @@ def test_no_user_can_take_the_port_of_roots_page(odc: Odc) -> None:
 
 
 @pytest.mark.long
-def test_a_ticket_works_for_the_user_who_asked(odc: Odc) -> None:
+def test_a_ticket_works_only_for_the_user_who_requested_it(odc: Odc) -> None:
     with listening(odc, free_port()) as port:
         ticket = ticket_of(odc, ALICE)
         for reply in (
@@ -136,7 +136,7 @@ def test_a_ticket_works_for_the_user_who_asked(odc: Odc) -> None:
 
 
 @pytest.mark.long
-def test_a_proxy_of_this_machine_is_named_by_its_account(odc: Odc) -> None:
+def test_a_local_proxy_is_identified_by_its_account(odc: Odc) -> None:
     proxy = 64003
     with listening(odc, free_port(), ODC_PROXY_USERS=str(proxy)) as port:
         cookie = enter(proxy, port, ticket_of(odc, ALICE)["ticket"]).cookie
@@ -148,7 +148,9 @@ def test_a_proxy_of_this_machine_is_named_by_its_account(odc: Odc) -> None:
 
 
 @pytest.mark.long
-def test_the_browsers_command_line_has_no_ticket(odc: Odc, tmp_path: Path) -> None:
+def test_the_command_line_of_the_browser_does_not_contain_the_ticket(
+    odc: Odc, tmp_path: Path
+) -> None:
     seen = tmp_path / "seen"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\ntr "\\0" " " < /proc/$$/cmdline >> {seen}\necho >> {seen}\n')
@@ -176,7 +178,7 @@ def test_the_browsers_command_line_has_no_ticket(odc: Odc, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("lookup", [near._ask_kernel, near._read_proc])  # pyright: ignore
-def test_the_kernel_names_the_user_of_a_connection(
+def test_the_kernel_identifies_the_user_of_a_connection(
     host: str, lookup: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(near, "_ask_kernel", lookup)

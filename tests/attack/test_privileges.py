@@ -181,7 +181,7 @@ def test_another_user_cannot_lock_the_home(odc: Odc) -> None:
         as_user("nobody", lock)
 
 
-def test_the_daemon_leaves_no_core_and_lets_nobody_look_into_its_memory(odc: Odc) -> None:
+def test_the_daemon_leaves_no_core_and_its_memory_is_unreadable(odc: Odc) -> None:
     # The kernel gives these to root once a process is not to be dumped.
     assert Path(f"/proc/{odc.pid}/environ").stat().st_uid == 0
 
@@ -308,7 +308,7 @@ def test_stop_kills_no_process_that_postgresql_named_falsely(odc_home: Path) -> 
 
 
 @needs_root
-def test_a_user_in_a_folder_of_the_same_name_does_not_keep_a_database_from_starting(
+def test_a_process_in_a_folder_of_the_same_name_does_not_keep_the_database_from_starting(
     odc_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As /proc shows it, who has mounts of their own works in the data folder."""

@@ -84,7 +84,7 @@ def call(port: int, method: str, path: str, key: str) -> int:
 
 @pytest.mark.long
 @needs_root
-def test_streams_of_a_key_end_with_it(odc: Odc) -> None:
+def test_streams_end_with_the_key_that_opened_them(odc: Odc) -> None:
     work = folder_of(account(USER), odc.work / "of-user")
     with listening(odc) as port:
         keys = [key_of(odc) for _ in range(4)]
@@ -113,7 +113,7 @@ def test_streams_of_a_key_end_with_it(odc: Odc) -> None:
 
 @pytest.mark.long
 @needs_root
-def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
+def test_odcctl_reports_why_a_terminal_was_closed(odc: Odc) -> None:
     work = folder_of(account(USER), odc.work / "of-user")
     with listening(odc) as port:
         ours, theirs = pty.openpty()
@@ -205,7 +205,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_one_statement_asks_about_500_streams(
+def test_one_statement_checks_the_keys_of_500_streams(
     warm_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)

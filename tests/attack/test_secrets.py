@@ -57,7 +57,7 @@ def watching() -> Iterator[Watch]:
 
 @pytest.mark.long
 @needs_root
-def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
+def test_no_secret_of_a_run_is_left_in_a_place_that_others_can_read(odc: Odc) -> None:
     folder = odc.work.with_name("audit")
     folder.mkdir()
     folder.chmod(0o777)

@@ -103,7 +103,9 @@ def test_a_request_above_the_limit_is_taken_after_a_quiet_day_and_owed(database_
     serve(database_url, work)
 
 
-def test_one_users_bytes_keep_nobody_else_and_no_operator_waiting(database_url: str) -> None:
+def test_the_storage_limit_of_one_user_delays_no_other_user_and_no_operator(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         one, other = Submitting(service, 10 * MIB), Submitting(service, 10 * MIB)
         bob = Identity(user="bob", uid=64002, gid=64002, operator=False)

@@ -19,7 +19,12 @@ from odcd.errors import OdcError
 from odcd.page.app import PAGES
 from odcd.runner import log
 from tests.odcd.api.service import ALICE, BODY, OPERATOR, Service, Spoken, serve
-from tests.odcd.api.test_who_may import REGISTRY, TABLE, Rule, Scene
+from tests.odcd.api.test_who_may import (
+    REGISTRY,
+    TABLE,
+    Rule,
+    Scene,
+)
 from tests.odcd.page.browse import Browsed, browse
 
 INTEGERS = (2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), 10**30, -1)

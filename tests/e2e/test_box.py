@@ -80,7 +80,9 @@ def connected(odc: Odc, job_id: int) -> Generator[Terminal]:
         os.close(ours)
 
 
-def test_a_box_keeps_its_shell_when_one_leaves_and_begins_another_when_it_ends(odc: Odc) -> None:
+def test_a_dev_server_keeps_its_shell_when_a_user_detaches_and_restarts_one_that_ends(
+    odc: Odc,
+) -> None:
     job_id = reserve(odc, "-g", "2")
     with connected(odc, job_id) as first:
         first.until("odc reservation")
@@ -105,7 +107,7 @@ def test_a_box_keeps_its_shell_when_one_leaves_and_begins_another_when_it_ends(o
     assert (ended["status"], ended["connect"]) == ("cancelled", None)
 
 
-def test_a_box_lives_through_the_daemons_death_and_keeps_its_end(odc: Odc) -> None:
+def test_a_dev_server_survives_a_killed_daemon_and_keeps_its_expiry(odc: Odc) -> None:
     """BUG-37: nothing of it is in the daemon's memory."""
     job_id = reserve(odc, "-g", "1")
     before = show(odc, job_id)
@@ -125,7 +127,7 @@ def test_a_box_lives_through_the_daemons_death_and_keeps_its_end(odc: Odc) -> No
     odc.wait_for(job_id, "CANCELLED")
 
 
-def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
+def test_a_queued_reservation_shows_its_reason_and_starts_when_gpus_are_free(odc: Odc) -> None:
     """SCH-18, LIF-17: one queue for dev servers and jobs."""
     job = odc.submit("--exclusive", "-N", "2", "--gpus-per-node", "h100:8", "-t", "60",
                      "--wrap", "sleep 600")  # fmt: skip
@@ -149,7 +151,7 @@ def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="odcctl looks for ssh first")
-def test_a_command_in_one_is_refused_before_anything_is_reserved(odc: Odc) -> None:
+def test_a_command_argument_is_refused_before_anything_is_reserved(odc: Odc) -> None:
     """CLI-50: there is no ssh into a shell of the daemon's machine."""
     refused = odc.odcctl("reserve", "-t", "h100", "--", "hostname", check=False)
     assert (refused.returncode, refused.stdout) == (1, "")

@@ -202,7 +202,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         wait(lambda: refused() is None, odc.log)
 
 
-def test_a_job_whose_output_disk_is_full_fails_alone() -> None:
+def test_a_full_output_disk_fails_only_the_job_that_writes_to_it() -> None:
     with small_disk(1) as disk, new_odc() as odc:
         odc.up(*NODES)
         disk.folder.chmod(0o777)

@@ -16,7 +16,7 @@ CARDS = "GPU-a,NVIDIA H100 80GB HBM3,60,70000\nGPU-b,NVIDIA H100 80GB HBM3,0,500
 
 
 @pytest.mark.long
-def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() -> None:
+def test_gpu_usage_survives_a_killed_daemon_and_the_exporter_files_are_correct() -> None:
     with new_odc() as odc:
         cards, folder = odc.work / "cards", odc.work / "jobs"
         cards.write_text(CARDS)

@@ -54,7 +54,7 @@ def overthrow(pair: Pair, chance: random.Random, for_s: float) -> list[int]:
     return jobs
 
 
-def test_a_leader_that_was_stopped_changes_nothing_when_it_goes_on(database_url: str) -> None:
+def test_a_paused_leader_changes_nothing_when_it_resumes(database_url: str) -> None:
     chance = random.Random(2)
     with pair(database_url) as both:
         both.wait_for_leader()
@@ -66,7 +66,7 @@ def test_a_leader_that_was_stopped_changes_nothing_when_it_goes_on(database_url:
 
 
 @pytest.mark.long
-def test_a_leader_stopped_for_a_minute_changes_nothing(database_url: str) -> None:
+def test_a_leader_paused_for_a_minute_changes_nothing_when_it_resumes(database_url: str) -> None:
     with pair(database_url, lease_s=10) as both:
         jobs = overthrow(both, random.Random(60), for_s=60)
         both.check(jobs)

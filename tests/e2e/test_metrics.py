@@ -23,7 +23,7 @@ def scrape(odc: Odc) -> dict[str, float]:
 
 
 @pytest.mark.long
-def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
+def test_counters_continue_in_the_next_daemon(odc: Odc) -> None:
     odc.up("--node", "n1=h100:8")
     done = odc.submit("--wrap", "true")
     odc.wait_for(done, "COMPLETED")
@@ -62,7 +62,7 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
 
 
 @pytest.mark.long
-def test_a_daemon_is_well_formed_to_prometheus(odc: Odc) -> None:
+def test_prometheus_accepts_the_metrics_of_a_daemon(odc: Odc) -> None:
     odc.up()
     with odc.asking("GET", "/health") as connection:
         connection.getresponse().read()

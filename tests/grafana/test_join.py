@@ -203,7 +203,7 @@ def test_mapping_files_pods_labels_slices_and_a_short_list(tmp_path: Path) -> No
         healthy(prometheus)
 
 
-def test_what_nobody_counts_is_told(tmp_path: Path) -> None:
+def test_gpus_and_jobs_that_the_join_misses_are_reported(tmp_path: Path) -> None:
     cards = [
         Gpu(index=0, node="n1", util=50, namespace="gpu-batch", pod="odc-7-1-0"),
         Gpu(index=1, node="n1", util=50, namespace="gpu-batch", pod="odc-99-1-0"),

@@ -163,7 +163,7 @@ def questions_of(kind: str) -> list[Question]:
     return [question for question in questions() if question.sql == (kind == "sql")]
 
 
-def test_no_panel_and_no_rule_names_a_metric_that_is_not_there(stack: Stack) -> None:
+def test_every_metric_in_panels_and_rules_exists(stack: Stack) -> None:
     names = known(stack.metrics)
     texts = {str(q): filled(q.text) for q in questions_of("prometheus")}
     texts |= {r.get("alert", r.get("record")): r["expr"] for g in groups() for r in g["rules"]}
@@ -173,7 +173,7 @@ def test_no_panel_and_no_rule_names_a_metric_that_is_not_there(stack: Stack) -> 
 
 
 @pytest.mark.parametrize("question", questions_of("prometheus"), ids=str)
-def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) -> None:
+def test_prometheus_returns_data_for_every_panel(stack: Stack, question: Question) -> None:
     text = filled(question.text, {"job_id": str(stack.job)})
 
     def answer() -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) 
 
 
 @pytest.mark.parametrize("question", questions_of("sql"), ids=str)
-def test_a_table_is_answered_to_who_may_read_reports_only(stack: Stack, question: Question) -> None:
+def test_the_report_role_can_run_every_table_query(stack: Stack, question: Question) -> None:
     text = filled(question.text, {"job_id": str(stack.job)})
 
     async def ask(dsn: str) -> bytes:
@@ -225,7 +225,7 @@ def test_rules_and_alerts_are_evaluated_and_rules_give_data(stack: Stack) -> Non
 
 
 @pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
-def test_an_alert_is_a_question_that_is_answered(stack: Stack, alert: dict[str, Any]) -> None:
+def test_every_alert_expression_can_be_evaluated(stack: Stack, alert: dict[str, Any]) -> None:
     stack.prometheus.query(alert["expr"])
     # These have samples only when there is something of them, or on Kubernetes.
     there = metrics_in(alert["expr"]) - {
@@ -235,7 +235,7 @@ def test_an_alert_is_a_question_that_is_answered(stack: Stack, alert: dict[str, 
     stack.prometheus.until(lambda: there <= stack.prometheus.names(), f"{there} have samples")
 
 
-def test_what_the_bug_report_asked_for_is_told(stack: Stack) -> None:
+def test_the_metrics_requested_in_the_bug_report_exist(stack: Stack) -> None:
     """MON-07: depth, waits, phases, failures by reason, and the use of each type."""
     for asked_for in (
         'sum(odcd_jobs{state="PENDING"})', "sum(odcd_job_queue_wait_seconds_count)",
@@ -248,7 +248,7 @@ def test_what_the_bug_report_asked_for_is_told(stack: Stack) -> None:
         )
 
 
-def test_what_is_not_so_is_not_told(stack: Stack) -> None:
+def test_only_the_expected_alert_fires(stack: Stack) -> None:
     """One alert is expected: no exporter reports the GPUs of the dev server and of the job at the
     limit."""
 

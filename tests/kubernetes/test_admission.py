@@ -311,14 +311,14 @@ def test_an_image_by_digest_is_admitted(odcd: Kube) -> None:
 @pytest.mark.parametrize(
     "user", [None, "system:serviceaccount:kube-system:replicaset-controller"], ids=["admin", "rs"]
 )
-def test_a_pod_that_odcd_did_not_make_is_refused(
+def test_a_pod_not_created_by_odcd_is_refused(
     installed: Kube, namespace: str, user: str | None
 ) -> None:
     kube = installed.as_user(user) if user else installed
     assert f"only odcd makes and changes pods in {namespace}" in kube.refusal(NAMESPACES[namespace])
 
 
-def test_pods_elsewhere_are_not_ours_to_refuse(installed: Kube) -> None:
+def test_pods_in_other_namespaces_are_not_checked(installed: Kube) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

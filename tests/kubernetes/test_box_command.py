@@ -20,7 +20,7 @@ from tests.support.harness.stacks import on_kubernetes
 pytestmark = pytest.mark.long
 
 
-def test_a_folder_goes_there_and_back_with_the_commands_code(
+def test_a_folder_is_copied_to_the_dev_server_and_back_with_the_exit_code(
     shared_plane: ControlPlane, postgres_server: TestServer, real_nodes: ProcessNodes,
     installed: object, tmp_path: Path,
 ) -> None:  # fmt: skip

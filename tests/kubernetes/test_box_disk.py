@@ -162,7 +162,7 @@ def test_a_new_disk_becomes_a_home_once_and_later_boots_leave_it_alone(site: Sit
     assert not (home / ".profile").exists()
 
 
-def test_shell_files_come_anew_for_who_asks_for_it(site: Site) -> None:
+def test_recreate_env_restores_the_default_shell_files(site: Site) -> None:
     """IMG-05: by --recreate-env, once; what was there is kept beside."""
     disk = site.disk(BLANK, 2)
     site.boot(disk=disk)
@@ -191,7 +191,7 @@ def _kill_start() -> None:
     os.kill(first, 9)
 
 
-def test_what_is_on_a_disk_is_listed_in_the_pod_that_has_it(site: Site) -> None:
+def test_the_contents_of_a_disk_are_listed_in_the_pod_that_mounts_it(site: Site) -> None:
     """STO-17: its size and the tree to depth 3, whatever names are in it."""
     name = site.boot(disk=site.disk(BLANK, 6))
     site.ssh("mkdir -p a/b/c/d; head -c 3000000 /dev/zero >a/big; touch 'x$(id) \nz' .hidden")
@@ -210,7 +210,7 @@ def test_what_is_on_a_disk_is_listed_in_the_pod_that_has_it(site: Site) -> None:
     assert "/d" not in text.replace("/dev", "")
 
 
-def test_a_disk_keeps_the_number_that_its_files_have(site: Site) -> None:
+def test_a_disk_keeps_the_uid_of_its_files(site: Site) -> None:
     """STO-14, BUG-27: whichever number dev had where they were written, they are not walked."""
     home = site.nodes.volumes / BLANK
     home.mkdir(mode=0o755)
@@ -258,7 +258,7 @@ def test_shared_storage_and_caches_are_where_users_look(site: Site) -> None:
     assert site.ssh("cat /shared-personal/notes; ls") == "mine"
 
 
-def test_bytes_follow_ids_from_one_zone_to_another(
+def test_a_disk_keeps_its_data_when_it_moves_to_another_zone(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A volume, its snapshot, and the volume made from it: written in one dev server, read in the

@@ -158,7 +158,7 @@ def inside(
         postgres_server.drop(dsn)
 
 
-def test_one_enters_by_the_key_that_was_let_in_and_sees_the_pinned_host(inside: Inside) -> None:
+def test_ssh_accepts_only_authorized_keys_of_the_dev_user(inside: Inside) -> None:
     """ACC-01, ACC-24, POD-02"""
     assert inside.ssh("id", "-un") == "dev"
     assert inside.ssh("pwd") == "/home/dev"
@@ -190,7 +190,7 @@ def test_ssh_goes_over_the_daemon_and_the_api_server(inside: Inside) -> None:
     assert through("id", "-un", key="other").stdout == "dev\n"
 
 
-def test_a_session_knows_its_share(inside: Inside) -> None:
+def test_an_ssh_session_has_the_environment_of_its_job(inside: Inside) -> None:
     """IMG-21, MNE-08: without a login shell, too."""
     environment = dict(line.partition("=")[::2] for line in inside.ssh("env").splitlines())
     pod = inside.pod()
@@ -212,7 +212,7 @@ def test_a_session_knows_its_share(inside: Inside) -> None:
     assert environment["HOME"] == "/home/dev"
 
 
-def test_a_login_is_greeted_and_no_text_is_a_command(inside: Inside) -> None:
+def test_a_login_shows_the_greeting_and_runs_no_user_text_as_a_command(inside: Inside) -> None:
     """ACC-21, BUG-30"""
     done = subprocess.run(
         inside.command("-tt"), input="exit\n", capture_output=True, text=True, timeout=120,
@@ -258,7 +258,7 @@ def test_warnings_reach_the_home_and_the_terminals_and_an_extension_clears_them(
     assert "ends in" not in inside.ssh("cat /etc/motd")
 
 
-def test_the_server_is_started_again_when_it_dies(inside: Inside) -> None:
+def test_the_ssh_server_is_restarted_when_it_dies(inside: Inside) -> None:
     """ACC-24: the container goes on."""
     before = inside.restarts()
     inside.kill("-D", "/odc/job/sshd_config")
@@ -266,7 +266,7 @@ def test_the_server_is_started_again_when_it_dies(inside: Inside) -> None:
     assert inside.restarts() == before
 
 
-def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
+def test_a_restarted_container_keeps_home_host_key_and_added_users(
     inside: Inside, shared_plane: ControlPlane
 ) -> None:
     """LIF-26, BUG-33, ACC-18: files stay, processes do not; the dev server stays active."""
@@ -298,7 +298,7 @@ def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
     assert (reservation["status"], reservation["oom_count"]) == ("active", 0)
 
 
-def test_jupyter_runs_when_it_is_asked_for_and_lets_nobody_in_without_its_token(
+def test_jupyter_starts_on_request_and_requires_its_token(
     inside: Inside, shared_plane: ControlPlane
 ) -> None:
     """CLI-07, ACC-13, ACC-14, ACC-15, ACC-16: the program `jupyter` is a stand-in."""
@@ -366,7 +366,7 @@ def _get(link: str) -> tuple[int, str]:
         return 0, ""
 
 
-def test_how_much_it_is_used_is_seen_from_outside(inside: Inside) -> None:
+def test_usage_of_a_dev_server_is_measured_from_outside(inside: Inside) -> None:
     """By the program in the dev server; nvidia-smi is a substitute."""
     smi = "#!/bin/sh\n[ \"$1\" = --query-gpu=utilization.gpu ] && printf '0\\n37\\n'\n"
     put = inside.command("mkdir -p .local/bin; cat >.local/bin/nvidia-smi; chmod 755 .local/bin/*")
@@ -390,7 +390,7 @@ def test_how_much_it_is_used_is_seen_from_outside(inside: Inside) -> None:
     assert inside.site.show(inside.job_id)["idle_s"] is None
 
 
-def test_members_enter_one_another_without_a_password(inside: Inside) -> None:
+def test_members_can_ssh_to_each_other_without_a_password(inside: Inside) -> None:
     """MNE-08, MNE-09: all members here have one network, so it is rank 0 that answers for both."""
     site = inside.site
     site.stack("cancel", str(inside.job_id))

@@ -208,7 +208,7 @@ def site(
         postgres_server.drop(dsn)
 
 
-def test_a_box_is_reserved_extended_and_cancelled(site: DevServerSite) -> None:
+def test_a_dev_server_is_reserved_extended_and_cancelled(site: DevServerSite) -> None:
     """LIF-02, LIF-06, LIF-09, LIF-23, POD-12: active is when SSH answers, and the clock starts."""
     job_id = site.reserve(hours=1)
     pod = site.pod(job_id)
@@ -233,7 +233,7 @@ def test_a_box_is_reserved_extended_and_cancelled(site: DevServerSite) -> None:
     wait(lambda: not site.pods(job_id), site.stack.log)
 
 
-def test_a_box_expires_to_the_second_and_its_pod_goes(site: DevServerSite) -> None:
+def test_a_dev_server_expires_to_the_second_and_its_pod_is_deleted(site: DevServerSite) -> None:
     """EXP-10, EXP-13: its end is no failure."""
     job_id = site.active(hours=1)
     site.stack.sql(
@@ -246,7 +246,7 @@ def test_a_box_expires_to_the_second_and_its_pod_goes(site: DevServerSite) -> No
     wait(lambda: not site.pods(job_id), site.stack.log)
 
 
-def test_a_pod_deleted_by_hand_ends_an_active_box_as_failed(site: DevServerSite) -> None:
+def test_a_manually_deleted_pod_ends_an_active_dev_server_as_failed(site: DevServerSite) -> None:
     """LIF-12, LIF-13"""
     job_id = site.active()
     site.api.delete(f"{PODS}/{site.pod(job_id)['metadata']['name']}")
@@ -254,7 +254,7 @@ def test_a_pod_deleted_by_hand_ends_an_active_box_as_failed(site: DevServerSite)
     assert reservation["failure_reason"] == "its pod was deleted by something other than odc"
 
 
-def test_an_evicted_box_is_not_active_any_more(site: DevServerSite) -> None:
+def test_an_evicted_dev_server_fails(site: DevServerSite) -> None:
     """BUG-26, LIF-13"""
     job_id = site.active()
     name = site.pod(job_id)["metadata"]["name"]
@@ -263,7 +263,7 @@ def test_an_evicted_box_is_not_active_any_more(site: DevServerSite) -> None:
     assert "low on memory" in site.until(job_id, "failed")["failure_reason"]
 
 
-def test_a_container_that_ran_out_of_memory_begins_anew_and_the_box_stays_active(
+def test_an_oom_killed_container_restarts_and_its_dev_server_stays_active(
     site: DevServerSite,
 ) -> None:
     """LIF-14, LIF-26, EXP-15: counted once, also by another leader."""
@@ -289,7 +289,7 @@ def test_a_container_that_ran_out_of_memory_begins_anew_and_the_box_stays_active
     assert site.show(other)["oom_count"] == 0
 
 
-def test_kill_9_of_the_daemon_while_a_box_is_prepared_and_while_it_is_active(
+def test_a_dev_server_survives_kill_9_of_the_daemon_while_preparing_and_active(
     site: DevServerSite,
 ) -> None:
     """LIF-10, LIF-11: a restart changes nothing, and no second pod is made."""
@@ -309,7 +309,7 @@ def test_kill_9_of_the_daemon_while_a_box_is_prepared_and_while_it_is_active(
     assert [one["metadata"]["uid"] for one in site.pods(job_id)] == [pod["metadata"]["uid"]]
 
 
-def test_what_it_waits_for_is_told_in_words(site: DevServerSite) -> None:
+def test_a_preparing_dev_server_shows_what_it_waits_for(site: DevServerSite) -> None:
     """POD-14, IMG-19, LIF-16"""
     job_id = site.reserve()
     pod = site.pod(job_id)
@@ -328,7 +328,7 @@ def test_what_it_waits_for_is_told_in_words(site: DevServerSite) -> None:
     assert site.show(job_id)["status"] == "preparing"
 
 
-def test_an_image_that_nobody_has_fails_at_once_with_the_registrys_words(
+def test_a_missing_image_fails_at_once_with_the_message_of_the_registry(
     site: DevServerSite,
 ) -> None:
     """IMG-19, LIF-18"""
@@ -338,7 +338,7 @@ def test_an_image_that_nobody_has_fails_at_once_with_the_registrys_words(
     assert message in site.until(job_id, "failed")["failure_reason"]
 
 
-def test_an_image_that_is_none_of_a_dev_server_says_why(site: DevServerSite) -> None:
+def test_an_image_without_ssh_server_fails_with_the_reason(site: DevServerSite) -> None:
     """IMG-06"""
     job_id = site.reserve()
     message = "installing\nodc: the image has no SSH server, and none could be installed"
@@ -353,7 +353,7 @@ def test_an_image_that_is_none_of_a_dev_server_says_why(site: DevServerSite) -> 
     )
 
 
-def test_all_members_of_a_box_are_ready_before_it_is_active(site: DevServerSite) -> None:
+def test_a_dev_server_is_active_when_all_its_members_are_ready(site: DevServerSite) -> None:
     """MNE-05, MNE-09, MNE-20..22: one key pair for all members, and a member that is behind is
     reported."""
     job_id = site.reserve(gpus=16, distributed=True)
@@ -381,7 +381,7 @@ def test_all_members_of_a_box_are_ready_before_it_is_active(site: DevServerSite)
     wait(lambda: not site.pods(job_id), site.stack.log)
 
 
-def test_a_box_that_keeps_its_entrypoint_needs_no_ssh(site: DevServerSite) -> None:
+def test_a_dev_server_that_keeps_its_entrypoint_needs_no_ssh(site: DevServerSite) -> None:
     """IMG-18"""
     job_id = site.reserve(image="example/own:1", preserve_entrypoint=True, github_user=None)
     pod = site.pod(job_id)
@@ -392,7 +392,7 @@ def test_a_box_that_keeps_its_entrypoint_needs_no_ssh(site: DevServerSite) -> No
     assert site.until(job_id, "active")["connect"] is None
 
 
-def test_keys_are_made_once_and_go_with_the_reservation(site: DevServerSite) -> None:
+def test_host_keys_are_created_once_and_deleted_with_the_reservation(site: DevServerSite) -> None:
     """ACC-24, LIF-19: an attempt that failed by its node is followed by one with the same key."""
     job_id = site.reserve()
     pod = site.pod(job_id)

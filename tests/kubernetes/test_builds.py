@@ -216,7 +216,7 @@ def test_a_wrong_dockerfile_fails_at_once_with_its_last_lines(builds: BuildSite)
     assert job["status"]["failed"] == 1
 
 
-def test_what_failed_by_its_surroundings_is_tried_again(builds: BuildSite) -> None:
+def test_a_build_that_failed_because_of_the_network_is_retried(builds: BuildSite) -> None:
     """IMG-09: twice."""
     job_id = builds.build("FROM busybox\n")
     job = builds.job()
@@ -225,7 +225,7 @@ def test_what_failed_by_its_surroundings_is_tried_again(builds: BuildSite) -> No
     assert builds.image(job_id).endswith("e" * 64)
 
 
-def test_a_daemon_killed_while_it_builds_goes_on_with_it(builds: BuildSite) -> None:
+def test_a_build_continues_after_the_daemon_was_killed(builds: BuildSite) -> None:
     """BUG-23, LIF-19"""
     job_id = builds.build("FROM busybox\n")
     job = builds.job()
@@ -236,7 +236,7 @@ def test_a_daemon_killed_while_it_builds_goes_on_with_it(builds: BuildSite) -> N
     assert [one["metadata"]["uid"] for one in builds.jobs()] == [job["metadata"]["uid"]]
 
 
-def test_who_cancels_last_ends_the_build(builds: BuildSite) -> None:
+def test_the_build_ends_when_its_last_reservation_is_cancelled(builds: BuildSite) -> None:
     """IMG-08: a second who waits for the same keeps it."""
     first, second = builds.build("FROM busybox\n"), builds.build("FROM busybox\n")
     job = builds.job()
@@ -247,7 +247,7 @@ def test_who_cancels_last_ends_the_build(builds: BuildSite) -> None:
     wait(lambda: not builds.jobs(), builds.stack.log)
 
 
-def test_a_pod_that_cannot_be_made_says_why(builds: BuildSite) -> None:
+def test_a_build_reports_why_its_pod_cannot_be_created(builds: BuildSite) -> None:
     """LIF-16"""
     account = "/api/v1/namespaces/gpu-builds/serviceaccounts/build"
     kept = builds.api.get(account)
@@ -262,7 +262,7 @@ def test_a_pod_that_cannot_be_made_says_why(builds: BuildSite) -> None:
         builds.api.create(kept)
 
 
-def test_a_registry_that_is_not_set_is_told_of(
+def test_reserve_reports_a_missing_build_registry(
     shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
     installed: Kube, open_folder: Path,
 ) -> None:  # fmt: skip
@@ -293,7 +293,7 @@ def real_builds(
     shared_plane.api.delete("/api/v1/namespaces/gpu-builds/secrets/push")
 
 
-def test_a_build_that_really_runs(real_builds: BuildSite) -> None:
+def test_a_real_build_completes(real_builds: BuildSite) -> None:
     """IMG-07, IMG-11, LIF-03: its steps are shown while it runs, its log afterwards."""
     job_id = real_builds.build(
         "FROM busybox\nCOPY . /x\nRUN cat data && while ! test -e /tmp/go-on; do sleep 0.2; done\n",
@@ -318,7 +318,7 @@ def test_a_build_that_really_runs(real_builds: BuildSite) -> None:
     assert "pushing layers" in log
 
 
-def test_a_build_that_fails_really_tells_the_end_of_its_log(real_builds: BuildSite) -> None:
+def test_a_real_failed_build_reports_the_end_of_its_log(real_builds: BuildSite) -> None:
     """IMG-07"""
     job_id = real_builds.build("FROM busybox\nRUN echo too bad; exit 3\n")
     why = real_builds.until(job_id, "failed")["failure_reason"]
@@ -358,7 +358,7 @@ def a_build_pod() -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
 
 
-def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
+def test_only_odcd_can_create_builds(installed: Kube) -> None:
     """SEC-07"""
     assert installed.as_user(ODCD).refusal(a_job()) == ""
     assert "only odcd makes" in installed.refusal(a_job())
@@ -426,7 +426,9 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
 
 
 @pytest.mark.parametrize(("path", "value", "why"), STRANGE.values(), ids=STRANGE)
-def test_what_is_no_build_is_not_let_in(installed: Kube, path: str, value: Any, why: str) -> None:
+def test_a_pod_that_differs_from_a_build_is_refused(
+    installed: Kube, path: str, value: Any, why: str
+) -> None:
     """SEC-07"""
     pod = changed(a_build_pod(), path, value)
     assert why in installed.as_user(BUILDER).refusal(pod)

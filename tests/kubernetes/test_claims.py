@@ -103,7 +103,7 @@ def a_dev_server(site: Site, node: str, **fields: Any) -> str:
 DISK = DiskUse(claim=disk_claim(12), name="main", first=True)
 
 
-def test_a_volume_and_its_claim_are_each_others_alone(site: Site) -> None:
+def test_a_volume_and_its_claim_are_bound_only_to_each_other(site: Site) -> None:
     """By the id that the cloud gave, in the zone where it is; nothing of a class."""
     for _ in range(2):
         site.publish()
@@ -146,7 +146,7 @@ def test_a_pod_waits_for_its_disk_and_keeps_it_while_it_is_there(
     site.until_bound("odc-volume-12")
 
 
-def test_a_disk_in_another_zone_is_no_disk_for_a_node(
+def test_a_pod_with_a_disk_in_another_zone_stays_unscheduled(
     site: Site, nodes: Callable[..., list[str]]
 ) -> None:
     """The plan chooses the zone, and the volume is made there; else the pod would never run."""
@@ -187,7 +187,7 @@ def test_personal_storage_is_for_all_pods_of_its_user(
     )
 
 
-def test_a_volume_of_that_name_from_before_makes_place(site: Site) -> None:
+def test_a_stale_volume_of_the_same_name_is_replaced(site: Site) -> None:
     """After a restore of the database, numbers are used again: no user gets the data of another."""
     site.publish(cloud_id="vol-0aaaaaaaaaaaaaaaa")
     with pytest.raises(RunnerDown, match="another volume"):
@@ -278,7 +278,7 @@ def test_a_volume_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) 
     assert reason in odcd.refusal(changed(a_volume(), path, value))
 
 
-def test_a_nodes_folder_is_no_volume_of_odcd(odcd: Kube) -> None:
+def test_odcd_cannot_create_a_host_path_volume(odcd: Kube) -> None:
     folder = changed(changed(a_volume(), "spec/csi", None), "spec/hostPath", NODES_FOLDER)
     assert "one EBS volume" in odcd.refusal(folder)
     local = changed(changed(a_volume(), "spec/csi", None), "spec/local", {"path": "/"})
@@ -305,7 +305,7 @@ def test_a_claim_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) -
     assert reason in odcd.refusal(changed(a_claim(), path, value))
 
 
-def test_nobody_else_makes_a_claim_by_our_names(installed: Kube) -> None:
+def test_only_odcd_can_create_claims_with_its_names(installed: Kube) -> None:
     assert "made by odcd alone" in installed.refusal(a_claim())
     assert installed.refusal(changed(a_claim(), "metadata/name", "data")) == ""
 

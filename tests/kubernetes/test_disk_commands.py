@@ -22,7 +22,7 @@ def row(site: DiskSite, name: str) -> str:
     return next(" ".join(line.split()) for line in lines if line.startswith(f"{name} "))
 
 
-def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
+def test_a_user_manages_a_disk_from_the_command_line(site: DiskSite) -> None:
     """CLI-08, CLI-36 to CLI-40, STO-03, STO-04, STO-06, STO-18: from its making to its end."""
     stack = site.stack
     assert stack("disk", "create", "main") == "disk main made: 10 GiB\n"

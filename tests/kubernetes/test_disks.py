@@ -140,7 +140,7 @@ def zone_of(site: DiskSite, pod: Manifest) -> str:
     return node["metadata"]["labels"]["topology.kubernetes.io/zone"]
 
 
-def test_a_home_comes_back_in_another_zone(site: DiskSite) -> None:
+def test_a_home_is_restored_in_another_zone(site: DiskSite) -> None:
     """STO-01, STO-04, STO-05, SCH-08, BUG-31: its lineage by ids, its bytes, its volume's zone."""
     site.create()
     first, pod = site.with_disk()
@@ -176,7 +176,7 @@ def test_a_home_comes_back_in_another_zone(site: DiskSite) -> None:
     assert volume["AvailabilityZone"] == zone_of(site, pod)
 
 
-def test_pods_and_volume_are_made_side_by_side(site: DiskSite) -> None:
+def test_pods_and_volume_are_created_concurrently(site: DiskSite) -> None:
     """BUG-38, LIF-16: the pod is there while the cloud makes the volume, and says so."""
     site.create()
     site.aws.ebs.creating_polls = float("inf")
@@ -192,7 +192,7 @@ def test_pods_and_volume_are_made_side_by_side(site: DiskSite) -> None:
     assert "disk" in [one["phase"] for one in reservation["phases"]]
 
 
-def test_the_next_waits_in_the_queue_for_holder_and_snapshot(site: DiskSite) -> None:
+def test_the_next_reservation_waits_for_the_disk_and_its_snapshot(site: DiskSite) -> None:
     """STO-03, STO-06, STO-20, SCH-22."""
     site.create()
     first, _pod = site.with_disk()
@@ -212,7 +212,7 @@ def test_the_next_waits_in_the_queue_for_holder_and_snapshot(site: DiskSite) -> 
     site.until(second, "active")
 
 
-def test_a_named_disk_that_cannot_be_had_is_never_a_temporary_home(site: DiskSite) -> None:
+def test_an_unavailable_named_disk_is_never_replaced_by_a_temporary_home(site: DiskSite) -> None:
     """STO-11, BUG-09."""
     site.create()
     site.aws.fail("CreateVolume", "refuse", times=100, code="VolumeLimitExceeded")
@@ -227,7 +227,7 @@ def test_a_named_disk_that_cannot_be_had_is_never_a_temporary_home(site: DiskSit
 
 
 @pytest.mark.parametrize("moment", ["creating", "active", "pending", "deleting"])
-def test_a_daemon_killed_at_a_boundary_goes_on(site: DiskSite, moment: str) -> None:
+def test_a_daemon_killed_between_disk_steps_continues(site: DiskSite, moment: str) -> None:
     """BUG-06, BUG-23, BUG-24, BUG-37: no lost disk, no second holder, no orphan, no ghost."""
     site.create()
     if moment == "creating":
@@ -285,7 +285,7 @@ def test_an_evicted_pods_disk_is_saved(site: DiskSite) -> None:
     assert (site.home(pod) / "work").read_text() == "done"
 
 
-def test_a_slow_cleanup_delays_nobodys_expiry(site: DiskSite) -> None:
+def test_a_slow_cleanup_does_not_delay_the_expiry_of_others(site: DiskSite) -> None:
     """EXP-11, EXP-12, BUG-07: its status first; what AWS takes time for holds up nothing else."""
     site.create()
     first, _pod = site.with_disk()
@@ -308,7 +308,9 @@ def test_a_slow_cleanup_delays_nobodys_expiry(site: DiskSite) -> None:
     site.aws.heal()
 
 
-def test_a_daemon_that_was_dead_at_an_expiry_ends_it_when_it_is_back(site: DiskSite) -> None:
+def test_a_daemon_that_was_down_at_an_expiry_ends_the_reservation_after_its_start(
+    site: DiskSite,
+) -> None:
     """EXP-10, BUG-37: nothing of it was in the daemon's memory; what was written is saved."""
     site.create()
     job_id, pod = site.with_disk(hours=1)
@@ -327,7 +329,7 @@ def test_a_daemon_that_was_dead_at_an_expiry_ends_it_when_it_is_back(site: DiskS
     site.settled()
 
 
-def test_an_extension_that_was_answered_outlives_the_daemon(site: DiskSite) -> None:
+def test_a_confirmed_extension_survives_a_killed_daemon(site: DiskSite) -> None:
     """EXP-05, BUG-01: kill -9 right after the answer."""
     job_id = site.active(hours=1)
     extended = site.call("POST", f"/v1/reservations/{job_id}/extend", {"hours": 2})

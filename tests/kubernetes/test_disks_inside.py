@@ -108,7 +108,7 @@ def site(
         postgres_server.drop(dsn)
 
 
-def test_a_home_is_there_tomorrow_in_another_zone(site: DiskSite) -> None:
+def test_files_of_a_home_are_restored_in_another_zone(site: DiskSite) -> None:
     """STO-01, STO-04, STO-05, STO-06, STO-17, STO-23, STO-27: written, saved, waited for, read."""
     site.call("POST", "/v1/disks", {"name": "main"})
     site.fake.ebs.creating_polls = 2
@@ -144,7 +144,7 @@ def test_a_home_is_there_tomorrow_in_another_zone(site: DiskSite) -> None:
 @pytest.mark.parametrize(
     "action", ["CreateVolume", "CreateSnapshot", "DeleteVolume", "CreateAccessPoint"]
 )
-def test_a_daemon_that_dies_in_a_call_loses_nothing_and_makes_nothing_twice(
+def test_a_daemon_killed_during_a_cloud_call_loses_and_duplicates_nothing(
     site: DiskSite, action: str
 ) -> None:
     """STO-10, STO-26: whatever was not answered is asked for again, and found."""

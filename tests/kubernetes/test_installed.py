@@ -98,7 +98,7 @@ def test_a_job_runs_and_is_cancelled(
     assert "hello from kwok" in served.odcctl("logs", job).stdout
 
 
-def test_doctor_finds_nothing_missing(
+def test_doctor_finds_no_problem_after_an_install(
     served: Odc, installed: Kube, nodes: Callable[..., list[str]]
 ) -> None:
     nodes(h100=1)
@@ -116,7 +116,7 @@ def test_doctor_finds_nothing_missing(
     assert fences["verdict"] == "note"
 
 
-def test_doctor_looks_whether_images_can_be_built(served: Odc) -> None:
+def test_doctor_checks_whether_images_can_be_built(served: Odc) -> None:
     """SEC-07"""
     served.environment["ODC_BUILD_REGISTRY"] = "registry.example/builds"
     config = served.work / "kubeconfig"
@@ -138,7 +138,7 @@ def test_doctor_looks_whether_images_can_be_built(served: Odc) -> None:
 @pytest.mark.parametrize(
     ("binding", "what"), [("odc-pods", "a pod that odcd never"), ("odc-build-jobs", "a Job that")]
 )
-def test_doctor_finds_fences_that_are_gone(
+def test_doctor_reports_missing_admission_policies(
     served: Odc, installed: Kube, nodes: Callable[..., list[str]], binding: str, what: str
 ) -> None:
     nodes(h100=1)

@@ -62,7 +62,7 @@ def _strange() -> Manifest:
     return changed(a_service(), "spec/ports/0/targetPort", 22)
 
 
-def test_a_service_of_ours_is_admitted_and_no_other(with_ports: Kube) -> None:
+def test_only_services_of_dev_servers_are_admitted(with_ports: Kube) -> None:
     """ACC-05, ACC-06"""
     odcd = with_ports.as_user(ODCD)
     assert odcd.refusal(a_service()) == ""
@@ -74,7 +74,7 @@ def test_a_service_of_ours_is_admitted_and_no_other(with_ports: Kube) -> None:
     assert not odcd.can("delete services --namespace=gpu-dev")
 
 
-def test_a_box_is_reached_by_the_port_that_the_api_server_picked(
+def test_a_dev_server_is_reachable_on_the_node_port_that_the_api_server_assigned(
     with_ports: Kube, shared_plane: ControlPlane, postgres_server: TestServer,
     nodes: Callable[..., list[str]], open_folder: Path,
 ) -> None:  # fmt: skip

@@ -130,7 +130,7 @@ def real_nodes(shared_plane: ControlPlane, tmp_path: Path) -> Iterator[ProcessNo
     delete_nodes(shared_plane.api, made.names)
 
 
-def test_a_canary_asks_for_the_gpus_it_was_given(
+def test_a_canary_checks_the_gpus_that_it_was_given(
     shared_plane: ControlPlane, postgres_server: TestServer, real_nodes: ProcessNodes,
     installed: object,
 ) -> None:  # fmt: skip
@@ -162,7 +162,7 @@ def test_a_canary_asks_for_the_gpus_it_was_given(
         postgres_server.drop(dsn)
 
 
-def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
+def test_a_quarantined_node_is_tested_by_canaries_until_it_works(
     stack: Stack, shared_plane: ControlPlane
 ) -> None:
     api = shared_plane.api

@@ -67,7 +67,7 @@ def proxy(own_plane: ControlPlane, tmp_path: Path) -> Iterator[FaultProxy]:
         yield made
 
 
-def test_every_job_ends_as_it_should_whatever_fails(
+def test_every_job_ends_as_expected_during_faults(
     own_plane: ControlPlane, own_kwok: Kwok, proxy: FaultProxy, site: Site
 ) -> None:
     large = JOBS > 1_000

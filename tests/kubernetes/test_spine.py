@@ -40,7 +40,7 @@ def empty(stack: Stack) -> Iterator[None]:
     wait(lambda: not stack.json("queue")["jobs"], stack.log)
 
 
-def test_a_job_runs_and_what_it_wrote_stays(stack: Stack) -> None:
+def test_a_job_runs_and_its_output_is_kept(stack: Stack) -> None:
     job = stack.submit("--gpus", "1", script='echo "job $ODC_JOB_ID has $ODC_GPUS GPU"; exit 3')
     ended = stack.end(job)
     assert (ended["state"], ended["exit_code"], ended["signal"]) == ("FAILED", 3, None), stack(
@@ -60,7 +60,7 @@ def test_arguments_and_environment_arrive_as_they_are(stack: Stack) -> None:
     wait(lambda: stack("logs", str(job)) == expected, stack.log)
 
 
-def test_who_waits_is_told_for_whom_and_until_when(stack: Stack) -> None:
+def test_why_names_the_blocking_job_and_its_end(stack: Stack) -> None:
     first = stack.submit("-N", "2", "--gpus-per-node", "8", "-t", "10", script="sleep 60")
     stack.until(first, "RUNNING")
     second = stack.submit("--gpus", "8", "-t", "5", script="true")
@@ -82,7 +82,7 @@ def test_a_held_job_waits_for_its_release(stack: Stack) -> None:
     assert stack.end(job)["state"] == "COMPLETED"
 
 
-def test_a_cancelled_job_may_still_say_what_it_saved(stack: Stack) -> None:
+def test_output_that_a_cancelled_job_writes_during_its_grace_is_kept(stack: Stack) -> None:
     job = stack.submit(
         script="trap 'sleep 0.5; echo saved; exit 0' TERM\necho up\nwhile :; do sleep 0.1; done"
     )
@@ -123,7 +123,7 @@ def test_prometheus_finds_the_members_of_a_job(stack: Stack) -> None:
         assert f'namespace="{namespace}"' in line
 
 
-def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -> None:
+def test_a_gang_starts_together_and_its_members_reach_each_other(stack: Stack) -> None:
     script = 'echo "rank $ODC_RANK of $ODC_NODE_COUNT, master $MASTER_ADDR:$MASTER_PORT"'
     job = stack.submit("-N", "2", "--gpus-per-node", "4", script=script)
     ended = stack.end(job)
@@ -142,7 +142,7 @@ def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -
     assert len(master) == 1
 
 
-def test_one_member_that_fails_ends_its_gang(stack: Stack) -> None:
+def test_a_failed_member_ends_its_gang(stack: Stack) -> None:
     job = stack.submit(
         "-N", "2", "--gpus-per-node", "8",
         script='[ "$ODC_RANK" = 1 ] && { sleep 1; exit 4; }; sleep 60',
@@ -181,7 +181,7 @@ def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) 
     assert stack.job(going)["restarts"] == 0
 
 
-def test_a_job_is_told_before_its_limit(stack: Stack) -> None:
+def test_a_job_is_signalled_before_its_time_limit(stack: Stack) -> None:
     script = "trap 'echo told; exit 0' USR1\necho up\nwhile :; do sleep .1; done"
     job = stack.submit("--signal", "B:USR1@50", "-t", "1", script=script)
     assert stack.end(job)["state"] == "COMPLETED"
@@ -196,7 +196,7 @@ def test_a_job_is_signalled_by_hand(stack: Stack) -> None:
     assert (ended["state"], ended["signal"]) == ("FAILED", 10)
 
 
-def test_output_goes_to_the_files_that_were_asked_for(stack: Stack) -> None:
+def test_output_goes_to_the_requested_files(stack: Stack) -> None:
     output = stack.odc.work / "said"
     script = f"echo one; echo two >&2; cat {output}-%j 2>/dev/null; exit 0"
     job = stack.submit("-o", "/tmp/said-%j", script=script)
@@ -232,7 +232,7 @@ def as_operator(stack: Stack) -> Callable[..., str]:
     return run
 
 
-def test_a_limit_keeps_a_job_waiting_and_says_so(
+def test_a_limit_keeps_a_job_pending_with_the_reason(
     stack: Stack, as_operator: Callable[..., str]
 ) -> None:
     as_operator("qos", "create", "narrow", "--limit", "user.jobs=1")

@@ -120,11 +120,11 @@ async def refuses_what_it_cannot_know(day: Remembering) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1))
-def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -> None:
+def test_a_day_is_shown_later_as_it_was_shown_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=100, share=0.1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, 200))
-def test_many_days_are_told_later_as_they_were_told_then(database_url: str, seed: int) -> None:
+def test_many_days_are_shown_later_as_they_were_shown_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=500, share=0.08)

@@ -60,7 +60,7 @@ async def last_words(connection: ClientConnection) -> dict[str, int | None]:
     return json.loads(messages[-1])
 
 
-def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
+def test_a_terminal_carries_input_and_output_until_the_job_ends(
     database_url: str, folder: Path
 ) -> None:
     terminal = Terminal()
@@ -88,7 +88,7 @@ def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
     serve(database_url, work, executor_of=lambda: terminal)
 
 
-def test_a_client_that_goes_frees_the_terminal_and_the_job_runs_on(
+def test_a_client_that_disconnects_frees_the_terminal_and_the_job_continues(
     database_url: str, folder: Path
 ) -> None:
     terminal = Terminal()
@@ -108,7 +108,7 @@ def test_a_client_that_goes_frees_the_terminal_and_the_job_runs_on(
 
 
 @pytest.mark.parametrize("frame", ["nonsense", "{}", '{"resize": [-1, 5]}', '{"resize": 3}'])
-def test_a_text_frame_that_is_no_resize_ends_the_session(
+def test_a_text_frame_that_is_not_a_resize_ends_the_session(
     database_url: str, folder: Path, frame: str
 ) -> None:
     terminal = Terminal()
@@ -127,7 +127,7 @@ def test_a_text_frame_that_is_no_resize_ends_the_session(
     serve(database_url, work, executor_of=lambda: terminal)
 
 
-def test_what_has_no_terminal_is_refused_before_the_handshake(
+def test_attaching_to_a_job_without_terminal_is_refused_before_the_handshake(
     database_url: str, folder: Path
 ) -> None:
     async def work(service: Service) -> None:

@@ -32,7 +32,7 @@ def serve_builds(url: str, work: Any) -> None:
     serve(url, work, build_target=lambda: REGISTRY, check_job=JobCheck(None))
 
 
-def test_a_context_is_sent_and_reserved_with(database_url: str) -> None:
+def test_a_context_is_uploaded_and_used_in_a_reservation(database_url: str) -> None:
     """IMG-07, IMG-08, IMG-10: the same twice is one; the reservation waits for it."""
 
     async def work(service: Service) -> None:
@@ -60,7 +60,7 @@ def test_a_context_is_sent_and_reserved_with(database_url: str) -> None:
     serve_builds(database_url, work)
 
 
-def test_its_log_is_for_those_who_have_its_context(database_url: str) -> None:
+def test_a_build_log_is_visible_only_to_the_builds_user(database_url: str) -> None:
     async def work(service: Service) -> None:
         digest = (await send(service)).json()["digest"]
         log = await ask(service, "GET", f"/v1/builds/{digest}/log")
@@ -88,7 +88,7 @@ def test_its_log_is_for_those_who_have_its_context(database_url: str) -> None:
         (CONTEXT, "?nonsense=1", 400),
     ],
 )  # fmt: skip
-def test_what_is_no_context_is_refused(
+def test_an_invalid_context_is_refused(
     database_url: str, sent: bytes, query: str, status: int
 ) -> None:
     """CLI-13, SEC-07: by the server, too."""
@@ -102,7 +102,7 @@ def test_what_is_no_context_is_refused(
 
 
 @pytest.mark.parametrize("fields", [{"build": "xyz"}, {"build": "a" * 64, "image": "a:1"}])
-def test_what_cannot_be_reserved_is_refused(database_url: str, fields: dict[str, str]) -> None:
+def test_an_invalid_build_reference_is_refused(database_url: str, fields: dict[str, str]) -> None:
     async def work(service: Service) -> None:
         refused = await ask(service, "POST", "/v1/reservations", {**RESERVATION, **fields})
         assert refused.status_code == 400, refused.text
@@ -110,7 +110,7 @@ def test_what_cannot_be_reserved_is_refused(database_url: str, fields: dict[str,
     serve_builds(database_url, work)
 
 
-def test_one_machine_builds_nothing_and_says_so(database_url: str) -> None:
+def test_builds_on_a_single_machine_are_refused_with_the_reason(database_url: str) -> None:
     """IMG-07: where reservations are no containers."""
 
     async def work(service: Service) -> None:
@@ -123,7 +123,7 @@ def test_one_machine_builds_nothing_and_says_so(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_settings_say_what_is_wrong() -> None:
+def test_wrong_build_settings_are_named() -> None:
     assert read_builds({}) == BuildSettings()
     read = read_builds(
         {

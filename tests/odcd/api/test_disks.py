@@ -123,7 +123,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
 ]
 
 
-def test_refusals_have_their_statuses(database_url: str) -> None:
+def test_refusals_have_their_http_statuses(database_url: str) -> None:
     """CLI-37, CLI-40, AUT-08, AUT-09, API-05: 404 unknown, 410 deleted, 409 in use or there."""
 
     async def work(service: Service) -> None:
@@ -143,7 +143,7 @@ def test_refusals_have_their_statuses(database_url: str) -> None:
 @pytest.mark.parametrize(
     ("terminals", "message"), [(True, "processes of this machine"), (False, "no AWS region")]
 )
-def test_a_daemon_without_disks_says_why_and_what_to_set(
+def test_a_daemon_without_disks_refuses_with_the_reason_and_the_setting(
     database_url: str, terminals: bool, message: str
 ) -> None:
     """STO-11, CLI-08: a disk that cannot be had is refused, and nothing is put in its place."""
@@ -165,7 +165,7 @@ def test_a_daemon_without_disks_says_why_and_what_to_set(
     serve(database_url, work, box_terminals=terminals)
 
 
-def test_a_disk_that_is_there_not_is_refused_at_once(database_url: str) -> None:
+def test_a_missing_disk_is_refused_at_once(database_url: str) -> None:
     """STO-11, BUG-09."""
 
     async def work(service: Service) -> None:
@@ -182,7 +182,7 @@ def test_a_disk_that_is_there_not_is_refused_at_once(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_what_was_asked_of_a_disk_is_kept(database_url: str) -> None:
+def test_the_disk_options_of_a_reservation_are_stored(database_url: str) -> None:
     """STO-12, STO-13, CLI-08, CLI-09, CLI-11, SCH-23; the folder of all dev servers beside."""
 
     async def work(service: Service) -> None:
@@ -201,7 +201,7 @@ def test_what_was_asked_of_a_disk_is_kept(database_url: str) -> None:
     serve(database_url, work, disk_gib=100, shared_storage=True)
 
 
-def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
+def test_a_reservation_that_waits_for_a_disk_shows_its_holder(database_url: str) -> None:
     """STO-03, STO-06, SCH-22: it waits in the queue, with who has it and then what is saved."""
 
     async def work(service: Service) -> None:
@@ -251,7 +251,7 @@ def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_contents_are_told_without_a_reservation(database_url: str) -> None:
+def test_disk_contents_are_shown_without_a_reservation(database_url: str) -> None:
     """CLI-39, STO-17, STO-18: of the newest snapshot; null where they could not be listed."""
 
     async def work(service: Service) -> None:
@@ -272,7 +272,7 @@ def test_contents_are_told_without_a_reservation(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_operators_act_on_disks_of_others(database_url: str) -> None:
+def test_operators_can_change_disks_of_other_users(database_url: str) -> None:
     """AUT-09, CLI-36, CLI-41."""
 
     async def work(service: Service) -> None:
@@ -302,7 +302,7 @@ def test_operators_act_on_disks_of_others(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_strays_are_told_to_operators(database_url: str) -> None:
+def test_orphan_volumes_are_listed_for_operators(database_url: str) -> None:
     """STO-25."""
 
     async def work(service: Service) -> None:
@@ -319,7 +319,7 @@ def test_strays_are_told_to_operators(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_what_disks_others_have_is_not_in_their_events(database_url: str) -> None:
+def test_disk_events_are_visible_only_to_the_owner_and_operators(database_url: str) -> None:
     """AUT-08, SEC-10: one's own, and operators all."""
 
     async def work(service: Service) -> None:

@@ -44,7 +44,7 @@ def test_events_come_as_they_happen(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_without_a_place_to_begin_only_new_events_come(database_url: str, folder: Path) -> None:
+def test_without_a_start_position_only_new_events_come(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
             for _ in range(3):
@@ -64,7 +64,7 @@ def test_without_a_place_to_begin_only_new_events_come(database_url: str, folder
     serve(database_url, work)
 
 
-def test_a_client_goes_on_where_it_was(database_url: str, folder: Path) -> None:
+def test_a_client_resumes_where_it_stopped(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with (
             on_socket(service, folder / "s"),
@@ -162,7 +162,7 @@ def test_events_of_an_unknown_job_are_refused_before_the_stream(database_url: st
     serve(database_url, work)
 
 
-def test_many_clients_cost_one_reader(database_url: str) -> None:
+def test_many_clients_share_one_reader(database_url: str) -> None:
     async def work(service: Service) -> None:
         reads = 0
         real = service.store.events.list
@@ -191,7 +191,9 @@ def test_many_clients_cost_one_reader(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_client_too_slow_is_told_and_can_come_again(database_url: str) -> None:
+def test_a_client_that_is_too_slow_is_disconnected_with_a_notice_and_can_resume(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         stream = service.hub.stream(0)
         await service.happen("k0")
@@ -220,7 +222,7 @@ def test_a_client_too_slow_is_told_and_can_come_again(database_url: str) -> None
     serve(database_url, work, kept=4)
 
 
-def test_silence_is_broken_by_heartbeats(database_url: str) -> None:
+def test_an_idle_stream_sends_heartbeats(database_url: str) -> None:
     async def work(service: Service) -> None:
         stream = service.hub.stream(None, heartbeat_s=0.01)
         assert isinstance(await anext(stream), Heartbeat)
@@ -229,7 +231,7 @@ def test_silence_is_broken_by_heartbeats(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_client_that_goes_leaves_nothing_behind(database_url: str, folder: Path) -> None:
+def test_a_disconnected_client_leaves_no_resources_behind(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"):
             job_id = await service.submit()

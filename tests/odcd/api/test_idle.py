@@ -36,7 +36,7 @@ async def resting(service: Service) -> int:
     return job
 
 
-def test_who_holds_gpus_that_rest_is_told_to_everybody(database_url: str) -> None:
+def test_idle_gpus_and_their_jobs_are_shown_to_all_users(database_url: str) -> None:
     async def work(service: Service) -> None:
         assert read(IdleList, await ask(service, "GET", "/v1/idle")).jobs == []
         job = await resting(service)
@@ -51,7 +51,7 @@ def test_who_holds_gpus_that_rest_is_told_to_everybody(database_url: str) -> Non
     serve(database_url, work, nodes=0)
 
 
-def test_a_job_tells_its_use_while_it_runs_and_for_ever(database_url: str) -> None:
+def test_a_job_shows_its_gpu_usage_while_it_runs_and_after_it_ends(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await resting(service)
         answer = await ask(service, "GET", f"/v1/jobs?job={job}&fields=gpu_use")
@@ -71,7 +71,7 @@ def test_a_job_tells_its_use_while_it_runs_and_for_ever(database_url: str) -> No
 @pytest.mark.parametrize(
     ("query", "status"), [("kind=task", 400), ("user=nobody-at-all", 404), ("colour=red", 400)]
 )
-def test_what_cannot_be_told_is_refused(database_url: str, query: str, status: int) -> None:
+def test_invalid_queries_are_refused(database_url: str, query: str, status: int) -> None:
     async def work(service: Service) -> None:
         answer = await ask(service, "GET", f"/v1/idle?{query}")
         assert answer.status_code == status, answer.text

@@ -13,7 +13,7 @@ from odcd.api.answers.jobs import Explanation, JobList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 
-def test_a_list_is_what_the_document_says(database_url: str) -> None:
+def test_a_list_of_jobs_matches_the_document(database_url: str) -> None:
     async def work(service: Service) -> None:
         first, second = await service.submit(gpus=8), await service.submit(gpus=8)
         await service.plan()
@@ -96,7 +96,7 @@ def test_filters_take_lists_by_commas(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_naming_a_state_of_ended_jobs_is_enough_to_see_them(database_url: str) -> None:
+def test_a_filter_for_an_end_state_includes_ended_jobs(database_url: str) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit()
         await service.plan()
@@ -109,7 +109,7 @@ def test_naming_a_state_of_ended_jobs_is_enough_to_see_them(database_url: str) -
     serve(database_url, work)
 
 
-def test_why_tells_what_is_in_the_way(database_url: str) -> None:
+def test_why_lists_the_causes(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit(gpus=8)
         waiting = await service.submit(gpus=8)
@@ -215,7 +215,7 @@ def test_waits_end_when_the_daemon_stops(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
+def test_a_thousand_waits_share_one_query(database_url: str) -> None:
     async def work(service: Service) -> None:
         jobs = [await service.submit(gpus=0) for _ in range(10)]
         await service.plan()
@@ -244,7 +244,7 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
+def test_as_of_returns_jobs_and_nodes_as_they_were(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await service.submit(gpus=8, time_limit_s=600)
         before = datetime.now(UTC).isoformat()
@@ -280,7 +280,7 @@ def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_name_that_nobody_has_is_refused_and_no_empty_answer(database_url: str) -> None:
+def test_an_unknown_name_is_refused_instead_of_an_empty_list(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await service.submit()
         async with service.client() as client:

@@ -84,7 +84,7 @@ def test_many_jobs_are_cancelled_in_parts(database_url: str) -> None:
         ("", {"dependency": "singleton"}, "updated", 5),
     ],
 )
-def test_tasks_are_changed_apart_in_parts(
+def test_separately_named_tasks_are_changed_in_parts(
     database_url: str, verb: str, body: dict[str, Any], kind: str, expected: int
 ) -> None:
     """Before: one transaction gave all of them rows of their own."""
@@ -113,7 +113,7 @@ def test_tasks_are_changed_apart_in_parts(
         ("PATCH", "/v1/jobs/{a}_[1-999999:102]", {"nice": 1}),
     ],
 )
-def test_too_many_tasks_apart_are_refused_and_nothing_is_changed(
+def test_too_many_separately_named_tasks_are_refused_and_nothing_changes(
     database_url: str, method: str, path: str, body: dict[str, Any]
 ) -> None:
     async def work(service: Service) -> None:
@@ -176,7 +176,9 @@ def test_a_filter_still_narrows_when_its_turn_comes(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_what_a_busy_database_leaves_is_told_and_can_be_sent_again(database_url: str) -> None:
+def test_jobs_that_a_busy_database_skipped_are_reported_and_can_be_retried(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         jobs = await many(service)
 

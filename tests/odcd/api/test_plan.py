@@ -11,7 +11,7 @@ from tests.odcd.api.service import Service, serve
 
 
 @pytest.mark.long
-def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
+def test_the_plan_is_shown_compared_and_replayed(database_url: str) -> None:
     async def work(service: Service) -> None:
         running = await service.submit(gpus=8, time_limit_s=600)
         await service.plan()
@@ -72,7 +72,7 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
         ("/v1/plan", {"as_of": "2999-07-01T12:00:00Z"}, 400, "OD010"),
     ],
 )
-def test_what_is_not_there_is_refused(
+def test_unknown_plans_and_jobs_are_refused(
     database_url: str, path: str, query: dict[str, str], status: int, code: str
 ) -> None:
     async def work(service: Service) -> None:
@@ -86,7 +86,7 @@ def test_what_is_not_there_is_refused(
     serve(database_url, work)
 
 
-def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
+def test_what_if_accepts_sbatch_options(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit(gpus=8, time_limit_s=600)
         await service.plan()

@@ -20,7 +20,7 @@ from tests.odcd.api.service import BODY, Service, on_socket, over, serve
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o666])
-def test_the_socket_has_its_permissions_whatever_the_umask(
+def test_the_socket_permissions_do_not_depend_on_the_umask(
     database_url: str, folder: Path, mode: int
 ) -> None:
     async def work(service: Service) -> None:
@@ -61,7 +61,7 @@ def test_an_old_server_leaves_its_successors_socket_alone(database_url: str, fol
     serve(database_url, work)
 
 
-def test_a_port_that_is_taken_is_told(database_url: str, folder: Path) -> None:
+def test_a_port_in_use_is_reported(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             taken = server.addresses[0]
@@ -73,7 +73,7 @@ def test_a_port_that_is_taken_is_told(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_of_several_ports_the_first_that_is_free_is_taken(database_url: str, folder: Path) -> None:
+def test_the_first_free_port_of_several_is_used(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             taken = server.addresses[0]
@@ -91,7 +91,9 @@ def test_of_several_ports_the_first_that_is_free_is_taken(database_url: str, fol
     serve(database_url, work)
 
 
-def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folder: Path) -> None:
+def test_a_response_in_progress_is_finished_before_the_server_stops(
+    database_url: str, folder: Path
+) -> None:
     async def work(service: Service) -> None:
         began, go_on = asyncio.Event(), asyncio.Event()
         real = service.store.nodes.list
@@ -113,7 +115,7 @@ def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folde
     serve(database_url, work)
 
 
-def test_signals_stay_the_daemons(database_url: str, folder: Path) -> None:
+def test_the_server_installs_no_signal_handlers(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
@@ -124,7 +126,7 @@ def test_signals_stay_the_daemons(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_one_connection_carries_many_requests(database_url: str, folder: Path) -> None:
+def test_several_requests_can_share_one_connection(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"):
             reader, writer = await asyncio.open_unix_connection(str(folder / "s"))
@@ -155,7 +157,7 @@ def test_a_broken_request_does_no_harm(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_ready_says_what_is_missing(database_url: str) -> None:
+def test_ready_reports_what_is_missing(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(None) as client:
             answer = await client.get("/ready")
@@ -195,7 +197,7 @@ def test_requests_are_counted_by_route_and_not_by_path(database_url: str) -> Non
     serve(database_url, work)
 
 
-def test_the_cluster_is_told_in_numbers(database_url: str) -> None:
+def test_the_cluster_summary_counts_jobs_and_partitions(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit()
         async with service.client() as client:

@@ -213,7 +213,7 @@ def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: Path) -> None:
+def test_jupyter_is_reached_through_a_local_port(database_url: str, folder: Path) -> None:
     """ACC-13, ACC-14, ACC-23: by several connections at once, of which the client speaks first."""
     token = "0f" * 32
 
@@ -293,7 +293,9 @@ async def _with_agent(laptop: Laptop) -> int:
 
 
 @pytest.mark.long
-def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder: Path) -> None:
+def test_a_lost_connection_is_reported_with_the_state_of_the_reservation(
+    database_url: str, folder: Path
+) -> None:
     """CLI-27: dropped, but still active."""
 
     async def work(laptop: Laptop) -> None:
@@ -313,7 +315,9 @@ def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder
 
 
 @pytest.mark.long
-def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: Path) -> None:
+def test_a_connection_that_ends_with_its_reservation_reports_that(
+    database_url: str, folder: Path
+) -> None:
     """CLI-27, CLI-29: cancelled; and ssh no longer has its configuration."""
 
     async def work(laptop: Laptop) -> None:
@@ -367,7 +371,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
 
 
 @pytest.mark.long
-def test_a_daemon_that_is_away_is_tried_three_times(database_url: str, folder: Path) -> None:
+def test_connect_tries_an_unavailable_daemon_three_times(database_url: str, folder: Path) -> None:
     """ACC-08: retries with pauses, and then reports it."""
 
     async def work(laptop: Laptop) -> None:

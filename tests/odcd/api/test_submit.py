@@ -115,7 +115,9 @@ def _argv(*argv: str, **more: object) -> dict[str, object]:
     return {"argv": list(argv), "work_dir": "/tmp", **more}
 
 
-def test_a_command_line_is_taken_after_its_script_was_asked_for(database_url: str) -> None:
+def test_a_command_line_is_accepted_after_the_server_requested_its_script(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             request = _argv("--gpus", "2", "train.sh", "arg")
@@ -138,7 +140,7 @@ def test_a_command_line_is_taken_after_its_script_was_asked_for(database_url: st
     serve(database_url, work)
 
 
-def test_what_the_client_is_to_do_comes_back(database_url: str) -> None:
+def test_client_options_are_returned_in_the_answer(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             argv = _argv("--parsable", "--wait", "--wrap", "true")
@@ -150,7 +152,7 @@ def test_what_the_client_is_to_do_comes_back(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_test_only_tells_where_and_when_and_submits_nothing(database_url: str) -> None:
+def test_test_only_shows_nodes_and_start_and_submits_nothing(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
 
@@ -232,7 +234,7 @@ def test_a_wrong_option_is_refused_by_name(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_the_options_are_told_for_help_and_completion(database_url: str) -> None:
+def test_the_submit_options_are_listed_for_help_and_completion(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             options = (await client.get("/v1/submit-options")).json()["options"]
@@ -243,7 +245,7 @@ def test_the_options_are_told_for_help_and_completion(database_url: str) -> None
     serve(database_url, work)
 
 
-def test_nothing_is_promised_while_the_database_is_away(database_url: str) -> None:
+def test_no_submit_is_confirmed_while_the_database_is_down(database_url: str) -> None:
     class Away:
         async def submit(self, prepared: Prepared) -> list[object]:
             raise DatabaseDown("PostgreSQL cannot be reached", "Try again.")
@@ -258,7 +260,7 @@ def test_nothing_is_promised_while_the_database_is_away(database_url: str) -> No
 
 
 @pytest.mark.parametrize("count", [2_000])
-def test_a_large_batch_is_one_answer(database_url: str, count: int) -> None:
+def test_a_large_batch_gets_one_answer(database_url: str, count: int) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             answer = await client.post("/v1/jobs/batch", json={"jobs": [BODY] * count})

@@ -107,7 +107,7 @@ def with_github(url: str, work: Callable[[Service, Github], Awaitable[None]], **
     serve(url, outer, **more)
 
 
-def test_all_keys_of_the_user_go_with_the_reservation(
+def test_a_reservation_stores_all_ssh_keys_of_its_user(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """ACC-01, AUT-10: of the body's GitHub user, else of the one that was set; never logged."""
@@ -144,7 +144,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
     ("name", "status", "word"),
     [("nobody", 404, "GitHub has no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
 )
-def test_without_keys_nothing_is_queued(
+def test_without_ssh_keys_nothing_is_queued(
     database_url: str, name: str, status: int, word: str
 ) -> None:
     """ACC-02: refused at once and clearly, a dry run too, and before there is a job."""
@@ -161,7 +161,7 @@ def test_without_keys_nothing_is_queued(
     with_github(database_url, work)
 
 
-def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) -> None:
+def test_keys_of_an_added_user_are_stored_and_sent_to_the_dev_server(database_url: str) -> None:
     """ACC-18, ACC-19, ACC-20, BUG-33: stored, once each; errors reach the owner; no other user may
     add keys."""
     dev_server = Dialling(0)
@@ -184,7 +184,7 @@ def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) ->
     with_github(database_url, work, executor_of=lambda: dev_server)
 
 
-def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
+def test_reservations_without_ssh_need_no_keys(database_url: str) -> None:
     """ACC-18: for a dev server with a terminal."""
 
     async def work(service: Service) -> None:
@@ -201,7 +201,7 @@ def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
 # -- the tunnel -----------------------------------------------------------------------------------
 
 
-def test_bytes_go_both_ways_and_each_way_ends_by_itself(
+def test_a_tunnel_carries_both_directions_and_each_can_end_alone(
     database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ACC-07: what was sent before the end still arrives, and the answer to it."""
@@ -228,7 +228,7 @@ def test_bytes_go_both_ways_and_each_way_ends_by_itself(
 
 
 @pytest.mark.long
-def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folder: Path) -> None:
+def test_a_tunnel_applies_backpressure(database_url: str, folder: Path) -> None:
     """Backpressure, both ways: nothing piles up in the daemon."""
     sent = 0
 
@@ -266,7 +266,7 @@ def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folde
     serve(database_url, work, keys=Keys())
 
 
-def test_a_client_that_vanishes_and_a_pod_that_goes_end_it(
+def test_a_tunnel_ends_when_its_client_or_its_pod_disappears(
     database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tunnel, "LINGER_S", 0.2)
@@ -342,7 +342,9 @@ def test_sockets_are_counted_by_route_and_by_how_they_ended(
     serve(database_url, work, keys=Keys())
 
 
-def test_what_cannot_be_reached_is_told_by_code(database_url: str, folder: Path) -> None:
+def test_an_unreachable_reservation_closes_the_tunnel_with_a_code(
+    database_url: str, folder: Path
+) -> None:
     """ACC-08, CLI-27: 4004 unknown, 4409 not active, 4400 no such member, 4500 internal."""
 
     async def work(service: Service) -> None:

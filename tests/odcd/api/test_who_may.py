@@ -357,7 +357,9 @@ def test_the_table_has_every_operation_and_no_other(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("operation", TABLE)
-def test_who_may(database_url: str, operation: str) -> None:
+def test_each_operation_allows_only_the_roles_in_the_table(
+    database_url: str, operation: str
+) -> None:
     rule = TABLE[operation]
 
     async def work(service: Service) -> None:
@@ -462,7 +464,7 @@ async def _about_keys(scene: Scene, operation: str, rule: Rule) -> None:
             assert me.status_code == status
 
 
-def test_what_others_may_see_of_a_job_has_none_of_its_secrets(database_url: str) -> None:
+def test_other_users_never_see_secrets_of_a_job(database_url: str) -> None:
     """SEC-10: neither script nor environment is anywhere but in what its owner asks for."""
     secret = "b8f1c2-do-not-tell"
 
@@ -486,7 +488,7 @@ def test_what_others_may_see_of_a_job_has_none_of_its_secrets(database_url: str)
     serve(database_url, work)
 
 
-def test_the_token_of_jupyter_is_told_to_its_owner_and_operators(database_url: str) -> None:
+def test_the_jupyter_token_is_visible_only_to_the_owner_and_operators(database_url: str) -> None:
     """ACC-14, SEC-10: it opens by itself, so not to whoever has the GitHub name of one who was let
     in, as they say: who was reads it inside. No list and no event has it."""
     token = "0123456789abcdef" * 4
@@ -521,7 +523,7 @@ def test_the_token_of_jupyter_is_told_to_its_owner_and_operators(database_url: s
     serve(database_url, work)
 
 
-def test_bookings_of_others_are_in_no_list(database_url: str) -> None:
+def test_lists_contain_no_bookings_of_other_users(database_url: str) -> None:
     async def work(service: Service) -> None:
         scene = Scene(service)
         await scene.prepare()
@@ -537,7 +539,7 @@ def test_bookings_of_others_are_in_no_list(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_all_is_all_of_ones_own(database_url: str) -> None:
+def test_cancel_all_affects_only_the_users_own_jobs(database_url: str) -> None:
     """AUT-08: what a user may not change, a filter does not reach either."""
 
     async def work(service: Service) -> None:

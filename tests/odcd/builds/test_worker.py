@@ -109,7 +109,7 @@ def shop(database_url: str) -> Iterator[Workshop]:
         yield Workshop(database_url, sql)
 
 
-def test_an_image_is_built_from_what_was_sent(shop: Workshop) -> None:
+def test_an_image_is_built_from_the_uploaded_context(shop: Workshop) -> None:
     """IMG-07, BUG-06: the waiting is the database's, not the worker's."""
     job_id = shop.builds.reserve()
     assert shop.work() == 1
@@ -156,7 +156,7 @@ def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
     assert len(shop.cluster.begun) == len(shop.cluster.contexts) == 1
 
 
-def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
+def test_a_job_whose_state_cannot_be_read_is_not_lost(shop: Workshop) -> None:
     shop.builds.reserve()
     shop.work()
     shop.cluster.failures = [RunnerDown("away")] * 3
@@ -167,7 +167,7 @@ def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
     assert shop.builds.show()["state"] == "completed"
 
 
-def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
+def test_a_job_that_disappeared_is_created_again(shop: Workshop) -> None:
     job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.jobs.clear()
@@ -180,7 +180,7 @@ def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
     assert "disappeared before it was done" in shop.builds.boxes.show(job_id)["failure_reason"]
 
 
-def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:
+def test_a_failed_build_fails_its_reservation_with_the_error(shop: Workshop) -> None:
     """IMG-07, LIF-18"""
     job_id = shop.builds.reserve()
     shop.work()
@@ -189,7 +189,7 @@ def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:
     assert "exit code 2" in shop.builds.boxes.show(job_id)["failure_reason"]
 
 
-def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
+def test_a_build_that_kubernetes_refuses_fails_with_its_message(shop: Workshop) -> None:
     job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.jobs.clear()
@@ -207,7 +207,7 @@ def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
     assert "no quota" in shop.builds.boxes.show(job_id)["failure_reason"]
 
 
-def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
+def test_the_job_is_removed_when_the_last_reservation_is_cancelled(shop: Workshop) -> None:
     """IMG-08"""
     job_id = shop.builds.reserve()
     shop.work()
@@ -219,7 +219,7 @@ def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
     assert [attempt for _, attempt in shop.cluster.begun] == [1, 2]
 
 
-def test_who_does_not_lead_any_more_builds_nothing(shop: Workshop) -> None:
+def test_a_former_leader_builds_nothing(shop: Workshop) -> None:
     shop.builds.reserve()
     shop.queue.sql.execute("update odc.term set term = term + 1")
     with pytest.raises(LeadershipLost):
@@ -240,7 +240,7 @@ LOG = """\
 """
 
 
-def test_a_log_tells_its_step_and_its_error() -> None:
+def test_the_step_and_the_error_are_read_from_a_log() -> None:
     """IMG-07"""
     plain = clean(LOG + "\0\n")
     assert step_of(plain) == "step 3/3: RUN make"

@@ -40,7 +40,7 @@ def fresh(odc_home: Path) -> Iterator[Odc]:
 
 
 @pytest.mark.long
-def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
+def test_up_reports_what_it_started_and_down_leaves_nothing_running(fresh: Odc) -> None:
     odc = fresh
     output = odc.up("--node", "n[1-2]=h100:8", "--node", "self")
     assert f"process {odc.pid}, PostgreSQL 18, home {odc.home}" in output
@@ -61,7 +61,7 @@ def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
 
 
 @pytest.mark.long
-def test_only_the_parts_that_must_be_root_are(odc: Odc) -> None:
+def test_only_the_parts_that_need_root_run_as_root(odc: Odc) -> None:
     odc.up()
     account = service_account().name
     assert user_of(odc.pid) == account
@@ -146,7 +146,7 @@ def test_a_home_that_is_refused_leaves_no_folder_behind(odc_home: Path) -> None:
 
 
 @pytest.mark.long
-def test_down_by_force_ends_jobs_and_says_why(odc: Odc) -> None:
+def test_down_by_force_ends_jobs_with_the_reason(odc: Odc) -> None:
     """Those that may run again do so after the next up; the others are cancelled."""
     odc.up()
     again = odc.submit("--wrap", "sleep 600")
@@ -207,7 +207,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         ([], 2, "COMMAND"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(
+def test_invalid_commands_are_refused_with_a_reason(
     odc_home: Path, argv: list[str], code: int, says: str
 ) -> None:
     done = Odc(odc_home, odc_home).odcd(*argv, check=False)
@@ -242,7 +242,7 @@ def test_a_backup_that_cannot_be_written_leaves_no_file(odc_home: Path, database
     assert [path.name for path in odc_home.iterdir()] == ["q.odc"]
 
 
-def test_doctor_says_what_there_is_and_what_is_missing(odc_home: Path) -> None:
+def test_doctor_reports_the_state_of_the_machine_and_what_is_missing(odc_home: Path) -> None:
     odc = Odc(odc_home, odc_home)
     checks = json.loads(odc.odcd("doctor", "--json").stdout)["checks"]
     names = {check["about"] for check in checks}

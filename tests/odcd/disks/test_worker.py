@@ -195,7 +195,7 @@ STEPS = 17
 
 @pytest.mark.long
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
-def test_killed_at_any_step_nothing_is_lost_or_made_twice(site: Site, step: int) -> None:
+def test_a_kill_at_any_step_loses_and_duplicates_nothing(site: Site, step: int) -> None:
     """STO-10, BUG-06, BUG-23, BUG-24, BUG-37: it was done, and the answer was not kept."""
     site.kill_at = step
     a_life(site)
@@ -211,7 +211,7 @@ def test_killed_at_any_step_nothing_is_lost_or_made_twice(site: Site, step: int)
     "action",
     ["CreateVolume", "DescribeVolumes", "CreateSnapshot", "DescribeSnapshots", "DeleteVolume"],
 )
-def test_each_call_may_fail(site: Site, action: str, fault: Any) -> None:
+def test_a_disk_survives_the_failure_of_any_call(site: Site, action: str, fault: Any) -> None:
     """STO-10, BUG-21, BUG-24: throttled, in trouble, done and not answered."""
     site.fake.fail(action, fault, times=2)
     a_life(site)
@@ -240,7 +240,7 @@ def test_the_next_waits_for_the_snapshot(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_somebody_elses_copy_is_never_restored(site: Site) -> None:
+def test_a_snapshot_copy_of_another_account_is_never_restored(site: Site) -> None:
     """STO-07, BUG-12: it has all our tags and is newer."""
     a_life(site)
     newest = site.disks.show()["last_snapshot_id"]

@@ -25,7 +25,7 @@ def _environment(
     )  # fmt: skip
 
 
-def test_a_plain_job_is_told_of_itself() -> None:
+def test_a_plain_job_has_the_slurm_variables_of_itself() -> None:
     started = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     env = _environment(
         job_id=42, name="a b", user="al", uid=1000, gid=1001, account="lab", partition="h100",
@@ -62,7 +62,7 @@ def test_a_gang_knows_its_ranks_peers_and_master() -> None:
         assert first[name] == last[name]
 
 
-def test_ntasks_is_there_only_when_tasks_were_asked_for() -> None:
+def test_ntasks_is_set_only_if_tasks_were_requested() -> None:
     members = (a_member(0), a_member(1))
     assert not {"SLURM_NTASKS", "SLURM_NPROCS"} & _environment(members=members).keys()
     env = _environment(members=members, options={"ntasks_per_node": 8, "cpus_per_task": 3})
@@ -80,7 +80,7 @@ def test_no_batch_job_looks_like_an_srun_task() -> None:
         assert not {"SLURM_STEP_ID", "SLURM_STEPID"} & env.keys()
 
 
-def test_gpus_on_node_is_a_bare_number_whatever_was_written() -> None:
+def test_gpus_on_node_is_a_number_without_type() -> None:
     env = _environment(
         members=(a_member(gpu_indexes=(1, 3, 6)),),
         options={"gpus_spec": {"gpus_per_node": "h100:3", "gpus": "h100:3"}},
@@ -91,7 +91,7 @@ def test_gpus_on_node_is_a_bare_number_whatever_was_written() -> None:
     assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
 
-def test_cuda_gets_the_devices_numbers_where_they_differ() -> None:
+def test_cuda_uses_device_numbers_if_they_differ_from_indexes() -> None:
     env = _environment(members=(a_member(gpu_indexes=(0, 1)),), gpu_ids=[2, 3])
     assert env["CUDA_VISIBLE_DEVICES"] == "2,3"
     assert env["SLURM_JOB_GPUS"] == "0,1"
@@ -103,7 +103,7 @@ def test_a_job_without_gpus_sees_none_even_if_its_submitter_did() -> None:
     assert "SLURM_GPUS_ON_NODE" not in env
 
 
-def test_memory_is_told_the_way_it_was_asked_for() -> None:
+def test_memory_variables_follow_the_requested_form() -> None:
     env = _environment(options={"mem_per_cpu_mib": 2048})
     assert env["SLURM_MEM_PER_CPU"] == "2048"
     assert "SLURM_MEM_PER_NODE" not in env
@@ -135,7 +135,7 @@ def test_without_an_environment_a_job_still_has_a_login() -> None:
     assert env["TMPDIR"] == "/tmp"
 
 
-def test_what_was_submitted_stays_as_it_was() -> None:
+def test_submitted_variables_are_not_changed() -> None:
     base = {"HOME": "/data/al", "PATH": "/opt/conda/bin", "TMPDIR": "/scratch", "LANG": "C"}
     env = _environment(base=base | {"PWD": "/data/al/run"}, work_dir="/data/al/other")
     assert {name: env[name] for name in base} == base
@@ -143,7 +143,7 @@ def test_what_was_submitted_stays_as_it_was() -> None:
     assert env["PWD"] == "/data/al/other"
 
 
-def test_a_job_is_told_its_booking_and_its_licences_when_it_has_them() -> None:
+def test_booking_and_licences_are_in_the_environment() -> None:
     env = _environment(booking="course", licences={"matlab": 2, "ansys": 1})
     assert env["SLURM_JOB_RESERVATION"] == "course"
     assert env["SLURM_JOB_LICENSES"] == "ansys:1,matlab:2"

@@ -54,7 +54,7 @@ def test_figures_of_gpus_add_up() -> None:
     assert found.energy_j == pytest.approx(360_000 + 200 * 1800)
 
 
-def test_slices_of_a_card_are_told_apart() -> None:
+def test_slices_of_a_card_are_distinguished() -> None:
     samples = [
         *samples_of("GPU-a/1", engine=0.5, seen=240),
         *samples_of("GPU-a/2", engine=1, seen=240),
@@ -65,7 +65,7 @@ def test_slices_of_a_card_are_told_apart() -> None:
     assert read_ended(samples, [an_owed(gpus=1)], SCRAPE) == [replace(found, covered_s=3600)]
 
 
-def test_what_cannot_be_is_not_believed() -> None:
+def test_impossible_values_are_ignored() -> None:
     blank = 9223372036854775794.0
     samples = samples_of(
         "GPU-a", util=blank, engine=0.25, seen=240, memory=blank, energy=blank, power=1
@@ -78,7 +78,7 @@ def test_what_cannot_be_is_not_believed() -> None:
     assert read_ended(samples_of("GPU-a", util=50, memory=3), [an_owed()], SCRAPE) == []
 
 
-def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
+def test_a_gpu_of_an_earlier_attempt_is_not_counted() -> None:
     """An exporter that names jobs alone: of the GPU before, samples are near, or one is within."""
     own = samples_of("GPU-b", util=50, seen=230)
     for before in (samples_of("GPU-a", seen=4), samples_of("GPU-a", util=100, seen=5, energy=1e9)):
@@ -93,7 +93,7 @@ def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
     [(50, None, 0.5), (50, 0.9, 0.5), (None, 0.9, 0.9), (101, None, None), (-1, 0.5, 0.5),
      (None, 1.1, None), (0, 0.9, 0.0)],
 )  # fmt: skip
-def test_use_is_the_whole_gpus_else_its_engines(
+def test_usage_is_that_of_the_whole_gpu_or_else_of_its_engine(
     percent: float | None, engine: float | None, ratio: float | None
 ) -> None:
     assert ratio_of(percent, engine) == ratio
@@ -114,7 +114,7 @@ def test_pods_have_the_names_of_their_attempts(labels: dict[str, str], key: GpuK
     assert PODS.key({"UUID": "GPU-a", **labels}) == key
 
 
-def test_jobs_of_one_machine_are_told_by_the_exporter() -> None:
+def test_jobs_of_one_machine_are_identified_by_the_exporter_label() -> None:
     labels = Labels(None, [("cluster", "a")])
     assert labels.of_attempt(7, 1) == ['hpc_job="7",cluster="a"']
     assert labels.key({"UUID": "GPU-a", "hpc_job": "7"}) == GpuKey(7, 0, 0, "GPU-a")
@@ -131,7 +131,7 @@ def test_both_label_forms_are_asked_within_our_namespaces() -> None:
         assert form in text
 
 
-def test_the_looks_at_one_gpu_are_one() -> None:
+def test_readings_of_one_gpu_are_merged() -> None:
     """Scraped by two, under both label forms."""
     samples = [
         Sample(
@@ -151,7 +151,7 @@ def test_the_looks_at_one_gpu_are_one() -> None:
     assert look.resting == []
 
 
-def test_what_a_gpu_cannot_do_is_not_seen() -> None:
+def test_impossible_readings_are_dropped() -> None:
     def look(**figures: float) -> list[Any]:
         labels = {"UUID": "GPU-a", "pod": "odc-7-1-0"}
         return read_live(

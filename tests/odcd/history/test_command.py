@@ -41,7 +41,7 @@ def test_jobs_are_exported_listed_and_restored(
     assert contents(site) == before
 
 
-def test_what_matches_no_job_writes_nothing(
+def test_an_export_without_matching_jobs_writes_nothing(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = ["history", "export", str(tmp_path), "--ids", "900-999", "--dsn", site.sql.dsn]

@@ -94,7 +94,7 @@ def test_arrays_dependencies_and_types_are_spelt_out() -> None:
     assert (job["gpu_type"], job["begin_at"]) == ("h100", "2026-05-04T12:00:00+00:00")
 
 
-def test_options_hold_what_was_said_and_nothing_else() -> None:
+def test_options_contain_only_the_given_ones() -> None:
     assert the_job()["options"] == {}
     job = the_job(
         ntasks=4, gpus_per_node=2, gpu_type="H100", submit_line="x", pty=True, spool_output=True
@@ -159,7 +159,7 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
         ({"dependency": "x"}, BadDependency, "dependency"),
     ],
 )
-def test_what_the_database_cannot_check_is_refused_before_it(
+def test_errors_the_database_cannot_detect_are_refused_earlier(
     fields: dict[str, Any], error: type[OdcError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -436,7 +436,7 @@ def test_a_caller_that_is_cancelled_takes_no_other_with_it() -> None:
     with_batcher(test)
 
 
-def test_when_the_daemon_ends_nobody_waits_for_ever() -> None:
+def test_no_caller_waits_forever_when_the_daemon_ends() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         callers = submit_all(batcher, [a_request()])
         await store.sent.acquire()

@@ -113,7 +113,7 @@ def forged(database_url: str, sts: Sts) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_request_goes_nowhere(forged: Callable[..., None], name: str) -> None:
+def test_a_forged_request_is_not_forwarded(forged: Callable[..., None], name: str) -> None:
     """AUT-04."""
     forged(*FORGED[name])
 
@@ -132,7 +132,7 @@ def test_a_forged_request_goes_nowhere(forged: Callable[..., None], name: str) -
         ({**HEADERS, "x-forwarded-host": "x"}, "header"),
     ],
 )
-def test_headers_are_those_that_are_signed(
+def test_headers_must_be_exactly_the_signed_ones(
     forged: Callable[..., None], headers: dict[str, str], reason: str
 ) -> None:
     """AUT-04: what another server was shown is no good here."""
@@ -157,7 +157,7 @@ def test_other_methods_are_refused(forged: Callable[..., None]) -> None:
     forged(_signed(), "method", method="POST")
 
 
-def test_a_signature_is_good_once(database_url: str, sts: Sts) -> None:
+def test_a_signature_can_be_used_only_once(database_url: str, sts: Sts) -> None:
     """AUT-04: also spelt otherwise, and also when AWS had no answer the first time."""
     ann, bob = sts.add("ann"), sts.add("bob")
 
@@ -178,7 +178,7 @@ def test_a_signature_is_good_once(database_url: str, sts: Sts) -> None:
 
 
 @pytest.mark.parametrize(("ahead_s", "ok"), [(-600, False), (-40, True), (200, True), (400, False)])
-def test_the_date_is_fresh(database_url: str, sts: Sts, ahead_s: int, ok: bool) -> None:
+def test_an_old_signature_is_refused(database_url: str, sts: Sts, ahead_s: int, ok: bool) -> None:
     """AUT-04. ahead_s: of the client's clock before the server's."""
 
     class Clock(SystemClock):

@@ -18,7 +18,7 @@ from tests.odcd.login.house import SERVER, House, live
 from tests.support.fakes.sts import ACCOUNT, ROLE, Sts, presign
 
 
-def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> None:
+def test_an_aws_identity_is_exchanged_for_a_key(database_url: str, sts: Sts) -> None:
     """AUT-01, AUT-02, AUT-03: no password, no secret of AWS on the wire, two hours."""
     ann = sts.add("ann")
 
@@ -72,7 +72,7 @@ def test_a_name_keeps_its_uid_and_each_has_its_own(database_url: str, sts: Sts) 
     live(database_url, sts, work)
 
 
-def test_the_accounts_say_which_uid_a_user_has(database_url: str, sts: Sts) -> None:
+def test_the_uid_of_a_user_comes_from_the_accounts(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -83,7 +83,7 @@ def test_the_accounts_say_which_uid_a_user_has(database_url: str, sts: Sts) -> N
     live(database_url, sts, work)
 
 
-def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, sts: Sts) -> None:
+def test_accounts_cannot_change_the_identity_of_a_login(database_url: str, sts: Sts) -> None:
     """SEC-01: a coordinator chooses names and numbers of users; a login trusts neither blindly."""
     mallory, bob = sts.add("mallory"), sts.add("bob")
 
@@ -132,7 +132,7 @@ def test_a_key_can_be_rotated_and_ended(database_url: str, sts: Sts) -> None:
     live(database_url, sts, work)
 
 
-def test_rotation_makes_no_session_endless(database_url: str, sts: Sts) -> None:
+def test_key_rotation_does_not_extend_a_session(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -208,7 +208,7 @@ def test_a_key_that_has_expired_is_refused_at_once_and_removed_later(
         (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/-rf", "user"),
     ],
 )
-def test_only_sessions_of_a_role_that_is_listed_come_in(
+def test_only_sessions_of_a_listed_role_can_log_in(
     database_url: str, sts: Sts, arn: str, reason: str
 ) -> None:
     """AUT-05."""
@@ -243,7 +243,7 @@ def test_sso_sessions_carry_a_domain_and_roles_a_tail(database_url: str, sts: St
     live(database_url, sts, work, environment=environment)
 
 
-def test_operators_are_those_the_operator_named(
+def test_only_configured_operators_are_operators(
     database_url: str, sts: Sts, tmp_path: Path
 ) -> None:
     """AUT-09: where the role may name them; tests/attack/test_aws_names.py has others."""
@@ -263,7 +263,7 @@ def test_operators_are_those_the_operator_named(
     )  # fmt: skip
 
 
-def test_without_roles_nobody_logs_in(database_url: str) -> None:
+def test_without_roles_logins_are_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(None) as client:
             body = {"url": "https://x/", "headers": {}}
@@ -298,7 +298,7 @@ def test_logins_in_the_audit_log_are_for_operators(database_url: str, sts: Sts) 
     live(database_url, sts, work)
 
 
-def test_one_address_may_be_refused_so_often(database_url: str, sts: Sts) -> None:
+def test_repeated_refusals_of_one_address_are_rate_limited(database_url: str, sts: Sts) -> None:
     class Clock(SystemClock):
         """Of one minute, however long it all takes."""
 
@@ -320,7 +320,7 @@ def test_one_address_may_be_refused_so_often(database_url: str, sts: Sts) -> Non
     live(database_url, sts, work, clock=Clock())
 
 
-def test_the_body_is_small_and_of_that_form(database_url: str, sts: Sts) -> None:
+def test_a_large_or_malformed_body_is_refused(database_url: str, sts: Sts) -> None:
     async def work(house: House) -> None:
         async with house.client() as client:
             for body, status in (
@@ -361,7 +361,7 @@ def test_a_wrong_setting_is_named(environment: dict[str, str], message: str) -> 
         read_login({"ODC_AWS_ROLES": ROLE, "ODC_URL": SERVER, **environment})
 
 
-def test_the_server_is_known_by_its_url() -> None:
+def test_the_server_id_defaults_to_its_url() -> None:
     def named(url: str) -> str | None:
         return read_login({"ODC_URL": url}).server_id
 

@@ -17,7 +17,7 @@ from tests.support.harness.served import free_port
 
 
 @pytest.mark.long
-def test_a_user_with_aws_credentials_just_works(
+def test_a_user_with_aws_credentials_needs_no_other_setup(
     database_url: str, sts: Sts, folder: Path, tmp_path: Path
 ) -> None:
     """CLI-46, CLI-47, AUT-01, AUT-02: credentials and a server, and nothing else."""

@@ -55,7 +55,7 @@ TROUBLES: dict[str, tuple[Callable[[Any], None], str]] = {
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_without_a_clear_answer_of_aws_nobody_comes_in(
+def test_without_a_clear_answer_of_aws_a_login_is_refused(
     database_url: str, sts: Sts, name: str
 ) -> None:
     sts.trouble, message = TROUBLES[name]
@@ -76,7 +76,7 @@ def test_without_a_clear_answer_of_aws_nobody_comes_in(
     live(database_url, sts, work, timeout_s=0.8 if never else 30.0)
 
 
-def test_a_server_of_aws_that_cannot_be_trusted_is_not_asked(database_url: str, sts: Sts) -> None:
+def test_an_untrusted_aws_server_is_not_asked(database_url: str, sts: Sts) -> None:
     """SEC-11."""
     ann = sts.add("ann")
     sts.trust = ssl.create_default_context  # type: ignore[method-assign]
@@ -90,7 +90,7 @@ def test_a_server_of_aws_that_cannot_be_trusted_is_not_asked(database_url: str, 
     live(database_url, sts, work)
 
 
-def test_aws_not_there(database_url: str, sts: Sts) -> None:
+def test_an_unreachable_aws_is_reported(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -128,7 +128,9 @@ class GitHub:
         }  # fmt: skip
 
 
-def test_members_of_an_organisation_only(database_url: str, sts: Sts, tmp_path: Path) -> None:
+def test_only_members_of_the_organisation_can_log_in(
+    database_url: str, sts: Sts, tmp_path: Path
+) -> None:
     """AUT-10, AUT-11: asked once, then remembered for a while; one name is one user's."""
     github = GitHub(sts, tmp_path)
     github.answers["/orgs/lab/members/annlee"] = (204, "")
@@ -167,7 +169,7 @@ def test_members_of_an_organisation_only(database_url: str, sts: Sts, tmp_path: 
         ((500, ""), 503),
     ],
 )
-def test_members_of_a_team_only_and_when_in_doubt_nobody(
+def test_only_confirmed_team_members_can_log_in(
     database_url: str, sts: Sts, tmp_path: Path, answer: tuple[int, str], status: int
 ) -> None:
     """AUT-11."""
@@ -183,7 +185,7 @@ def test_members_of_a_team_only_and_when_in_doubt_nobody(
     live(database_url, sts, work, environment=github.settings("lab/gpu"))
 
 
-def test_without_a_token_for_github_nobody_comes_in(
+def test_without_a_github_token_logins_are_refused(
     database_url: str, sts: Sts, tmp_path: Path
 ) -> None:
     github = GitHub(sts, tmp_path)

@@ -80,16 +80,14 @@ def test_a_warning_is_delivered_once(database_url: str, dev_server: int) -> None
     assert len(history(database_url, dev_server)) == 1
 
 
-def test_one_that_could_not_be_delivered_comes_again_soon(
-    database_url: str, dev_server: int
-) -> None:
+def test_an_undelivered_notice_is_retried_soon(database_url: str, dev_server: int) -> None:
     executor = NoticeExecutor(RunnerDown("away"))
     waits = deliver(database_url, executor, times=2)
     assert waits[0] <= 5
     assert len(executor.notices) == 1
 
 
-def test_what_can_never_be_delivered_is_noted(database_url: str, dev_server: int) -> None:
+def test_a_permanently_undeliverable_notice_is_recorded(database_url: str, dev_server: int) -> None:
     executor = NoticeExecutor(WrongState("it has no home"))
     deliver(database_url, executor, times=2)
     assert executor.notices == []
@@ -104,7 +102,7 @@ def a_warning(minutes: int | None, *, extensible: bool = True) -> Warned:
     )  # fmt: skip
 
 
-def test_levels_have_fixed_file_names_and_the_last_two_a_wall() -> None:
+def test_notices_have_fixed_file_names_and_the_last_two_are_shown_on_terminals() -> None:
     """EXP-02, EXP-03: 15 and 5 are shown on the terminals, 30 is a file only."""
     notices = {minutes: notice_of(a_warning(minutes)) for minutes in (30, 15, 5)}
     assert {n.name for n in notices.values()} == {file_name(m) for m in (30, 15, 5)}
@@ -113,13 +111,13 @@ def test_levels_have_fixed_file_names_and_the_last_two_a_wall() -> None:
     assert "odcctl extend" not in notice_of(a_warning(5, extensible=False)).text
 
 
-def test_an_extension_takes_the_files_away() -> None:
+def test_an_extension_removes_the_notice_files() -> None:
     notice = notice_of(a_warning(None))
     assert (notice.name, sorted(notice.remove)) == (None, sorted(map(file_name, (30, 15, 5))))
     assert notice.wall is not None
 
 
-def test_at_the_end_those_who_are_connected_are_told_of_the_grace() -> None:
+def test_the_last_notice_tells_connected_users_about_the_grace_period() -> None:
     """EXP-10, EXP-17."""
     notice = notice_of(a_warning(0))
     assert notice.name is None

@@ -67,7 +67,7 @@ def test_a_new_job_that_waits_gets_an_expected_start(database_url: str) -> None:
     asyncio.run(forecasting(database_url, then))
 
 
-def test_one_of_an_old_term_stops(database_url: str) -> None:
+def test_a_forecaster_of_an_old_term_stops(database_url: str) -> None:
     with Sql(database_url) as sql:
         sql.execute("update odc.term set term = 2")
 
@@ -78,7 +78,7 @@ def test_one_of_an_old_term_stops(database_url: str) -> None:
         asyncio.run(forecasting(database_url, then, term=1))
 
 
-def test_it_comes_back_after_its_connection_broke(
+def test_the_forecaster_reconnects_after_a_broken_connection(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("odcd.loops.forecaster.RETRY_S", 0.05)
@@ -120,7 +120,7 @@ def test_a_bug_in_the_forecast_stops_nothing_else(
     asyncio.run(forecasting(database_url, then))
 
 
-def test_a_refresh_tells_how_long_it_took(database_url: str) -> None:
+def test_a_refresh_reports_its_duration(database_url: str) -> None:
     durations: list[float] = []
 
     async def refresh() -> None:

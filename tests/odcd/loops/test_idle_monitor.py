@@ -82,7 +82,9 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
     return asyncio.run(work())
 
 
-def test_its_user_is_told(database_url: str, job_ids: tuple[int, int]) -> None:
+def test_the_user_of_an_idle_dev_server_gets_a_notice(
+    database_url: str, job_ids: tuple[int, int]
+) -> None:
     executor = Seen(blind=(job_ids[1],))
     assert look(database_url, executor) == [(job_ids[0], True), (job_ids[1], False)]
     [notice] = executor.notices
@@ -91,11 +93,11 @@ def test_its_user_is_told(database_url: str, job_ids: tuple[int, int]) -> None:
     assert "it ends at" in notice.text
 
 
-def test_what_could_not_be_told_is_not_noted(database_url: str, job_ids: tuple[int, int]) -> None:
+def test_an_undelivered_notice_is_not_recorded(database_url: str, job_ids: tuple[int, int]) -> None:
     assert look(database_url, Seen(untold=True)) == [(job_ids[0], False), (job_ids[1], False)]
 
 
-def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
+def test_an_outdated_notice_is_removed() -> None:
     wish = LookWish(job_id=7, attempt=1)
     assert notice_of(wish, IdleNotice(idle_s=None, release_at=None)) == Notice(
         remove=["IDLE_7.txt"]
@@ -118,7 +120,7 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
         (b"connections=0 gpu=0 cpu_us=1\nmore\n", None),
     ],
 )
-def test_what_is_not_known_is_not_guessed(output: bytes, seen: Look | None) -> None:
+def test_unknown_usage_is_not_guessed(output: bytes, seen: Look | None) -> None:
     if seen is not None:
         assert read_look(output) == seen
         return

@@ -75,7 +75,7 @@ def run(url: str, executor: JupyterExecutor, seen: dict[int, str]) -> dict[int, 
     return asyncio.run(work())
 
 
-def test_it_is_started_in_each_and_a_slow_one_keeps_no_other_waiting(
+def test_jupyter_starts_in_each_dev_server_and_a_slow_one_delays_no_other(
     database_url: str, job_ids: tuple[int, int]
 ) -> None:
     """ACC-15"""
@@ -84,7 +84,7 @@ def test_it_is_started_in_each_and_a_slow_one_keeps_no_other_waiting(
     assert executor.calls == [(job_ids[1], 1, True)]
 
 
-def test_what_failed_is_noted_and_whoever_was_away_is_asked_again(
+def test_a_failed_start_is_recorded_and_an_unreachable_dev_server_is_retried(
     database_url: str, job_ids: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ACC-15: jupyter_error"""

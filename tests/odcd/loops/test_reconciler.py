@@ -88,7 +88,7 @@ def test_a_busy_database_loses_no_fact_and_restarts_no_loop(
 
     async def work() -> None:
         facts = [Fact(job_id=n, attempt=1, rank=0, kind="exited", at=CLOCK.now()) for n in range(5)]
-        executor, store = Executor(facts), BusyStore(most=2)
+        executor, store = Executor(facts), BusyStore(limit=2)
         lead = cast(Any, type("Lead", (), {"term": 1})())
         reaper = Reaper(
             cast(Lead, lead), cast(Any, store), cast(Any, executor), CLOCK,

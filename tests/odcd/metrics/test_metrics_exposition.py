@@ -65,7 +65,7 @@ def exposed(sql: Sql, accept: str | None) -> tuple[str, str]:
     return body.decode(), media_type
 
 
-def test_openmetrics_and_plain_text_by_what_is_asked_for(sql: Sql) -> None:
+def test_the_accept_header_selects_openmetrics_or_plain_text(sql: Sql) -> None:
     a_cluster(sql, h100=1)
     queue = Queue(sql)
     queue.submit(gpus=1)
@@ -86,7 +86,9 @@ def test_openmetrics_and_plain_text_by_what_is_asked_for(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize("accept", [OPENMETRICS, None])
-def test_all_that_is_promised_is_told_on_an_empty_database(sql: Sql, accept: str | None) -> None:
+def test_every_documented_metric_is_exported_on_an_empty_database(
+    sql: Sql, accept: str | None
+) -> None:
     text, _ = exposed(sql, accept)
     described = set(re.findall(r"^# TYPE (\S+)", text, re.M))
     promised = {family.name for family in (*CLUSTER, JOB_INFO)}
@@ -96,7 +98,7 @@ def test_all_that_is_promised_is_told_on_an_empty_database(sql: Sql, accept: str
     assert described >= promised
 
 
-def test_every_state_is_told_at_zero(sql: Sql) -> None:
+def test_every_state_is_exported_at_zero(sql: Sql) -> None:
     text, _ = exposed(sql, OPENMETRICS)
     families = {family.name: family for family in text_string_to_metric_families(text)}
     for name, (label, states) in STATES.items():
@@ -105,7 +107,7 @@ def test_every_state_is_told_at_zero(sql: Sql) -> None:
         assert {sample.value for sample in samples} == {0}, name
 
 
-def test_prometheus_has_nothing_to_say_against_it(sql: Sql) -> None:
+def test_promtool_accepts_the_metrics(sql: Sql) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("no promtool: apt-get install prometheus")
@@ -187,7 +189,7 @@ def test_a_histogram_is_in_the_order_that_openmetrics_wants() -> None:
     list(text_string_to_metric_families(text))  # which refuses any other
 
 
-def test_a_row_of_no_family_or_with_other_labels_is_a_mistake_of_ours() -> None:
+def test_a_row_of_an_unknown_family_or_with_wrong_labels_is_an_error() -> None:
     with pytest.raises(KeyError):
         Cluster([("odcd_unheard_of", [], 1.0)])
     with pytest.raises(ValueError, match="argument 2 is"):

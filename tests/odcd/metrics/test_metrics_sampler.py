@@ -87,7 +87,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(within())
 
 
-def test_a_leader_tells_of_the_cluster_and_a_follower_of_itself(database_url: str) -> None:
+def test_a_leader_exports_cluster_metrics_and_a_follower_only_its_own(database_url: str) -> None:
     async def work() -> None:
         async with a_daemon(database_url) as one, a_daemon(database_url) as other:
             one.lead()
@@ -141,7 +141,7 @@ def test_counters_go_on_under_another_leader(
 
 
 @pytest.mark.long
-def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
+def test_a_scrape_without_database_is_answered_at_once_and_reports_it(
     postgres_server: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.05)
@@ -166,7 +166,7 @@ def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
     run(work)
 
 
-def test_one_measurement_that_hangs_leaves_the_others(
+def test_a_hanging_measurement_does_not_stop_the_others(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
@@ -192,7 +192,7 @@ def test_one_measurement_that_hangs_leaves_the_others(
     run(work)
 
 
-def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
+def test_an_event_that_cannot_be_counted_does_not_block_the_others(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Sql(database_url) as sql:
@@ -226,7 +226,7 @@ def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
     assert (record.levelname, record.__dict__["event_id"]) == ("ERROR", bad)
 
 
-def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
+def test_a_slow_fold_is_retried_with_fewer_events_and_delays_no_sample(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
@@ -258,7 +258,7 @@ def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
     run(work)
 
 
-def test_nothing_is_measured_while_nobody_scrapes(
+def test_nothing_is_measured_without_scrapes(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
@@ -298,7 +298,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
     run(work)
 
 
-def test_it_has_a_connection_of_its_own_with_a_limit(database_url: str) -> None:
+def test_the_sampler_has_its_own_connection_with_a_limit(database_url: str) -> None:
     async def work() -> None:
         async with a_daemon(database_url) as daemon:
             daemon.lead()

@@ -48,7 +48,7 @@ def browser(furnished: Scene) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_every_view_is_without_fault(
+def test_every_view_loads_without_errors(
     browser: Browser, furnished: Scene, width: int, dark: bool
 ) -> None:
     """No console errors, no foreign hosts, no serious findings of axe-core, no sideways scrolling.
@@ -71,7 +71,7 @@ def test_every_view_is_without_fault(
         assert tab.hosts == {f"127.0.0.1:{furnished.port}"}
 
 
-def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> None:
+def test_the_login_instructions_load_without_errors(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, width=390) as tab:
         tab.page.goto(furnished.url)
         expect(tab.page.locator("h1")).to_have_text("Log in")
@@ -80,7 +80,7 @@ def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> 
         keep_picture(tab, "come-in")
 
 
-def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene) -> None:
+def test_the_login_button_names_the_user(browser: Browser, furnished: Scene) -> None:
     """And who is in as the same user already needs not press it."""
 
     def address(user: str) -> str:
@@ -104,7 +104,7 @@ def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene
         assert tab.errors == []
 
 
-def test_who_leaves_is_out_of_all_tabs(browser: Browser, furnished: Scene) -> None:
+def test_logging_out_ends_all_tabs(browser: Browser, furnished: Scene) -> None:
     with Tab(browser) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         other = tab.page.context.new_page()
@@ -140,7 +140,7 @@ def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished:
         assert tab.errors == []
 
 
-def test_a_dead_database_is_said_and_its_return_is_seen(
+def test_a_dead_database_and_its_return_are_shown(
     browser: Browser, own_server: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     with scene(own_server.dsn, tmp_path) as it, Tab(browser, width=390) as tab:
@@ -159,7 +159,9 @@ def test_a_dead_database_is_said_and_its_return_is_seen(
         assert tab.page.evaluate("window.loadedOnce") is True
 
 
-def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scene) -> None:
+def test_the_reason_for_waiting_opens_by_click_and_by_keyboard(
+    browser: Browser, furnished: Scene
+) -> None:
     with Tab(browser) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.wait_live()
@@ -179,7 +181,7 @@ def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scen
         assert tab.errors == []
 
 
-def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
+def test_every_control_is_reachable_by_keyboard(browser: Browser, furnished: Scene) -> None:
     """Every stop of the Tab key is visible and shows that it has the focus; the map and the chart
     can be skipped."""
     with Tab(browser) as tab:
@@ -223,7 +225,7 @@ def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> N
         assert tab.errors == []
 
 
-def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> None:
+def test_the_page_is_complete_without_javascript(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, java_script_enabled=False) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         expect(tab.page.locator("#waiting")).to_contain_text("moe-pretrain")
@@ -237,7 +239,7 @@ def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> N
         assert tab.page.url == furnished.url + "/"
 
 
-def test_without_javascript_the_theme_leads_back_from_a_question(
+def test_without_javascript_the_theme_button_returns_to_the_confirmation(
     browser: Browser, furnished: Scene
 ) -> None:
     with Tab(browser, java_script_enabled=False) as tab:
@@ -253,7 +255,7 @@ def test_without_javascript_the_theme_leads_back_from_a_question(
         expect(tab.page.locator("#h-acts")).to_be_visible()
 
 
-def test_times_are_those_of_who_looks(browser: Browser, furnished: Scene) -> None:
+def test_times_are_in_the_time_zone_of_the_browser(browser: Browser, furnished: Scene) -> None:
     found: list[str] = []
     for zone in ("Europe/Berlin", "Asia/Kolkata"):
         with Tab(browser, timezone_id=zone) as tab:
@@ -302,7 +304,7 @@ def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> Non
     it.call(it.ask("POST", f"/v1/jobs/{job_id}/cancel", {}))
 
 
-def test_the_tour_has_its_pictures(browser: Browser, furnished: Scene) -> None:
+def test_the_tour_takes_its_screenshots(browser: Browser, furnished: Scene) -> None:
     """Those of docs/operating/tour.md: `make pictures`."""
     with Tab(browser) as tab, Tab(browser, dark=True) as night, Tab(browser, width=390) as small:
         for one, path in ((tab, "/"), (night, "/page/plan"), (small, "/")):
@@ -366,9 +368,7 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
     wait(lambda: odc.job(waiting)["state"] == "CANCELLED", lambda: "not cancelled")
 
 
-def test_a_daemon_that_was_killed_is_said_and_its_return_is_seen(
-    browser: Browser, odc: Odc
-) -> None:
+def test_a_killed_daemon_and_its_return_are_shown(browser: Browser, odc: Odc) -> None:
     odc.environment["ODC_LISTEN"] = f"127.0.0.1:{free_port()}"
     odc.up("--node", "n1=h100:8")
     job = odc.submit(

@@ -84,7 +84,7 @@ def chosen(text: str) -> str:
 @settings(deadline=None)
 @given(NASTY, NASTY, NASTY, NASTY)
 @example("<script>alert(1)</script>", '"><b>', "'", "&")
-def test_a_job_is_text(name: str, user: str, comment: str, why: str) -> None:
+def test_job_fields_are_escaped(name: str, user: str, comment: str, why: str) -> None:
     rows = templates().get_template("rows.html").module
     parts = templates().get_template("job_parts.html").module
     causes = [{"cause": "node", "text": chosen(why), "until": "2026-07-01T12:00:00Z"}]
@@ -112,7 +112,7 @@ def test_a_job_is_text(name: str, user: str, comment: str, why: str) -> None:
 
 @settings(deadline=None)
 @given(NASTY, NASTY, NASTY)
-def test_nodes_and_bars_are_text(name: str, user: str, reason: str) -> None:
+def test_node_and_bar_fields_are_escaped(name: str, user: str, reason: str) -> None:
     rows = templates().get_template("rows.html").module
     held = [[7, chosen(user), chosen(name), 3]]
     node = {
@@ -131,7 +131,7 @@ def test_nodes_and_bars_are_text(name: str, user: str, reason: str) -> None:
     inert(rows.gantt_node(lay_out(copy, Window(AT, "24h"))))
 
 
-def test_gpu_use_is_told_in_words() -> None:
+def test_gpu_usage_is_shown_in_plain_text() -> None:
     parts = macros("job_parts.html")
     used: dict[str, Any] = {
         "source": "prometheus", "held_gpu_s": 36_000, "seen_gpu_s": 18_000, "busy_gpu_s": 9_000,
@@ -152,7 +152,7 @@ def test_gpu_use_is_told_in_words() -> None:
 
 @settings(deadline=None)
 @given(NASTY)
-def test_sentences_keep_their_words(text: str) -> None:
+def test_sentences_keep_their_text_and_format_times(text: str) -> None:
     rendered = inert(sentence(f"{text}2026-07-01T12:00:00Z{text}"))
     assert "Jul 01 12:00 UTC" in rendered
     if text.isprintable():

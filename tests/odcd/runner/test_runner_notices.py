@@ -132,7 +132,7 @@ def test_without_a_home_in_the_environment_it_is_the_accounts(
     ]
 
 
-def test_a_home_that_cannot_be_written_is_told_of_and_the_wall_is_shown(
+def test_an_unwritable_home_is_reported_and_the_wall_is_shown(
     home: RunnerHome, work_dir: Path, tmp_path: Path
 ) -> None:
     client = home.client()
@@ -177,9 +177,7 @@ def test_names_and_texts_never_reach_a_shell(home: RunnerHome, work_dir: Path) -
     assert (work_dir / nasty).read_text() == nasty
 
 
-def test_a_wall_is_shown_to_all_who_are_attached_and_to_who_comes_later(
-    home: RunnerHome, work_dir: Path
-) -> None:
+def test_a_wall_is_shown_to_attached_and_to_later_clients(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     start(client, work_dir)
     with Screen(client) as first, Screen(client) as second:
@@ -221,7 +219,7 @@ def test_a_job_without_a_terminal_has_the_file(home: RunnerHome, work_dir: Path)
     }  # fmt: skip
 
 
-def test_who_does_not_run_is_not_told(home: RunnerHome, work_dir: Path) -> None:
+def test_a_notice_to_a_job_that_does_not_run_is_refused(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     with pytest.raises(RequestRefused) as refused:
         send_notice(client, wall="hear")
@@ -238,7 +236,7 @@ def test_who_does_not_run_is_not_told(home: RunnerHome, work_dir: Path) -> None:
     assert refused.value.code == "not_found"
 
 
-def test_an_older_term_tells_nothing(home: RunnerHome, work_dir: Path) -> None:
+def test_a_notice_of_an_older_term_is_refused(home: RunnerHome, work_dir: Path) -> None:
     old = home.client()
     start(old, work_dir, work_dir)
     home.client(term=2)
@@ -298,7 +296,7 @@ def _make_homes_slow() -> None:
     notices._keep = _slow
 
 
-def test_a_home_that_does_not_answer_keeps_nobody_waiting(
+def test_a_home_that_does_not_answer_delays_no_other_request(
     forked: RunnerHome, work_dir: Path
 ) -> None:
     forked_runner(forked.run_dir, change=_make_homes_slow)
@@ -329,7 +327,9 @@ def _older_shims() -> None:
     notices.SHOW_S = 0.3
 
 
-def test_a_terminal_of_an_older_runner_does_not_take_it(forked: RunnerHome, work_dir: Path) -> None:
+def test_a_terminal_of_an_older_runner_does_not_show_the_wall(
+    forked: RunnerHome, work_dir: Path
+) -> None:
     forked_runner(forked.run_dir, change=_older_shims)
     client = forked.client()
     start(client, work_dir, work_dir)

@@ -71,7 +71,7 @@ def test_a_wrong_command_line_is_refused_by_the_word_that_is_wrong(
     assert message in refused.value.message
 
 
-def test_an_ambiguous_option_lists_what_it_could_be() -> None:
+def test_an_ambiguous_option_lists_the_candidates() -> None:
     with pytest.raises(BadRequest) as refused:
         parse_argv(["--ntasks-per=1"])
     assert "--ntasks-per-node" in (refused.value.hint or "")
@@ -135,7 +135,7 @@ set -e
     assert late_directive(script) == 13
 
 
-def test_a_script_without_late_options_has_none() -> None:
+def test_a_directive_inside_a_command_is_not_a_late_directive() -> None:
     assert late_directive("#!/bin/sh\n#SBATCH -N1\necho '#SBATCH'\n") is None
 
 
@@ -207,7 +207,7 @@ ENVIRONMENT = {
         ("SLURM_ARRAY_TASK_ID", {"SLURM_ARRAY_TASK_ID": "3", "SLURM_CONF": "/etc/slurm.conf"}),
     ],
 )
-def test_export_lets_through_what_it_says(export: str, environment: dict[str, str]) -> None:
+def test_export_passes_only_the_listed_variables(export: str, environment: dict[str, str]) -> None:
     got = exported(ENVIRONMENT, parse_export(export))
     assert got == environment | {"SLURM_EXPORT_ENV": export}
 

@@ -57,7 +57,7 @@ def run(folder: Path, output: str, code: int, metadata: str = "") -> tuple[int, 
     return done.returncode, message.read_text() if message.exists() else done.stdout, arguments
 
 
-def test_the_digest_of_the_image_is_what_it_leaves(tmp_path: Path) -> None:
+def test_the_program_leaves_the_image_digest(tmp_path: Path) -> None:
     """IMG-15"""
     code, message, arguments = run(tmp_path, "#6 DONE 0.3s\n", 0, METADATA)
     assert (code, message) == (0, DIGEST)
@@ -89,14 +89,14 @@ MESSAGES: dict[str, tuple[str, int]] = {
 
 
 @pytest.mark.parametrize(("message", "expected"), MESSAGES.values(), ids=MESSAGES)
-def test_only_what_may_pass_is_tried_again(tmp_path: Path, message: str, expected: int) -> None:
+def test_only_temporary_failures_are_retried(tmp_path: Path, message: str, expected: int) -> None:
     """IMG-07, IMG-09"""
     code, reported, _ = run(tmp_path, f"error: failed to solve: {message}\n", 1)
     assert code == expected
     assert message in reported
 
 
-def test_an_image_without_a_digest_is_none(tmp_path: Path) -> None:
+def test_a_build_without_digest_fails(tmp_path: Path) -> None:
     code, reported, _ = run(tmp_path, "", 0, "{}")
     assert code == 1
     assert "has not said which image it made" in reported

@@ -79,7 +79,7 @@ def ended(code: int, message: str = "", **more: Any) -> Pod:
     return a_pod({"terminated": state}, "Succeeded" if code == 0 else "Failed")
 
 
-def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> None:
+def test_a_canary_is_created_once_and_removed_when_no_longer_wanted() -> None:
     cluster = Cluster()
     assert cluster.attend(CANARY) == []
     assert [made.key for made in cluster.made] == [(0, 3)]
@@ -101,7 +101,7 @@ def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> 
     ],
     ids=["well", "badly", "killed", "hopeless"],
 )  # fmt: skip
-def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, expected: str) -> None:
+def test_the_result_of_a_canary_has_its_output(pod: Pod, passed: bool, expected: str) -> None:
     cluster = Cluster()
     cluster.tells(pod)
     [end] = cluster.attend(CANARY)
@@ -109,7 +109,7 @@ def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, expected: str) ->
     assert end.output.startswith(expected)
 
 
-def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked() -> None:
+def test_a_late_canary_fails_but_one_that_ended_unobserved_does_not() -> None:
     waiting = a_pod(
         {"waiting": {"reason": "ContainerCreating", "message": "no sandbox"}}, "Pending"
     )
@@ -124,7 +124,7 @@ def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked(
     assert cluster.attend(CANARY, after_s=900)[0].passed
 
 
-def test_one_that_is_refused_is_tried_again_until_it_is_late() -> None:
+def test_a_refused_canary_is_retried_until_its_deadline() -> None:
     cluster = Cluster(refuses=True)
     assert cluster.attend(CANARY) == []
     [end] = cluster.attend(CANARY, after_s=300)
@@ -132,7 +132,7 @@ def test_one_that_is_refused_is_tried_again_until_it_is_late() -> None:
     assert "exceeded quota" in end.output
 
 
-def test_another_databases_canary_of_that_number_is_not_taken_for_ours() -> None:
+def test_a_canary_of_another_database_with_the_same_number_is_ignored() -> None:
     cluster = Cluster()
     cluster.tells(a_pod({"running": {"startedAt": BEGAN}}, until=NOW - timedelta(days=1)))
     assert cluster.attend(CANARY) == []
@@ -143,7 +143,7 @@ def test_another_databases_canary_of_that_number_is_not_taken_for_ours() -> None
 
 
 @pytest.mark.parametrize(("gpus", "asks"), [(8, "1"), (1, "1"), (0, None)])
-def test_it_takes_one_gpu_and_never_efa(gpus: int, asks: str | None) -> None:
+def test_a_canary_takes_one_gpu_and_no_efa(gpus: int, asks: str | None) -> None:
     canary = replace(CANARY, gpus=gpus, cpus=4, mem_mib=512)
     dispatch = dispatch_of(canary, 1)
     offers = {"n1": NodeOffer(gpus=gpus, efa=0, hugepages_mib=0)}

@@ -129,7 +129,7 @@ def test_a_disk_is_listed_by_one_fixed_program() -> None:
     ],
     ids=["no-disk", "over", "not-begun", "is-being-deleted"],
 )
-def test_where_there_is_nothing_to_list_nothing_is_asked(pod: Pod) -> None:
+def test_a_pod_without_a_listable_disk_is_not_asked(pod: Pod) -> None:
     """A failed listing is not reported either: an earlier leader may have listed the disk."""
     cluster = Cluster()
     assert keep(cluster, pod) == []
@@ -138,7 +138,7 @@ def test_where_there_is_nothing_to_list_nothing_is_asked(pod: Pod) -> None:
 
 @pytest.mark.parametrize("then", [refuses(), is_silent(), fails(), hangs()],
                          ids=["refused", "silent", "failed", "hanging"])  # fmt: skip
-def test_what_cannot_be_listed_is_told_to_be_so(
+def test_a_failed_listing_is_recorded_as_failed(
     then: Callable[[], Awaitable[str | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STO-18: a failure blocks nothing; what came before it is kept."""
@@ -149,7 +149,7 @@ def test_what_cannot_be_listed_is_told_to_be_so(
 
 
 @pytest.mark.parametrize("error", [DatabaseDown("gone"), None], ids=["down", "hanging"])
-def test_a_database_that_does_not_take_it_blocks_nothing(
+def test_a_failing_database_does_not_block_the_listing(
     error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STO-18"""
@@ -171,7 +171,7 @@ def test_many_that_end_together_are_listed_a_few_at_a_time() -> None:
     assert cluster.largest == contents.AT_ONCE
 
 
-def test_a_listing_is_cut_and_shows_what_it_is_alone() -> None:
+def test_a_listing_is_truncated_and_escaped() -> None:
     """STO-17: at most 256 KiB, in whole lines; names are their users' text."""
     lines = b"".join(b"/home/dev/%06d\xc3\xa4\n" % n for n in range(20_000))
     text, used = read(b"7\n" + lines)
@@ -199,7 +199,7 @@ class Ending:
 
 
 @pytest.mark.parametrize("how", ["stop", "condemn", "clean", "node-away"])
-def test_it_is_listed_at_whichever_end(how: str) -> None:
+def test_a_disk_is_listed_however_its_job_ends(how: str) -> None:
     """STO-17: listed when the job ends or is cancelled, never became ready, or has no row; but a
     node that does not answer is not waited for."""
 

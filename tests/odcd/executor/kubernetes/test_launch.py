@@ -86,7 +86,7 @@ def test_a_script_is_run_with_its_arguments_umask_and_exit_code(tmp_path: Path) 
     assert out == "0027\n" + "".join(f"<{word}>" for word in arguments)
 
 
-def test_the_script_is_the_process_that_is_told_to_end(tmp_path: Path) -> None:
+def test_the_script_process_receives_the_signal(tmp_path: Path) -> None:
     container = Container(tmp_path, "#!/bin/sh\necho up\nexec sleep 60\n")
     process = container.begin()
     assert process.stdout is not None
@@ -97,7 +97,7 @@ def test_the_script_is_the_process_that_is_told_to_end(tmp_path: Path) -> None:
     process.communicate()
 
 
-def test_a_long_script_comes_packed(tmp_path: Path) -> None:
+def test_a_long_script_is_compressed(tmp_path: Path) -> None:
     filler = "".join(f"# {'x' * 100}\n" for _ in range(MAX_PLAIN_BYTES // 90))
     script = f'#!/bin/sh\n{filler}echo "$1" done\n'
     data = script_data(script)
@@ -106,7 +106,7 @@ def test_a_long_script_comes_packed(tmp_path: Path) -> None:
     assert Container(tmp_path, script).run(args=("all",))[:2] == (0, "all done\n")
 
 
-def test_a_script_that_no_config_map_holds_is_told_from_others() -> None:
+def test_a_script_too_large_for_a_config_map_is_detected() -> None:
     noise = random.Random(1).randbytes(2_000_000).hex()
     assert script_data(f"#!/bin/sh\n# {noise}\n") is None
 
@@ -133,7 +133,7 @@ def test_both_streams_share_a_file_unless_each_has_one(tmp_path: Path) -> None:
     assert container.read("both") == "out\nerr\n"
 
 
-def test_a_job_with_files_is_told_to_end_and_may_take_its_time(tmp_path: Path) -> None:
+def test_a_job_with_output_files_is_signalled_and_has_its_grace(tmp_path: Path) -> None:
     script = (
         "#!/bin/sh\ntrap 'echo saving; sleep 0.3; echo saved; exit 4' TERM\necho up\n"
         "while :; do sleep 0.1; done\n"
@@ -149,7 +149,7 @@ def test_a_job_with_files_is_told_to_end_and_may_take_its_time(tmp_path: Path) -
     process.communicate()
 
 
-def test_a_job_with_files_that_is_told_to_end_before_it_begins_does_not_begin(
+def test_a_job_with_output_files_that_is_signalled_before_its_start_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -161,7 +161,7 @@ def test_a_job_with_files_that_is_told_to_end_before_it_begins_does_not_begin(
     assert container.run(stdout="o")[:2] == (128 + signal.SIGTERM, "")
 
 
-def test_a_file_that_cannot_be_written_is_said_and_the_job_goes_on(tmp_path: Path) -> None:
+def test_an_unwritable_output_file_is_reported_and_the_job_continues(tmp_path: Path) -> None:
     container = Container(tmp_path, "#!/bin/sh\necho out\nexit 5\n")
     code, out, err = container.run(stdout="no/such/folder/o")
     assert (code, out) == (5, "out\n")
@@ -196,7 +196,7 @@ def test_a_packed_script_that_is_broken_does_not_run(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet="$()aA_x \n'\"`\\", max_size=40))
-def test_kubernetes_leaves_what_is_literal_alone(text: str) -> None:
+def test_literal_text_is_not_expanded_by_kubernetes(text: str) -> None:
     assert expanded(literal(text), {"a": "WRONG", "A_x": "WRONG", "x": "WRONG"}) == text
 
 

@@ -76,7 +76,7 @@ def the_starts(clock: Hasty, ledger: Ledger, maker: OverQuota, background: Backg
 
 
 @pytest.mark.parametrize("sent_again", [False, True])
-def test_a_start_that_is_sent_again_has_no_more_time_than_it_had(sent_again: bool) -> None:
+def test_a_repeated_start_keeps_its_deadline(sent_again: bool) -> None:
     async def work() -> tuple[list[Fact], list[float]]:
         clock, ledger = Hasty(), Ledger()
         maker = OverQuota(clock)
@@ -128,7 +128,7 @@ def test_a_job_whose_output_path_is_too_long_fails_with_the_reason() -> None:
     assert "more than 4095 bytes" in (fact.detail or "")
 
 
-def test_who_asks_why_is_told_what_refuses_the_pods() -> None:
+def test_why_shows_the_refusal_of_the_pods() -> None:
     """A job whose rights were taken away stayed CONFIGURING without a word."""
 
     async def work() -> list[str]:
@@ -194,7 +194,7 @@ PULLING = {"waiting": {"reason": "ContainerCreating"}}
     ],
     ids=["pulls-for-long", "no-node", "runs-since-now", "ssh-is-dead"],
 )
-def test_each_part_of_a_start_has_a_budget_of_its_own(pod: Pod, why: str | None) -> None:
+def test_each_phase_of_a_start_has_its_own_time_limit(pod: Pod, why: str | None) -> None:
     """BUG-25, BUG-36, LIF-17: a long pull takes nothing from the time that SSH has."""
     members, ends = Members(Hasty(), Ledger()), Condemning()
     members.knows = True
