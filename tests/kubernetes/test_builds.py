@@ -21,7 +21,7 @@ import pytest
 from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
 from odcd.records.build import Build
-from tests.kubernetes.test_boxes import DevServerSite, a_github, open_folder
+from tests.kubernetes.test_dev_servers import DevServerSite, a_github, open_folder
 from tests.support.builders.pods import changed
 from tests.support.fakes.github import ED25519
 from tests.support.harness.controlplane.api import Manifest

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.test_boxes import IMAGE, PODS, DevServerSite, a_github
+from tests.kubernetes.test_dev_servers import IMAGE, PODS, DevServerSite, a_github
 from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws
 from tests.support.fakes.github import ED25519
 from tests.support.harness.controlplane.api import Manifest

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.test_box_inside import Inside
-from tests.kubernetes.test_boxes import PODS, DevServerSite, a_github
+from tests.kubernetes.test_dev_server_inside import Inside
+from tests.kubernetes.test_dev_servers import PODS, DevServerSite, a_github
 from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws, set_credentials
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odcd.executor.kubernetes.node_ports import service_of
-from tests.kubernetes.test_boxes import IMAGE, DevServerSite, a_github, open_folder
+from tests.kubernetes.test_dev_servers import IMAGE, DevServerSite, a_github, open_folder
 from tests.support.builders.dispatches import a_dispatch_of
 from tests.support.builders.manifests import FOLDER, Manifest, apply, render
 from tests.support.builders.pods import changed

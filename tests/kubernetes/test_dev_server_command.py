@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.test_boxes import PODS, a_github
+from tests.kubernetes.test_dev_servers import PODS, a_github
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes

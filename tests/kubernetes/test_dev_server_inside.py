@@ -24,7 +24,7 @@ import pytest
 from odcd.executor.kubernetes import notices
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.objects import Pod
-from tests.kubernetes.test_boxes import PODS, DevServerSite, a_github
+from tests.kubernetes.test_dev_servers import PODS, DevServerSite, a_github
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes
