@@ -177,7 +177,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("who", REFUSED)
 def test_the_runner_itself_refuses(home: RunnerHome, work_dir: Path, who: str) -> None:
-    """Whatever the daemon requests: it may have been compromised."""
+    """Even if the daemon requests otherwise, because it may have been compromised."""
     ids, why = REFUSED[who]
     home.launch(min_uid=1000, allow_root=False)
     client = home.client()

@@ -15,7 +15,7 @@ def test_a_pass_limits_the_job_classes_of_one_user_and_considers_all_others(
     database_url: str,
 ) -> None:
     """Before: all of them. With 40,000 jobs that each asked for another amount of memory, of one
-    user, every pass was ended by the database after 60 s, and nobody's jobs started any more."""
+    user, every pass was ended by the database after 60 s, and no user's jobs started."""
 
     async def work(service: Service) -> None:
         held = {**BODY, "gpus": 8, "partitions": []}

@@ -55,7 +55,7 @@ def test_a_cookie_works_only_on_connections_of_its_user(odc: Odc) -> None:
             assert reply.status == 401
             assert b"not valid for user" in reply.body
             assert b"ODC_PROXY_USERS" in reply.body
-        # What it may do is refused with what it may see.
+        # Such a request can change as little as it can see.
         assert (
             ask(BOB, port, "POST", "/page/jobs/1/cancel", body="sure=yes", Cookie=cookie).status
             == 401

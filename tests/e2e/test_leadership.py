@@ -130,7 +130,7 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
     with new_odc() as odc, Sql(database_url) as sql, ThreadPoolExecutor(200) as threads:
         odc.environment |= {"ODC_LEASE_S": "4", "ODC_SWEEP_S": "1"}
         with odc.serving("serve", "--dsn", database_url, *NODES):
-            wait(lambda: sql.value("select term from odc.term") == 1, lambda: "nobody leads")
+            wait(lambda: sql.value("select term from odc.term") == 1, lambda: "no daemon leads")
             sql.execute(SLOW)
             requests = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
             wait(lambda: sql.value(SLEEPING), lambda: "no request is slow")

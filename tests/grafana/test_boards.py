@@ -201,7 +201,7 @@ def test_provisioned_sources_and_folders_exist() -> None:
     assert {one["uid"]: one["type"] for one in sources} == {
         "odc-prometheus": "prometheus", "odc-postgresql": "grafana-postgresql-datasource",
     }  # fmt: skip
-    assert all("$" in str(one["url"]) for one in sources), "addresses are told by the environment"
+    assert all("$" in str(one["url"]) for one in sources), "addresses come from the environment"
     assert "password: $" in (folder / "datasources" / "odc.yaml").read_text()
     [provider] = yaml.safe_load((folder / "dashboards" / "odc.yaml").read_text())["providers"]
     assert provider["type"] == "file"

@@ -177,7 +177,7 @@ def test_another_leader_with_another_account_does_not_break_it(tmp_path: Path) -
             found = prometheus.query("odcd:gpu_utilization:avg_by_job")
             return {row["metric"]["account"] for row in found}
 
-        prometheus.until(lambda: len(prometheus.query("odcd_job_info")) == 4, "both tell it")
+        prometheus.until(lambda: len(prometheus.query("odcd_job_info")) == 4, "both export it")
         for _ in range(3):
             healthy(prometheus)
             found = prometheus.until(accounts, "somebody is believed")

@@ -35,7 +35,7 @@ from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 
-NEVER_TOLD = "no job that had been told a start has begun"
+NEVER_TOLD = "no job with a predicted start has started"
 EMPTY = {
     # Has had no occasion here.
     "odc-capacity: Nodes that start no jobs": "all nodes are up",
@@ -261,7 +261,7 @@ def test_only_the_expected_alert_fires(stack: Stack) -> None:
         return {row["metric"]["node"] for row in found}
 
     # A late scrape causes others for a moment, but only pending ones.
-    stack.prometheus.until(lambda: firing() == {("OdcGpuJoinMissing", "gpu")}, "that one is told")
+    stack.prometheus.until(lambda: firing() == {("OdcGpuJoinMissing", "gpu")}, "only that fires")
     stack.prometheus.until(lambda: missing() == {"n1", "l1"}, "those of two nodes are missing")
 
 

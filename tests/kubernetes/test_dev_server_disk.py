@@ -179,7 +179,7 @@ def test_recreate_env_restores_the_default_shell_files(site: Site) -> None:
         f"{PODS}/{pod['metadata']['name']}",
         lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > 0 and _is_ready(pod),
     )
-    assert site.ssh("cat .bashrc") == "mine", "a container that begins anew is no new boot"
+    assert site.ssh("cat .bashrc") == "mine", "a restarted container is not a new boot"
 
 
 def _kill_start() -> None:

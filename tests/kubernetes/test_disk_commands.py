@@ -72,11 +72,11 @@ def test_an_operator_unlocks_and_clones_from_the_command_line(site: DiskSite) ->
     site.stack("cancel", str(job_id))
     site.until_disk("available")
     site.settled()
-    site.stack.sql("update odc.disk set trouble = 'looked at by nobody', trouble_at = now()")
+    site.stack.sql("update odc.disk set trouble = 'an unknown volume', trouble_at = now()")
     listed = site.stack("disk", "list", check=False)
     assert " trouble " in listed
-    assert "odcctl: disk main: looked at by nobody\n" in listed
-    assert "looked at by nobody" in site.stack("reserve", *ASKED, "--disk", "main", check=False)
+    assert "odcctl: disk main: an unknown volume\n" in listed
+    assert "an unknown volume" in site.stack("reserve", *ASKED, "--disk", "main", check=False)
     whose = site.disk()["user"]
     assert "may not unlock disks" in site.stack("disk", "unlock", "main", check=False)
     own = site.stack.odc.environment["ODC_TOKEN"]

@@ -322,7 +322,7 @@ def test_a_daemon_that_was_down_at_an_expiry_ends_the_reservation_after_its_star
         "update odc.running set ends_at = now() - interval '1 second'",
         "update odc.allocation set ends_at = now() - interval '1 second'",
     )
-    assert site.pods(job_id), "nobody was there to end it"
+    assert site.pods(job_id), "no daemon was running to end it"
     site.stack.start()
     assert site.until(job_id, "expired")["failure_reason"] is None
     assert site.until_disk("available")["snapshot_count"] == 1

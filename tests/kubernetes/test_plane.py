@@ -114,7 +114,7 @@ def test_a_delete_with_grace_shows_the_end_before_the_pod_is_gone(
             if seen[-1]["type"] == "DELETED":
                 break
     assert _state(seen[-1]["object"])["terminated"]["exitCode"] == code
-    assert time.monotonic() - began < 30, "nobody waits for what stops later than its grace"
+    assert time.monotonic() - began < 30, "a process that exceeds its grace is not waited for"
 
 
 def test_a_gated_pod_waits_for_its_gate(api: Api, namespace: str, nodes: Nodes) -> None:

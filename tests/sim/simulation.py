@@ -356,7 +356,7 @@ class Simulation:
         for _ in range(500):
             await self.tend_disks(term)
             self.clock.move(30)
-        assert self.cloud.volumes == {}, "a volume that nobody deletes"
+        assert self.cloud.volumes == {}, "a volume was not deleted"
         assert await self.database.fetchval("select bool_and(holder is null) from odc.disk")
 
     # -- promises ----------------------------------------------------------------------------------
@@ -399,4 +399,4 @@ class Simulation:
             "join odc.reservation as v using (job_id) where w.sent_at < w.due_at "
             "   or w.due_at <= v.launched_at"
         )
-        assert wrong == [], f"step {self.steps}: boxes {[row[0] for row in wrong]}"
+        assert wrong == [], f"step {self.steps}: dev servers {[row[0] for row in wrong]}"

@@ -85,7 +85,7 @@ def differences(then: Any, now: Any, where: str = "") -> list[str]:
     if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         return [d for i, (a, b) in enumerate(zip(then, now, strict=True))
                 for d in differences(a, b, f"{where}/{i}")]  # fmt: skip
-    return [] if then == now else [f"{where}: told {then!s:.300}, tells {now!s:.300}"]
+    return [] if then == now else [f"{where}: showed {then!s:.300} then, {now!s:.300} now"]
 
 
 def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:

@@ -164,7 +164,7 @@ def test_ids_and_terms_do_not_recur_after_a_recovery_to_a_point_in_time(
         found = recoveries(sql)
         assert [(row["at"], row["actor"]) for row in found] == [(later, "odcd-1")]
         assert sql.value("select max(id) from odc.event") > lost_event
-        assert member_state(sql) == "running", "it may have run: nobody may start it again"
+        assert member_state(sql) == "running", "it may have run, so it must not start again"
         # The partitions that were made ahead take the next job.
         sql.execute("update odc.job set id = nextval('odc.job_id_seq')")
 

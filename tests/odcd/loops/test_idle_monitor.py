@@ -39,7 +39,7 @@ class Seen:
 
     async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
         if self.untold:
-            raise WrongState("nobody listens")
+            raise WrongState("nothing listens")
         self.notices.append(notice)
 
 

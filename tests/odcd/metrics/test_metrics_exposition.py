@@ -76,7 +76,7 @@ def test_the_accept_header_selects_openmetrics_or_plain_text(sql: Sql) -> None:
     assert text.count("# EOF") == 1
     families = list(text_string_to_metric_families(text))
     names = {family.name for family in families}
-    assert len(names) == len(families), "a family is told in one place"
+    assert len(names) == len(families), "each family is exported once"
     plain, media_type = exposed(sql, None)
     assert media_type == "text/plain; version=0.0.4; charset=utf-8"
     assert "# EOF" not in plain

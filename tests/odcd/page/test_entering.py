@@ -367,11 +367,11 @@ def test_the_page_of_an_array_cancels_its_remaining_tasks(
             done = await client.post(f"{path}/cancel", data={"sure": "yes"}, headers=OURS)
             assert done.status_code == (303 if may else 403)
         states = await it.service.database.fetch(
-            "select coalesce(r.intent::text, j.state::text, 'waits') as told from odc.job as j "
+            "select coalesce(r.intent::text, j.state::text, 'waits') as state from odc.job as j "
             "left join odc.running as r on r.job_id = j.id where j.id <> $1 order by 1", other,
         )  # fmt: skip
         left = ["CANCELLED", "COMPLETED", "cancel"] if may else ["COMPLETED", "waits", "waits"]
-        assert [row["told"] for row in states] == left
+        assert [row["state"] for row in states] == left
         if may:
             await it.service.end(began[1])
             async with it.inside(peer) as client:

@@ -239,7 +239,7 @@ def _collect(client: Client, ends: Ends, count: int) -> None:
         return now if len(now.keys() - ends.keys()) >= count else {}
 
     for job, end in client.wait(all_ends).items() if count else ():
-        assert ends.setdefault(job, end) == end, "told of two different ends"
+        assert ends.setdefault(job, end) == end, "two different ends were reported"
 
 
 @pytest.mark.parametrize("seed", range(3))

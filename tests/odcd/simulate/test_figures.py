@@ -109,7 +109,7 @@ def test_the_picture_shows_allocated_gpus_and_waits() -> None:
     half = COLUMNS // 2
     assert {row[:half] for row in used} == {"█" * half}
     assert [row[-1] for row in used] == [" "] * 8 + ["▂", "█"]
-    # Two wait until the middle, nobody from then on.
+    # Two wait until the middle, none from then on.
     assert {row[COLUMNS // 10 : half] for row in waiting} == {"█" * (half - COLUMNS // 10)}
     assert {row[half:].strip() for row in waiting} == {""}
 

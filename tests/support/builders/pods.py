@@ -52,7 +52,7 @@ def a_pod(
     gpu_type: GpuType, gpus: int, *, job: int = 7, rank: int = 0, gang: int = 1,
     dev_server: bool = False, ask: dict[str, object] | None = None,
 ) -> Json:  # fmt: skip
-    """One member of a job; a member of several is gated. box: it is a dev server."""
+    """One member of a job; a member of several is gated. dev_server: it is a dev server."""
     part = gpus / gpu_type.gpus if gpu_type.gpus else 0.5
     members = tuple(
         a_member(

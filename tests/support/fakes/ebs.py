@@ -1,4 +1,4 @@
-"""What moto's EC2 does not do by itself: snapshots take time, volumes are attached, snapshots have
+"""Features that moto's EC2 lacks: snapshots take time, volumes are attached, snapshots have
 owners, lists have pages, and there are bytes. It is done to the answers that pass by."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, is_filter_matchin
 from moto.server import main
 
 PATTERN = frozenset("*?[")
-"""What makes a pattern of a word for moto."""
+"""Characters that make a word a pattern for moto."""
 
 
 def tags_of(self: Any) -> list[dict[str, str]]:

@@ -57,7 +57,7 @@ class Dialling:
         try:
             stream = TcpStream(*await asyncio.open_connection("127.0.0.1", self.port))
         except OSError as error:
-            raise WrongState(f"nobody listens: {error}") from error
+            raise WrongState(f"nothing listens: {error}") from error
         self.streams.append(stream)
         return stream
 

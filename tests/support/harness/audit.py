@@ -1,4 +1,4 @@
-"""What a pass must have left behind, told by trying every node: small, slow, obviously right.
+"""The result that a pass must leave, found by trying every node: small, slow, obviously right.
 
 The plan that the database keeps (who runs, whose start is planned, on which nodes) is laid out in
 time per node, and looked at from outside: nothing here knows how the planner came to it.

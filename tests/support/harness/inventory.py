@@ -1,4 +1,4 @@
-"""What users of gpu-dev rely on, and the test that holds each: docs/reference/gpu-dev.md.
+"""The behaviour that users of gpu-dev rely on, and the test of each: docs/reference/gpu-dev.md.
 
 An item is held by tests whose docstring or comment names it (EXP-04), or that
 tests/inventory/held.csv names for it; or tests/inventory/left.csv says why it is not, or not yet.

@@ -161,8 +161,8 @@ class Preemptions:
     # -- planned starts ---------------------------------------------------------------------------
 
     def _slips(self, before: Moment, after: Moment, started: list[int], quiet: bool) -> None:
-        """Whose planned start is later has it told, with its cause; and where nobody changed a
-        thing and the order is that of coming, the cause is not somebody who came later."""
+        """Each delay of a planned start is an event with its cause. If nothing was changed and the
+        policy is fifo, the cause is not a job that was submitted later."""
         events = {
             row["job_id"]: json.loads(row["detail"])
             for row in self.sql.rows(

@@ -1,4 +1,4 @@
-"""What a release's daemon asks of its database, kept in tests/sql/releases.
+"""The SQL functions that a release's daemon calls, kept in tests/sql/releases.
 
 In a rolling upgrade old daemons run on the next schema, which must answer all of it.
 

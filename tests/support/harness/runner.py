@@ -147,7 +147,7 @@ class Client:
             try:
                 self.facts += self._next()["facts"]
             except TimeoutError:
-                raise AssertionError(f"not told within {PATIENCE_S} s: {self.facts}") from None
+                raise AssertionError(f"not reported within {PATIENCE_S} s: {self.facts}") from None
         self._sock.settimeout(PATIENCE_S)
         return value
 

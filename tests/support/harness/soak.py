@@ -205,7 +205,7 @@ class Soak:
                 return daemon.call(method, path, self.token, body)
             except (OSError, http.client.HTTPException):
                 continue
-        raise AssertionError(f"nobody answers {path}{self.log()}")
+        raise AssertionError(f"no daemon answers {path}{self.log()}")
 
     # -- what must be true ----------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What outlives a test: an event loop, and on it connections whose backends know the functions.
+"""Kept between tests: an event loop, and connections whose backends know the functions.
 
 A new backend compiles every function at its first call, which takes it ten times what the calls of
 a short test take.

@@ -426,7 +426,7 @@ def test_a_dev_server_that_was_ready_is_never_given_up() -> None:
     """LIF-11, LIF-14: neither by the leader that saw it ready, nor by one that does not know."""
     crashing = a_pod({"waiting": {"reason": "CrashLoopBackOff"}}, restarts=9, last=ended(1))
     members = Members(SystemClock(), Ledger())
-    assert members.see(crashing, KEY) is None, "nobody has said what was ready before"
+    assert members.see(crashing, KEY) is None, "it is not known yet which members were ready before"
     members.knows = True
     members.begun.add(KEY)
     assert members.see(crashing, KEY) is None
@@ -494,7 +494,7 @@ class Reporter:
         self.progress.see(pod, KEY)
 
     def take(self) -> list[tuple[str, str | None]]:
-        """What is new."""
+        """The new facts."""
         self.ledger.wake()
         facts = asyncio.run(self.ledger.take())
         self.ledger.acknowledge(facts)

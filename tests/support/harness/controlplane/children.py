@@ -34,7 +34,7 @@ _next_port = itertools.islice(itertools.cycle(_PORTS), os.getpid() * 97 % len(_P
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now.
+    """A port of the loopback that nothing listens on now.
 
     Below those that the kernel gives to outgoing connections, which may take one before it is used.
     """

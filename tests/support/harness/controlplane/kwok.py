@@ -22,7 +22,7 @@ _LOG_TIME = "2026-01-01T00:00:00.000000000Z"
 
 
 class Kwok(Child):
-    """The process. Restart it where it may have missed something: it then looks at all pods anew.
+    """The process. Restart it where it may have missed something: it then reads all pods again.
 
     lease_s: a quarter of it is the time between a node's heartbeats; at 1,000 nodes, 80 s are 50
     writes a second. Must be below four times the plane's node_grace_s.

@@ -1,7 +1,7 @@
 """Nodes that really run their pods' containers, as processes of this machine, for tests.
 
-What runs is a program of this machine: an image's name decides nothing, but that `missing/…`,
-`private/…` and `badname/…` fail as such images do. A container's root is the host's, in an overlay.
+Containers run programs of this machine. The name of the image does not matter, except that
+`missing/…`, `private/…` and `badname/…` fail as such images do. A container's root is the host's, in an overlay.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if libc.mount(b"none", b"/", b"", ctypes.c_ulong(16384 | 1 << 18), None):
 class ProcessNodes(Child):
     """A kubelet of its own process for these nodes; killed, its containers die with it.
 
-    pause() is a node that hangs: the containers go on, nothing is said. kill() is lost power.
+    pause() makes the node hang: the containers continue without reports. kill() is lost power.
     """
 
     def __init__(

@@ -136,7 +136,7 @@ def check_accepted(sql: Sql, submissions: Iterable[Submission], ledger: Ledger) 
             found.append(f"{one.name} has {tasks} tasks instead of {one.tasks}: {jobs}")
         for job in jobs:
             found += _check_job(job, one, ends[job["id"]], ledger)
-    found += [f"nobody asked for {name}: {jobs}" for name, jobs in by_name.items()]
+    found += [f"no client submitted {name}: {jobs}" for name, jobs in by_name.items()]
     return found
 
 

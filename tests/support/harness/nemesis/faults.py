@@ -132,14 +132,14 @@ class Nemesis:
             f"term {term} to {led.term}"
         )
         if gap_s > self.led_s:
-            self.wrong.append(f"nobody led for {gap_s:.1f} s: {what}")
+            self.wrong.append(f"no daemon led for {gap_s:.1f} s: {what}")
 
     def _wait_for_leader(self, since: float) -> Beat:
         while True:
             if beat := self.watch.first_after(since):
                 return beat
             if time.monotonic() - since > 4 * self.led_s:
-                raise AssertionError(f"nobody leads any more\n{self.pair.log()}")
+                raise AssertionError(f"no daemon leads\n{self.pair.log()}")
             time.sleep(0.05)
 
     # -- faults -------------------------------------------------------------------------------

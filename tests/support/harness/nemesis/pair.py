@@ -40,7 +40,7 @@ class Daemon:
     refused: int = 0
     """How often it ended before it was ready, as it does without a database."""
     _turn: threading.RLock = field(default_factory=threading.RLock)
-    """Whoever starts or ends it."""
+    """Held to start or end it."""
 
     @property
     def clock(self) -> Path:

@@ -4,7 +4,7 @@
 
 SPEC is JSON: argv, env, cwd, uid, gid, groups, hostname, stage (an empty folder), mounts (source
 or tmpfs_bytes, target, read_only), no_new_privileges, drop_capabilities, keep_capabilities (of
-those dropped), cgroup (the file to write 0 to, or empty). What cannot be done is written to
+those dropped), cgroup (the file to write 0 to, or empty). Failures are written to
 REPORT_FD, which closes on exec. Needs root.
 A script: only the standard library.
 

@@ -123,7 +123,7 @@ def _container(
 
 
 def image_problem(image: str, has_pull_secret: bool) -> tuple[NotYet, NotYet] | None:
-    """What the first look at an image says and what is said while backing off, or None.
+    """The messages of the first check of an image and of the back-off, or None.
 
     By its first part: badname/ is no reference, missing/ is not in its registry, private/ needs a
     pull secret.
