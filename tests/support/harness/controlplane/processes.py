@@ -1,7 +1,8 @@
 """Nodes that really run their pods' containers, as processes of this machine, for tests.
 
 Containers run programs of this machine. The name of the image does not matter, except that
-`missing/…`, `private/…` and `badname/…` fail as such images do. A container's root is the host's, in an overlay.
+`missing/…`, `private/…` and `badname/…` fail as such images do. A container's root is the
+host's, in an overlay.
 """
 
 from __future__ import annotations
