@@ -42,7 +42,7 @@ class Reservations:
         )  # fmt: skip
 
     def active(self, who: Identity = ALICE, **fields: Any) -> int:
-        """One that is ready."""
+        """A reservation that is active."""
         job_id = self.reserve(who, **fields)
         self.queue.start()
         self.facts(job_id, "started", *range(fields.get("nodes", 1)))
@@ -101,7 +101,7 @@ class Reservations:
         return self.sql.row("select * from odc.reservation where job_id = $1", job_id)
 
     def sweep(self, stale_s: float | None = None) -> datetime:
-        """Of an executor that leaves the time to the database."""
+        """As the sweep of an executor that leaves time limits to the database."""
         return self.sql.value(
             "select odc.sweep(0, $1, p_keeps_time => false, "
             "p_stale_after => make_interval(secs => $2))",

@@ -1,4 +1,4 @@
-"""A queue on real GPUs, whose use is known from somewhere: for the tests of GPU use."""
+"""A queue on real GPUs whose usage is known from a source: for the tests of GPU usage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GpuQueue(Queue):
         self._record(job_id, "started")
 
     def lose(self, job_id: int) -> None:
-        """Its node goes: it is requeued, if it may be."""
+        """The node is lost: the job is requeued if it may be."""
         self._record(job_id, "lost")
 
     def _record(self, job_id: int, kind: str) -> None:
@@ -84,7 +84,7 @@ class GpuQueue(Queue):
         )
 
     def use_began(self, job_id: int) -> datetime:
-        """When the attempt that runs, or ran last, began to run."""
+        """The time at which the current or last attempt started to run."""
         return self.sql.value(
             "select coalesce((select running_at from odc.running where job_id = $1), "
             "(select max(running_at) from odc.attempt where job_id = $1))",
@@ -102,7 +102,7 @@ class GpuQueue(Queue):
         )
 
     def measured(self) -> dict[str, dict[str, float]]:
-        """By metric: values by their labels' values."""
+        """Metrics: their values by the values of their labels."""
         found: dict[str, dict[str, float]] = {}
         for row in self.sql.rows("select * from odc.measure_gpu_use($1)", self.now):
             labels = ",".join(row["labels"])

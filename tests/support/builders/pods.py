@@ -1,4 +1,4 @@
-"""Pods of jobs, made by odcd's own function for each GPU type: what admission must let pass."""
+"""Pods of jobs, built by odcd's own function for each GPU type: admission must accept them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GpuType:
 
 
 def gpu_types() -> list[GpuType]:
-    """The types that a new database knows, read off its migration."""
+    """The types of a new database, read from its migration."""
     text = MIGRATION.read_text("utf-8")
     table = text[text.index("insert into gpu_type") :].partition(";")[0]
     return [

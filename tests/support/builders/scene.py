@@ -47,11 +47,11 @@ NODES = [
 
 
 BROWSERS = frozenset({os.getuid()})
-"""They are ours, whoever uses them: as for those behind a reverse proxy of this machine."""
+"""Connections of these users are treated as those of a reverse proxy on this machine."""
 
 
 class _Proxied:
-    """The app, asked as by BROWSERS."""
+    """The app, as it sees requests of BROWSERS."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -66,7 +66,7 @@ async def _nothing(_: str | None) -> tuple[bytes, str]:
 
 
 class ShiftedClock(SystemClock):
-    """The system's, some time ago."""
+    """The system clock, some time ago."""
 
     def __init__(self) -> None:
         self.ago = timedelta(0)
@@ -76,7 +76,7 @@ class ShiftedClock(SystemClock):
 
 
 class Scene:
-    """Calls come from another thread than the one it lives in."""
+    """Calls come from another thread than the one that runs the service."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -139,12 +139,12 @@ class Scene:
         )  # fmt: skip
 
     async def ticket(self, user: str | None) -> str:
-        """The address that lets a browser in; None: as an operator."""
+        """The address that signs a browser in; None: as an operator."""
         peer = OPERATOR if user is None else USERS[user]
         return (await self.ask("POST", "/v1/page/tickets", None, peer))["url"]
 
     async def cookies(self, user: str | None) -> dict[str, str]:
-        """Those of a browser that was let in."""
+        """The cookies of a browser that is signed in."""
         ticket = parse_qs(urlsplit(await self.ticket(user)).query)["ticket"]
         ours = {"origin": self.url, "sec-fetch-site": "same-origin"}
         transport = httpx.ASGITransport(_Proxied(self._page))
@@ -196,7 +196,7 @@ class Scene:
 
 @contextmanager
 def scene(dsn: str, folder: Path) -> Iterator[Scene]:
-    """An empty one, served."""
+    """An empty scene, served."""
     made = Scene()
     ready: concurrent.futures.Future[None] = concurrent.futures.Future()
     thread = threading.Thread(target=lambda: asyncio.run(made.serve(dsn, folder, ready)))
@@ -210,7 +210,7 @@ def scene(dsn: str, folder: Path) -> Iterator[Scene]:
 
 
 async def furnish(it: Scene) -> None:
-    """Users, nodes, a day that was, and a queue."""
+    """Users, nodes, a past day, and a queue."""
     it.clock.ago = timedelta(hours=30)
     await it.store.nodes.register(
         0,

@@ -61,7 +61,7 @@ BLANK = 9223372036854775794
 
 @dataclass(kw_only=True)
 class Gpu:
-    """A card, or with `instance` a MIG slice of it, and who has it."""
+    """A card, or with `instance` a MIG slice of it, and its pod or job."""
 
     index: int
     node: str
@@ -166,7 +166,7 @@ def as_label(name: str) -> str:
 
 
 def hash_of(text: str) -> int:
-    """The same in every process, which hash() is not."""
+    """The same in every process, unlike hash()."""
     return sum(byte * 31**place for place, byte in enumerate(text.encode())) % 0xFFFFFFFF
 
 

@@ -30,7 +30,7 @@ def tags_of(self: Any) -> list[dict[str, str]]:
 
 
 def filtered(filters: Mapping[str, Any] | None, there: Sequence[Any]) -> list[Any]:
-    """As moto's own, which it asks about all but plain words."""
+    """The same result as moto's own function, which handles everything but plain words."""
     for name, values in (filters or {}).items():
         plain = isinstance(values, list) and PATTERN.isdisjoint("".join(values))
         plain_values = frozenset[str](values) if plain else frozenset[str]()

@@ -39,7 +39,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Tab:
-    """A page, and what its console and its network said. width, dark: of the browser."""
+    """A page, and the errors of its console and network. width, dark: of the browser."""
 
     def __init__(
         self, browser: Browser, *, width: int = 1440, dark: bool = False, **more: Any
@@ -68,7 +68,7 @@ class Tab:
         self._context.close()
 
     def enter(self, address: str) -> None:
-        """Open what odcctl page printed, and say yes."""
+        """Open the link that odcctl page printed, and confirm."""
         self.page.goto(address)
         self.page.get_by_role("button", name="Log in as").click()
         self.page.wait_for_url(lambda url: "/page/enter" not in url)

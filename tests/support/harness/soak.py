@@ -1,6 +1,6 @@
-"""Thousands of jobs on a cluster in which things go wrong, and what must be true afterwards.
+"""Thousands of jobs on a cluster with faults, and the conditions that must be true afterwards.
 
-One seed makes all choices; what they meet is up to the machine.
+One seed makes all choices; their timing depends on the machine.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SoakJob:
 
     @property
     def end(self) -> tuple[str, int]:
-        """As it ends by itself; what stays does not."""
+        """Its end without faults; jobs that never end are cancelled."""
         if self.run_s is None:
             return "CANCELLED", 0
         return ("COMPLETED" if self.exit_code == 0 else "FAILED"), self.exit_code
@@ -89,10 +89,10 @@ class Soak:
         begin = time.monotonic()
         with self.faults.happening():
             self._submit_all(jobs, begin)
-            # The last ones are left in peace: all faults would meet those few.
+            # The last ones are undisturbed: otherwise all faults would hit those few.
             few = self.jobs // 20
             self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
-        # KWOK does not write again what failed to be written; a new one looks at all pods.
+        # KWOK does not repeat failed writes; a new one looks at all pods.
         self.faults.kwok.restart()
         self._until(self._none_left, "all jobs to end", 3 * QUIET_S)
         self.took_s = time.monotonic() - begin
@@ -122,7 +122,7 @@ class Soak:
             list(pool.map(send, range(len(batches))))
 
     def _submit(self, key: str, jobs: list[SoakJob]) -> dict[int, SoakJob]:
-        """Until it is answered, by whichever daemon."""
+        """Repeat until a daemon answers."""
         body = {"jobs": [one.body for one in jobs]}
         turn = 0
         while True:
@@ -224,7 +224,7 @@ class Soak:
         return booked ^ self.members.alive()
 
     def wrong(self) -> list[str]:
-        """All that is not as it must be; empty when all is well."""
+        """All violations; empty when there are none."""
         found = list(self.members.violations)
         with self.site.sql() as sql:
             found += sql.values("select odc.check_books()")
@@ -285,7 +285,7 @@ class Soak:
 
 
 def some_jobs(chance: random.Random, count: int) -> Iterator[SoakJob]:
-    """15 % gangs, of them some of whole nodes; one in six fails by itself."""
+    """15 % gangs, some of them of whole nodes; one in six fails by itself."""
     for _ in range(count):
         gang = chance.random() < 0.15
         yield SoakJob(

@@ -64,7 +64,7 @@ class Kwok(Child):
         self.wait_until(self._healthy, "kwok to be ready")
 
     def restart(self) -> None:
-        """Kills it and starts it again; it takes its nodes' leases over at once."""
+        """Kills it and starts it again; it takes over its nodes' leases at once."""
         self.kill()
         ours = self._cluster.api.items("/api/v1/nodes", labelSelector=f"{KUBELET}=kwok")
         delete_leases(self._cluster.api, [node["metadata"]["name"] for node in ours])

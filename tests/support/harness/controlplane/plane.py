@@ -31,7 +31,7 @@ _CONTROLLERS = (
 
 
 class Cluster:
-    """Any cluster: a kubeconfig of its administrator and what follows from that."""
+    """Any cluster: an administrator's kubeconfig and its derived clients."""
 
     def __init__(self, admin: Path) -> None:
         self.admin = admin
@@ -74,9 +74,9 @@ class Cluster:
 
 
 class ControlPlane(Cluster):
-    """One of our own, in a folder: `with ControlPlane(folder) as plane: plane.api.get("/api")`.
+    """A control plane in a folder: `with ControlPlane(folder) as plane: plane.api.get("/api")`.
 
-    node_grace_s: after how long without a heartbeat the controllers call a node Unknown.
+    node_grace_s: the controllers set a node to Unknown after this time without a heartbeat.
     """
 
     def __init__(self, folder: Path, *, node_grace_s: int = 50) -> None:
@@ -139,7 +139,7 @@ class ControlPlane(Cluster):
         self.apiserver.wait_until(lambda: self._answers("/readyz"), "kube-apiserver to be ready")
 
     def kill_apiserver(self) -> None:
-        """As kill -9: requests end in the middle, watches break, the port refuses."""
+        """As kill -9: requests end in the middle, watches break, the port refuses connections."""
         self.apiserver.kill()
 
     def restart_apiserver(self) -> None:

@@ -22,7 +22,7 @@ from tests.support.harness.controlplane.plane import Cluster
 
 
 def why_not() -> str:
-    """Empty where containers can run as processes; else what is missing."""
+    """Empty if containers can run as processes; otherwise what is missing."""
     if os.geteuid() != 0:
         return "runs containers as processes, which needs root: mounts and users"
     tried = subprocess.run(
@@ -51,7 +51,7 @@ class ProcessNodes(Child):
         self, cluster: Cluster, folder: Path, nodes: list[Manifest], *, lease_s: int = 40,
         volumes: Path | None = None,
     ) -> None:  # fmt: skip
-        """volumes: where folders stand for volumes of a cloud, by their handles."""
+        """volumes: folders used as volumes of a cloud, by their handles."""
         folder.mkdir(exist_ok=True)
         self.volumes = volumes or folder / "volumes"
         self.names = [node["metadata"]["name"] for node in nodes]

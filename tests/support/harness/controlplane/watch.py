@@ -1,4 +1,4 @@
-"""Every change of the API server's pods, in its order, whatever becomes of the API server."""
+"""Every change of the API server's pods, in order, also across restarts of the API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.harness.controlplane.api import Api, Manifest, Refused
 PAUSE_S = 0.1
 GONE = 410
 OnChange = Callable[[float, str, Manifest], None]
-"""time.perf_counter() when it was seen; ADDED, MODIFIED or DELETED; the object."""
+"""time.perf_counter() of the observation; ADDED, MODIFIED or DELETED; the object."""
 
 
 class Watch(threading.Thread):
@@ -73,7 +73,7 @@ class Watch(threading.Thread):
         return listed["metadata"]["resourceVersion"]
 
     def _follow(self, version: str) -> str:
-        """Until the server ends it; where to go on, empty for a new list."""
+        """Until the server ends it; returns the version to continue at, empty for a new list."""
         query: dict[str, Any] = {"watch": True, "allowWatchBookmarks": True, "timeoutSeconds": 600}
         self._at = version
         try:

@@ -64,7 +64,7 @@ def check_leaders(sql: Sql, pair: Pair) -> list[str]:
 
 
 def check_allocations(sql: Sql) -> list[str]:
-    """In the order of commits no GPU is allocated twice, and each is given back."""
+    """In the order of commits no GPU is allocated twice, and each is released."""
     found: list[str] = []
     taken: dict[int, dict[int, int]] = defaultdict(dict)
     for write in sql.rows(WRITES):
@@ -98,7 +98,7 @@ def check_counters(sql: Sql, submissions: Iterable[Submission], pair: Pair) -> l
     found: list[dict[str, int]] = []
     deadline = time.monotonic() + COUNTED_S
     while time.monotonic() < deadline:
-        # The leader has them.
+        # Only the leader has them.
         found = [counters(daemon.odc, expected) for daemon in pair.daemons]
         if expected in found:
             return []
@@ -107,7 +107,7 @@ def check_counters(sql: Sql, submissions: Iterable[Submission], pair: Pair) -> l
 
 
 def counters(odc: Odc, names: Iterable[str]) -> dict[str, int]:
-    """Of the cluster, added up over their labels."""
+    """Of the cluster, summed over their labels."""
     text = ""
     with suppress(OSError, http.client.HTTPException), odc.asking("GET", "/metrics") as connection:
         text = connection.getresponse().read().decode()
@@ -118,7 +118,7 @@ def counters(odc: Odc, names: Iterable[str]) -> dict[str, int]:
 
 
 def check_accepted(sql: Sql, submissions: Iterable[Submission], ledger: Ledger) -> list[str]:
-    """Each accepted request made its jobs once, and each of them ended once, as it should."""
+    """Each accepted request created its jobs once, and each of them ended once, as expected."""
     found: list[str] = []
     ends = Counter(w["job_id"] for w in sql.rows(WRITES) if w["what"] == "end")
     by_name: dict[str, list[dict[str, object]]] = defaultdict(list)
@@ -141,8 +141,8 @@ def check_accepted(sql: Sql, submissions: Iterable[Submission], ledger: Ledger) 
 
 
 def _task_count(job: dict[str, object]) -> int:
-    """An element or a job is one; a range of tasks that were cancelled before they started, many;
-    what is left of an array of which every task became an element, none."""
+    """An element or a job is one. A range of tasks cancelled before their start is many. The row of
+    an array whose tasks all became elements is none."""
     text = job["array_tasks"]
     if text is None:
         return 1

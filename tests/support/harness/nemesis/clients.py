@@ -17,12 +17,12 @@ from tests.support.harness.nemesis.pair import Daemon, Pair
 ASK_S = 5.0
 PAUSE_S = 0.1
 PATIENCE_S = 90.0
-"""Once all faults are over."""
+"""After all faults are over."""
 
 
 @dataclass(slots=True)
 class Submission:
-    """One job or array that was asked for. ids are there once odc answered."""
+    """One submitted job or array. It has ids after odc answered."""
 
     name: str
     tasks: int = 1
@@ -30,7 +30,7 @@ class Submission:
     gpus: int = 1
     exit_code: int = 0
     after: tuple[int, ...] = ()
-    """Ids of jobs that end before it starts."""
+    """Ids of jobs that must end before it starts."""
     id: int | None = None
     cancelled: str | None = None
     """odc's answer to the request to cancel it."""
@@ -42,12 +42,12 @@ class Clients:
     pair: Pair
     seed: int
     number: int
-    """How many of them."""
+    """The number of clients."""
     longest_s: float
-    """The longest that a job runs."""
+    """The longest run time of a job."""
     submissions: list[Submission] = field(default_factory=list)
     repeats: Counter[str] = field(default_factory=Counter)
-    """Why requests were repeated."""
+    """The reasons for which requests were repeated."""
     wrong: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _calm_at: float | None = None
@@ -145,10 +145,10 @@ class Clients:
     def _send(
         self, chance: random.Random, method: str, path: str, body: object, key: str | None
     ) -> tuple[int, Any]:
-        """The first answer but 429 and 503. Raises AssertionError when none comes."""
+        """The first answer other than 429 and 503. Raises AssertionError without an answer."""
         daemons = chance.sample(self.pair.daemons, 2)
         if key is not None and chance.random() < 0.05:
-            # Its answer is lost, whatever becomes of it.
+            # Its answer is lost, whatever happens to it.
             with suppress(OSError), daemons[0].odc.asking(method, path, body, key=key, timeout_s=1):
                 self.repeats["thrown away"] += 1
         turn = 0

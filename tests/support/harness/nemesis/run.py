@@ -1,4 +1,4 @@
-"""One run from begin to end."""
+"""One run from start to end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Run:
 
     def _rest(self) -> list[str]:
         """Wait until every job has ended. A long run on a slow machine leaves a long queue, so the
-        limit is the time in which none ended."""
+        limit is on the time in which no job ended."""
         live = "select job_id from odc.pending union all select job_id from odc.running"
         deadline = time.monotonic() + REST_S
         left: list[object] = []
@@ -127,7 +127,7 @@ def a_run(
     seed_home: Path, seed: int, for_s: float, lease_s: float, led_s: float,
     only: frozenset[str] = KINDS,
 ) -> Iterator[Run]:  # fmt: skip
-    """All processes that it started have ended at the end, by their ids."""
+    """All processes that the run started end here, by their ids."""
     folder = make_home()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
