@@ -19,7 +19,7 @@ QUIET = {"CODE": "0", "TOLD": ""}
 
 
 def forwarded(home: Path) -> str:
-    """As OpenSSH reads the file, after the user's own, which comes second."""
+    """As OpenSSH reads the file, after the user's own, which has the lower precedence."""
     own = home / "own"
     own.write_text(f"Include {home}/.odc/ssh/12.conf\nHost *\n  ForwardAgent yes\n")
     return as_ssh_reads(own, "odc-12")["forwardagent"]
@@ -68,7 +68,8 @@ def test_connect_forwards_no_agent_where_others_may_enter(
 def test_a_user_can_turn_agent_forwarding_off(
     peer: Peer, odcctl: Odcctl, home: Path, ssh: Path
 ) -> None:
-    """Then ssh's own files decide for the user's own dev servers; those of several stay off."""
+    """Then ssh's own files decide for the user's own dev servers; forwarding to shared ones stays
+    off."""
     listed(peer, a_box())
     assert odcctl("config", "set", "forward_agent", "off").code == 0
     assert not {"-A", "-a", "ForwardAgent=yes"} & set(ssh_arguments(odcctl, ssh))

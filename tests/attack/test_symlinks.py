@@ -64,7 +64,7 @@ def accounts_of(home: Path) -> list[str]:
 
 
 def attack(home: Path, name: str, target: Path) -> None:
-    """Both accounts try; each may fail."""
+    """Both accounts try; each attempt may fail."""
     for who in accounts_of(home):
         with suppress(OSError):
             as_user(who, lambda: plant(home / name, target))
@@ -122,7 +122,7 @@ def attack_in_rounds(
 
 
 def restore(home: Path, name: str) -> None:
-    """As an operator would who found the link."""
+    """As an operator who found the link would."""
     path = home / name
     away = path.with_name(f"{path.name}.away")
     if path.is_symlink():
@@ -162,7 +162,7 @@ def test_a_link_for_the_lock_is_refused_and_named(odc: Odc, secret: Path) -> Non
 
 @pytest.mark.long
 def test_a_hard_link_for_the_lock_is_refused(odc: Odc) -> None:
-    """Some machines allow every user to create one to another user's file."""
+    """Some machines allow every user to create a hard link to another user's file."""
     mine = odc.home.parent / "shadow"
     mine.write_text(SECRET)
     mine.chmod(0o600)

@@ -1,5 +1,5 @@
-"""Every panel, rule and alert, asked of a real Prometheus that scrapes a live odcd with jobs
-running, and exporters of GPUs beside it."""
+"""Every panel, rule and alert, evaluated by a real Prometheus that scrapes a live odcd with running
+jobs, and exporters of GPUs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = [needs_prometheus, pytest.mark.long]
 
 NEVER_TOLD = "no job with a predicted start has started"
 EMPTY = {
-    # Has had no occasion here.
+    # Did not occur in this test.
     "odc-capacity: Nodes that start no jobs": "all nodes are up",
     "odc-queue: Coverage of expected starts, last 7 days": NEVER_TOLD,
     "odc-queue: Share of jobs started within their expected interval": NEVER_TOLD,
@@ -127,7 +127,7 @@ def _work(odc: Odc) -> tuple[int, int]:
 
 
 def _cards(job: int) -> str:
-    """A machine with mapping files; the last of its cards has seen a program's own fault."""
+    """A machine with mapping files; its last card has reported a program error."""
     return dcgm_text(
         [
             Gpu(index=0, node="n1", util=90, used_mib=60000, hpc_job=str(job), watts=600),
@@ -227,7 +227,7 @@ def test_rules_and_alerts_are_evaluated_and_rules_give_data(stack: Stack) -> Non
 @pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
 def test_every_alert_expression_can_be_evaluated(stack: Stack, alert: dict[str, Any]) -> None:
     stack.prometheus.query(alert["expr"])
-    # These have samples only when there is something of them, or on Kubernetes.
+    # These have samples only after such an event, or only on Kubernetes.
     there = metrics_in(alert["expr"]) - {
         "odcd_database_replication_lag_seconds", "odcd_eta_coverage_ratio",
         "odcd_reservation_phase_limit_seconds",

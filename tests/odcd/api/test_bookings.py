@@ -1,4 +1,4 @@
-"""/v1/bookings and /v1/licences: who may, what is read, and what is refused."""
+"""/v1/bookings and /v1/licences: permissions, answers and refusals."""
 
 from __future__ import annotations
 

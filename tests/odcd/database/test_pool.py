@@ -1,4 +1,5 @@
-"""The database as the daemon sees it: settings, errors as ours, a listener that comes back."""
+"""The database as the daemon sees it: settings, errors as odc's classes, a listener that
+reconnects."""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ def test_json_goes_in_and_out_as_text(empty_database_url: str) -> None:
 
 
 def test_a_deadlock_is_tried_again(empty_database_url: str) -> None:
-    """Two statements that lock two rows in opposite order both end well."""
+    """Two statements that lock two rows in opposite order both succeed."""
 
     async def work(database: Database) -> None:
         await database.execute("create table public.thing (id int primary key, n int default 0)")
@@ -215,7 +216,7 @@ def test_a_listener_hears_and_comes_back_after_its_connection_was_killed(
         listening = asyncio.create_task(
             database.listen("odc", lambda: heard.put_nowait(None), SystemClock())
         )
-        await heard.get()  # notified once when it starts to listen, because of missed notifications
+        await heard.get()  # once at its start, because of missed notifications
         assert database.listening("odc")
         await database.execute("notify odc")
         await heard.get()

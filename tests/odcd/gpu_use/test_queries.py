@@ -79,7 +79,8 @@ def test_impossible_values_are_ignored() -> None:
 
 
 def test_a_gpu_of_an_earlier_attempt_is_not_counted() -> None:
-    """An exporter that names jobs alone: of the GPU before, samples are near, or one is within."""
+    """An exporter that only names jobs: samples of the earlier GPU are near, or one is within the
+    attempt."""
     own = samples_of("GPU-b", util=50, seen=230)
     for before in (samples_of("GPU-a", seen=4), samples_of("GPU-a", util=100, seen=5, energy=1e9)):
         [found] = read_ended([*before, *own], [an_owed(gpus=1)], SCRAPE)
@@ -132,7 +133,7 @@ def test_both_label_forms_are_asked_within_our_namespaces() -> None:
 
 
 def test_readings_of_one_gpu_are_merged() -> None:
-    """Scraped by two, under both label forms."""
+    """Scraped twice, under both label forms."""
     samples = [
         Sample(
             labels={

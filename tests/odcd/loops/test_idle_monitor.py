@@ -45,7 +45,7 @@ class Seen:
 
 @pytest.fixture
 def job_ids(database_url: str) -> tuple[int, int]:
-    """Two that have been idle for long, as was seen a minute ago."""
+    """Two dev servers that have been idle for long, observed a minute ago."""
     now = SystemClock().now()
     with Sql(database_url) as sql:
         a_cluster(sql, h100=1, now=now)
@@ -64,7 +64,7 @@ def job_ids(database_url: str) -> tuple[int, int]:
 
 
 def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
-    """Once; returns the jobs whose users were notified."""
+    """One round; returns the jobs whose users were notified."""
 
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:

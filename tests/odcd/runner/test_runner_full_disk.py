@@ -1,4 +1,4 @@
-"""A full disk refuses starts and says why; what was taken in, and its exits, survive it."""
+"""A full disk refuses starts with the reason; accepted jobs and their exits survive it."""
 
 from __future__ import annotations
 

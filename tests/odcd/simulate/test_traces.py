@@ -1,4 +1,4 @@
-"""Traces: the lines that are read, left out, or refused with their number."""
+"""Traces: lines are read, left out, or refused with their number."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_replay_rules() -> None:
         cluster,
     )
     assert (workload.empty, workload.too_wide, workload.cut) == (3, 1, 1)
-    # The first that is kept comes at 0; those of one second stay in the order of the file.
+    # The first kept job comes at 0; jobs of the same second stay in the order of the file.
     assert [(j.submit_s, j.gpus, j.run_s) for j in workload.jobs] == [
         (0, 16, 10), (10, 3, 20), (10, 2, 10)
     ]  # fmt: skip

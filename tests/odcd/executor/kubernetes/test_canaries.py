@@ -1,4 +1,4 @@
-"""Canaries come and go as they are asked for, and end by what the cluster says of them."""
+"""Canaries are created and removed on request, and their result follows the state of the pod."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEGAN, OVER = "2026-01-01T12:00:00Z", "2026-01-01T12:00:01Z"
 
 
 class Cluster:
-    """Notes what is made and removed, and is the clock."""
+    """Records created and removed pods, and is the clock."""
 
     def __init__(self, refuses: bool = False) -> None:
         self._at = NOW

@@ -1,4 +1,4 @@
-"""The pod of a member, where it matters to its job."""
+"""The pod of a member, as far as its job notices."""
 
 from __future__ import annotations
 
