@@ -42,9 +42,9 @@ def test_the_written_file_forwards_no_agent_where_others_may_enter(
 
 
 def test_the_file_changes_when_others_are_let_in(peer: Peer, odcctl: Odcctl, home: Path) -> None:
-    boxes: list[dict[str, Any]] = [a_box(), a_box(secondary_users=OTHERS), a_box()]
-    for box, forwards in zip(boxes, ("yes", "no", "yes"), strict=True):
-        listed(peer, box)
+    reservations: list[dict[str, Any]] = [a_box(), a_box(secondary_users=OTHERS), a_box()]
+    for reservation, forwards in zip(reservations, ("yes", "no", "yes"), strict=True):
+        listed(peer, reservation)
         assert odcctl("list").code == 0
         assert odcctl("config", "ssh", "12").code == 0
         assert forwarded(home) == forwards

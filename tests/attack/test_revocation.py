@@ -178,14 +178,14 @@ def test_a_tunnel_ends_with_its_login(
         looking.cancel()
         await asyncio.wait([looking])
 
-    with_box(warm_url, work)
+    with_dev_server(warm_url, work)
 
 
 async def change(service: Service, what: str, value: object) -> None:
     await service.database.execute(f"update odc.api_key set {what}", value)
 
 
-def with_box(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
+def with_dev_server(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
     async def outer(service: Service) -> None:
         async with a_dev_server() as dialling, asyncio.timeout(60):
             object.__setattr__(service.api, "executor_of", lambda: dialling)

@@ -35,16 +35,16 @@ from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 
-NEVER_TOLD = "no job with a predicted start has started"
+NO_PREDICTION = "no job with a predicted start has started"
 EMPTY = {
     # Did not occur in this test.
     "odc-capacity: Nodes that start no jobs": "all nodes are up",
-    "odc-queue: Coverage of expected starts, last 7 days": NEVER_TOLD,
-    "odc-queue: Share of jobs started within their expected interval": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts A": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts B": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts C": NEVER_TOLD,
-    "odc-queue: Accuracy by day and by cause of the prediction": NEVER_TOLD,
+    "odc-queue: Coverage of expected starts, last 7 days": NO_PREDICTION,
+    "odc-queue: Share of jobs started within their expected interval": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts A": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts B": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts C": NO_PREDICTION,
+    "odc-queue: Accuracy by day and by cause of the prediction": NO_PREDICTION,
     "odc-queue: Requeued and preempted per hour B": "no job was preempted",
     "odc-scheduler: Firing alerts": "nothing fires, see below",
     "odc-scheduler: Prometheus errors per second": "odcd asks no Prometheus here",
@@ -237,14 +237,14 @@ def test_every_alert_expression_can_be_evaluated(stack: Stack, alert: dict[str, 
 
 def test_the_metrics_requested_in_the_bug_report_exist(stack: Stack) -> None:
     """MON-07: depth, waits, phases, failures by reason, and the use of each type."""
-    for asked_for in (
+    for expression in (
         'sum(odcd_jobs{state="PENDING"})', "sum(odcd_job_queue_wait_seconds_count)",
         "sum(odcd_reservation_phase_seconds_count)",
         'sum(odcd_jobs_finished_total{state="FAILED"})', 'sum(odcd_gpus{state="allocated"})',
     ):  # fmt: skip
         stack.prometheus.until(
-            lambda asked_for=asked_for: any(v > 0 for v in stack.prometheus.values(asked_for)),
-            asked_for,
+            lambda expression=expression: any(v > 0 for v in stack.prometheus.values(expression)),
+            expression,
         )
 
 

@@ -64,8 +64,8 @@ def submit(label: str, who: Identity = ALICE, **fields: Any) -> Step:
         else:
             session.refusals.append(f"{row['code']} {row['message']}")
 
-    asked_for = ", ".join(f"{name}={value}" for name, value in fields.items())
-    submits.__name__ = f"submit({label}: {asked_for})"
+    description = ", ".join(f"{name}={value}" for name, value in fields.items())
+    submits.__name__ = f"submit({label}: {description})"
     return submits
 
 

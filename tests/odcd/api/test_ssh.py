@@ -93,16 +93,16 @@ def on_laptop(
     url: str, folder: Path, work: Callable[[Laptop], Awaitable[None]], *, nodes: int = 1
 ) -> None:
     """With an active reservation that accepts the user's key, and the file that ssh needs."""
-    home, box_folder = folder / "laptop", folder / "box"
+    home, server_folder = folder / "laptop", folder / "box"
     home.mkdir()
-    box_folder.mkdir()
+    server_folder.mkdir()
     folder.chmod(0o755)
 
     async def inside(service: Service) -> None:
         async with a_github() as github, on_socket(service, folder / "s"):
             keys = GithubKeys(github.url, SystemClock())
             object.__setattr__(service.api, "keys", keys)
-            with an_sshd(box_folder) as sshd:
+            with an_sshd(server_folder) as sshd:
                 dev_server = SshDevServer(sshd)
                 object.__setattr__(service.api, "executor_of", lambda: dev_server)
                 environment = {
