@@ -32,7 +32,7 @@ def ssh_arguments(odcctl: Odcctl, ssh: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("others", "forwards"), [([], "yes"), (OTHERS, "no")])
-def test_the_written_file_forwards_no_agent_where_others_may_enter(
+def test_the_ssh_config_forwards_no_agent_to_shared_dev_servers(
     peer: Peer, odcctl: Odcctl, home: Path, others: list[str], forwards: str
 ) -> None:
     """The user's own file may contain options for all hosts."""
@@ -41,7 +41,9 @@ def test_the_written_file_forwards_no_agent_where_others_may_enter(
     assert forwarded(home) == forwards
 
 
-def test_the_file_changes_when_others_are_let_in(peer: Peer, odcctl: Odcctl, home: Path) -> None:
+def test_the_ssh_config_changes_when_users_are_added(
+    peer: Peer, odcctl: Odcctl, home: Path
+) -> None:
     reservations: list[dict[str, Any]] = [a_box(), a_box(secondary_users=OTHERS), a_box()]
     for reservation, forwards in zip(reservations, ("yes", "no", "yes"), strict=True):
         listed(peer, reservation)
@@ -50,7 +52,7 @@ def test_the_file_changes_when_others_are_let_in(peer: Peer, odcctl: Odcctl, hom
         assert forwarded(home) == forwards
 
 
-def test_connect_forwards_no_agent_where_others_may_enter(
+def test_connect_forwards_no_agent_to_shared_dev_servers(
     peer: Peer, odcctl: Odcctl, ssh: Path
 ) -> None:
     listed(peer, a_box(secondary_users=OTHERS))

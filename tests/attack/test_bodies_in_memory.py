@@ -50,7 +50,7 @@ def post(client: httpx.AsyncClient, content: Any) -> asyncio.Task[httpx.Response
     return asyncio.create_task(client.post("/v1/jobs", content=content))
 
 
-def test_bodies_of_one_user_are_limited_and_those_of_others_are_taken(database_url: str) -> None:
+def test_bodies_of_one_user_are_limited_and_those_of_others_are_accepted(database_url: str) -> None:
     bodies = Bodies(per_user=3 * len(LARGE) // 2, in_all=100 * MIB)
 
     async def work(service: Service) -> None:

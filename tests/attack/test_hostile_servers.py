@@ -45,7 +45,7 @@ def configure(home: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["variable", "file"])
-def test_the_key_of_the_environment_goes_to_no_other_server(
+def test_the_key_of_the_environment_is_not_sent_to_another_server(
     odcctl: Odcctl, home: Path, server: Server, where: str
 ) -> None:
     """Before: a server named once on the command line got the key of the usual server."""
@@ -59,7 +59,7 @@ def test_the_key_of_the_environment_goes_to_no_other_server(
     assert server.requests == []
 
 
-def test_the_key_of_the_environment_goes_to_the_server_that_it_is_for(
+def test_the_key_of_the_environment_is_sent_to_its_server(
     odcctl: Odcctl, home: Path, server: Server
 ) -> None:
     """As CI systems set both; with --server too; and alone, where no server is configured."""

@@ -192,7 +192,7 @@ def test_a_process_that_detached_ends_with_its_job(
 
 
 @pytest.mark.parametrize("how", ESCAPES)
-def test_a_killed_shim_lets_nothing_of_its_job_go_on(
+def test_no_process_of_a_job_survives_its_killed_shim(
     home: RunnerHome, work_dir: Path, how: str
 ) -> None:
     client = home.client()

@@ -291,7 +291,7 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f600", "\ud83d", "\u2028", "\x00\x1f\x7f"])
-def test_any_text_goes_over_the_wire_as_an_earlier_version_reads_it(text: str) -> None:
+def test_any_text_is_encoded_so_that_an_earlier_version_can_read_it(text: str) -> None:
     line = protocol.encode({"text": text})
     assert line.count(b"\n") == 1
     assert protocol.decode(line) == {"text": text}

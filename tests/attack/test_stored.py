@@ -89,7 +89,9 @@ def test_arguments_and_environments_count_and_texts_that_repeat_do_not(database_
     serve(database_url, work)
 
 
-def test_a_request_above_the_limit_is_taken_after_a_quiet_day_and_owed(database_url: str) -> None:
+def test_a_request_above_the_limit_is_accepted_after_a_quiet_day_and_owed(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         submit = Submitting(service, 10 * MIB)
         batch = [a_script(number) for number in range(30)]

@@ -221,7 +221,7 @@ def test_simulate_removes_nothing_through_a_link(left_over: Path, odc: Odc) -> N
         shutil.rmtree(top, ignore_errors=True)
 
 
-def test_giving_a_tree_away_leaves_links_and_files_of_others(tmp_path: Path) -> None:
+def test_changing_the_owner_of_a_tree_skips_links_and_files_of_others(tmp_path: Path) -> None:
     nobody, odc = account._of(65534), account.service_account()
     secret, tree = tmp_path / "secret", tmp_path / "tree"
     secret.write_text(SECRET)
@@ -240,7 +240,7 @@ def test_giving_a_tree_away_leaves_links_and_files_of_others(tmp_path: Path) -> 
     assert linked.stat().st_uid == odc.uid
 
 
-def test_a_folder_of_another_user_is_not_taken(tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     os.chown(theirs, 65534, 65534)

@@ -246,7 +246,7 @@ def strings_of(schema: dict[str, Any]) -> Iterator[Any]:
             yield from ([text] for text in ESCAPES)
 
 
-def test_no_field_takes_text_that_would_control_a_terminal(database_url: str) -> None:
+def test_no_field_accepts_terminal_control_characters(database_url: str) -> None:
     """Before: PATCH of a job took a name with escapes, and every queue showed it."""
 
     async def work(service: Service) -> None:

@@ -167,7 +167,7 @@ def test_ssh_accepts_only_authorized_keys_of_the_dev_user(inside: Inside) -> Non
     assert inside.ssh("touch /home/dev/a /workspace/b && ls /home/dev /workspace") != ""
 
 
-def test_ssh_goes_over_the_daemon_and_the_api_server(inside: Inside) -> None:
+def test_ssh_is_tunnelled_through_the_daemon_and_the_api_server(inside: Inside) -> None:
     """ACC-07, ACC-10, ACC-18, ACC-24: as users have it, to a node without an address; an added user
     can enter at once."""
     stack = inside.site.stack

@@ -39,7 +39,7 @@ def read(kind: type[T], answer: httpx.Response, status: int = 200) -> T:
     return msgspec.json.decode(answer.content, type=kind)
 
 
-def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_an_account_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {
             "name": "lab", "parent": "default", "shares": 3, "qos": ["normal"],
@@ -61,7 +61,7 @@ def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) 
     serve(database_url, work)
 
 
-def test_a_qos_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_a_qos_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {
             "name": "urgent", "priority": 9, "preempts": ["normal"], "grace": "0:30",

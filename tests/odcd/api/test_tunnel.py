@@ -380,7 +380,7 @@ def test_an_unreachable_reservation_closes_the_tunnel_with_a_code(
     serve(database_url, work, keys=Keys())
 
 
-def test_only_owner_operators_and_added_users_are_let_through(
+def test_only_the_owner_operators_and_added_users_can_open_a_tunnel(
     database_url: str, folder: Path
 ) -> None:
     """ACC-18, ACC-19, AUT-08."""

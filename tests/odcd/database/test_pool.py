@@ -75,7 +75,7 @@ def test_no_server_is_database_down(tmp_path: object) -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_goes_between_two_steps_of_a_call_is_database_down(
+def test_a_server_that_stops_between_two_steps_of_a_call_is_database_down(
     database_url: str, tmp_path: Path
 ) -> None:
     last_word = b"SFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0"
@@ -208,7 +208,7 @@ def test_a_killed_backend_is_database_down_and_the_pool_goes_on(empty_database_u
     with_database(empty_database_url, work)
 
 
-def test_a_listener_hears_and_comes_back_after_its_connection_was_killed(
+def test_a_listener_reconnects_after_its_connection_was_killed(
     empty_database_url: str,
 ) -> None:
     async def work(database: Database) -> None:

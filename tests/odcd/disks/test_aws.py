@@ -73,7 +73,7 @@ async def until_done(call: Callable[[], Awaitable[Any]], clock: VirtualClock) ->
 # -- volumes ------------------------------------------------------------------------------------
 
 
-def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
+def test_a_volume_is_created_as_requested(fake: FakeAws) -> None:
     """STO-02, STO-40: with the configured size and speed, gp3, and encrypted."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -255,7 +255,7 @@ def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
     assert fake.count("CreateSnapshot") == 1
 
 
-def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> None:
+def test_a_snapshot_that_was_never_created_is_requested_again(fake: FakeAws) -> None:
     fake.fail("CreateSnapshot", "cut")
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -289,7 +289,7 @@ def test_a_pending_snapshot_is_reused_by_another_operation(fake: FakeAws) -> Non
     assert fake.count("CreateSnapshot") == 2
 
 
-def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
+def test_idempotent_calls_are_repeated(fake: FakeAws) -> None:
     fake.fail("DescribeVolumes", "throttle", times=2)
     fake.fail("DeleteVolume", "error", times=2)
 
@@ -301,7 +301,7 @@ def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
     assert (fake.count("DescribeVolumes"), fake.count("DeleteVolume")) == (3, 3)
 
 
-def test_calls_that_make_something_are_never_repeated_by_the_library(fake: FakeAws) -> None:
+def test_creating_calls_are_never_repeated_by_the_library(fake: FakeAws) -> None:
     fake.fail("CreateSnapshot", "swallow", times=math.inf)
     fake.fail("CreateVolume", "error", times=math.inf, after=1)
 

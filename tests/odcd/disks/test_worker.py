@@ -174,7 +174,7 @@ def all_is_well(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_a_disk_goes_from_zone_to_zone_by_its_ids(site: Site) -> None:
+def test_a_disk_moves_between_zones_and_keeps_its_ids_and_data(site: Site) -> None:
     """STO-05, SCH-08, BUG-31: volume, snapshot, volume; and the bytes with them."""
     a_life(site)
     all_is_well(site)

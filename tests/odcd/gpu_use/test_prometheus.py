@@ -399,7 +399,7 @@ def test_running_jobs_are_sampled_with_one_query(
         assert sql.value("select count(*) from odc.gpu") == 4
 
 
-def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
+def test_jobs_of_one_machine_are_queried_by_the_exporter_label(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     """Two attempts have one id: their times distinguish them."""

@@ -123,7 +123,7 @@ def test_jobs_of_one_machine_are_identified_by_the_exporter_label() -> None:
         assert labels.key({"UUID": "GPU-a", "hpc_job": other}) is None
 
 
-def test_both_label_forms_are_asked_within_our_namespaces() -> None:
+def test_queries_cover_both_label_forms_within_the_namespaces_of_odc() -> None:
     text = ask_ended(PODS, [an_owed()], SCRAPE)
     for form in (
         'exported_namespace=~"gpu-batch|gpu-dev",exported_pod=~"odc-7-1-[0-9]+"',

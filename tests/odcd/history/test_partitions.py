@@ -150,7 +150,7 @@ def test_two_that_create_partitions_at_once_do_not_fail(sql: Sql) -> None:
         other.rollback()
 
 
-def test_an_index_that_an_old_partition_lacks_is_built_beside_the_work(sql: Sql) -> None:
+def test_an_index_missing_on_an_old_partition_is_built_concurrently(sql: Sql) -> None:
     sql.execute("drop index odc.job_ended")
     sql.execute("create index job_ended on only odc.job (state, ended_at) where state is not null")
     valid = "select indisvalid from pg_index where indexrelid = 'odc.job_ended'::regclass"

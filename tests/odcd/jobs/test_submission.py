@@ -294,7 +294,7 @@ def test_a_batch_is_capped_by_jobs_and_by_bytes() -> None:
     with_batcher(test)
 
 
-def test_a_request_larger_than_the_cap_goes_alone() -> None:
+def test_a_request_larger_than_the_cap_is_sent_alone() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         open_gate(store)
         requests = [a_request(), a_request(*[a_spec()] * (BATCH_JOBS + 1)), a_request()]
@@ -370,7 +370,7 @@ def test_small_requests_of_a_user_wait_for_her_large_one_and_then_go_before_the_
     with_batcher(test)
 
 
-def test_a_large_request_goes_when_the_small_one_before_it_is_cancelled() -> None:
+def test_a_large_request_is_sent_when_the_small_one_before_it_is_cancelled() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
         open_gate(store)
@@ -417,7 +417,7 @@ def test_a_request_that_spoils_a_batch_fails_alone() -> None:
     with_batcher(test)
 
 
-def test_a_caller_that_is_cancelled_takes_no_other_with_it() -> None:
+def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         sent = submit_all(batcher, [a_request(key=f"sent {n}") for n in range(2)])
         await store.sent.acquire()

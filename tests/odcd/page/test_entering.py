@@ -19,7 +19,7 @@ from tests.odcd.page.browse import OURS, Browsed, browse
 AT_ONCE = "data-at-once"
 
 
-def test_a_ticket_lets_a_browser_in_and_is_gone_from_the_address(database_url: str) -> None:
+def test_a_ticket_signs_a_browser_in_and_is_removed_from_the_address(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
         assert ticket["url"] == f"http://127.0.0.1:7070{ticket['path']}"

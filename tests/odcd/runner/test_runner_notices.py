@@ -156,7 +156,7 @@ def test_an_unwritable_home_is_reported_and_the_wall_is_shown(
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "/etc/passwd", "../up", "x" * 256, "é" * 128, "a\0b"]
 )
-def test_only_names_of_files_are_taken(home: RunnerHome, work_dir: Path, name: str) -> None:
+def test_only_file_names_are_accepted(home: RunnerHome, work_dir: Path, name: str) -> None:
     client = home.client()
     start(client, work_dir, work_dir)
     for notice in ({"name": name}, {"name": WARNING, "remove": [name]}):

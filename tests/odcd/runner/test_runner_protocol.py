@@ -64,7 +64,7 @@ def test_malformed_requests_are_answered_and_change_nothing(home: RunnerHome, li
     assert client.ask("list")["members"] == []
 
 
-def test_a_malformed_dispatch_starts_none_of_its_batch(home: RunnerHome, work_dir: Path) -> None:
+def test_a_malformed_dispatch_starts_no_job_of_its_batch(home: RunnerHome, work_dir: Path) -> None:
     good = a_dispatch(1, "#!/bin/sh\n", work_dir)
     bad = a_dispatch(2, "#!/bin/sh\n", work_dir)
     del bad["members"][0]["limits"]

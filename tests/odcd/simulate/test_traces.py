@@ -161,7 +161,7 @@ def test_a_generated_workload_is_read_back_as_it_was_written(
     assert trace.machine == machine
 
 
-def test_a_recipe_makes_the_same_jobs_every_time_with_the_load_asked_for() -> None:
+def test_a_recipe_generates_the_same_jobs_every_time_with_the_requested_load() -> None:
     machine = parse_cluster("27x8")
     recipe = parse_recipe("lublin,jobs=2000,load=0.7,users=20,seed=3")
     jobs = generate(recipe, machine)
