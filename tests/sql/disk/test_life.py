@@ -102,7 +102,7 @@ def test_a_disk_in_use_is_waited_for(boxes: Reservations, disks: Disks, queue: Q
     assert boxes.show(second)["reason"] == "SnapshotPending"
     [saved] = disks.cloud.snapshots
     text = disks.why(second)["text"]
-    assert text.startswith(f'the snapshot {saved} of disk "main" is being made')
+    assert text.startswith(f'the snapshot {saved} of disk "main" is being created')
     disks.complete()
     assert queue.start() == [second]
     assert boxes.show(third)["reason"] == "DiskBusy"
@@ -173,7 +173,7 @@ def test_what_a_dead_pod_wrote_is_saved_before_another_can_have_it(
     disks.settle(3)
     boxes.facts(box, "started", 0)
     disks.write(box, "precious")
-    boxes.facts(box, "lost", 0, detail="its pod is gone")
+    boxes.facts(box, "lost", 0, detail="its pod no longer exists")
     assert boxes.status(box) == "failed"
     after = reserve(boxes)
     assert queue.start() == []
@@ -273,7 +273,7 @@ def test_a_volume_that_vanished_is_not_passed_over(
     disks.settle(5)
     told = disks.show()
     assert (told["state"], told["reservation_id"]) == ("trouble", None)
-    assert f"gone, and so is what reservation {box} wrote on it" in told["trouble"]
+    assert f"gone, and with it the data that reservation {box} wrote" in told["trouble"]
     error = refused(boxes, "main")
     assert isinstance(error, WrongState)
     with pytest.raises(Exception, match="may not unlock disks"):
@@ -327,7 +327,7 @@ def test_trouble_with_the_cloud_is_tried_again_and_told(
         queue.move(10)
     told = boxes.show(box)
     assert (told["status"], told["phase"]) == ("preparing", "disk")
-    assert told["message"].endswith('disk "main" is being made: RequestLimitExceeded')
+    assert told["message"].endswith('disk "main" is being created: RequestLimitExceeded')
     assert disks.show()["trouble"] == "RequestLimitExceeded"
     disks.settle(5)
     assert disks.show()["trouble"] is None

@@ -137,7 +137,7 @@ def test_nothing_moved_is_nothing_told_and_bad_ends_are_refused(lived: Queue) ->
     busy(lived)
     last = last_pass(lived)
     assert diff(lived, last, last) == []
-    with pytest.raises(BadRequest, match="came after pass"):
+    with pytest.raises(BadRequest, match="is newer than pass"):
         diff(lived, last, last - 1)
     with pytest.raises(UnknownPass, match="does not exist"):
         diff(lived, last + 1)

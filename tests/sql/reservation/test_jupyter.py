@@ -157,7 +157,7 @@ def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Reservations, qu
         boxes.facts(box, "lost", rank)
     boxes.sweep()
     assert boxes.sql.value("select count(*) from odc.box_jupyter") == 0
-    with pytest.raises(WrongState, match="is over"):
+    with pytest.raises(WrongState, match="has ended"):
         ask(boxes, box, True)
     other = boxes.active()
     with pytest.raises(WrongState, match="does not run odc's start program"):

@@ -59,7 +59,7 @@ def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Reservations, queue
     with pytest.raises(NotOwner):
         share(boxes, box, "bob-gh", OTHERS, who=BOB)
     queue.cancel(box)
-    with pytest.raises(WrongState, match="is over"):
+    with pytest.raises(WrongState, match="has ended"):
         share(boxes, box, "octocat", OTHERS)
     with pytest.raises(WrongState, match="cannot be reached by SSH"):
         share(boxes, boxes.reserve(), "octocat", OTHERS)
