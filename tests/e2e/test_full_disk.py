@@ -1,4 +1,5 @@
-"""A full disk loses nothing accepted and says so; with space again all goes on by itself."""
+"""A full disk loses no accepted job and is reported; after space was freed, everything continues by
+itself."""
 
 from __future__ import annotations
 
@@ -139,7 +140,7 @@ def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing()
                 break
         assert len(refused) == 3
         assert all("no disk space left" in problem["detail"] for problem in refused), refused
-        # Jobs run on, and their exits are known once there is space.
+        # Jobs continue, and their exits are known after space was freed.
         flag.touch()
         disk.free()
         wait(lambda: post(odc, {}, "after")[0] == 201, odc.log)
@@ -203,9 +204,9 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         assert problem["code"] == "OD043"
         assert "less than the reserve of 40 MiB" in problem["detail"]
         assert "Free space there" in problem["hint"]
-        told = odc.odcctl("submit", "--wrap", "true", check=False)
-        assert told.returncode != 0
-        assert "OD043" in told.stderr
+        result = odc.odcctl("submit", "--wrap", "true", check=False)
+        assert result.returncode != 0
+        assert "OD043" in result.stderr
         with odc.asking("GET", "/metrics") as connection:
             metrics = connection.getresponse().read().decode()
         (free,) = [
@@ -223,7 +224,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         wait(lambda: refused() is None, odc.log)
 
 
-def test_a_job_whose_output_disk_is_full_fails_alone() -> None:
+def test_a_full_output_disk_fails_only_the_job_that_writes_to_it() -> None:
     with small_disk(1) as disk, new_odc() as odc:
         odc.up(*NODES)
         disk.folder.chmod(0o777)
@@ -252,8 +253,8 @@ def test_a_full_disk_of_the_runner_refuses_starts_until_there_is_space() -> None
             return (job["state"], job["reason"]) == ("PENDING", "JobLaunchFailure")
 
         wait(waits, lambda: f"{odc.job(refused)}{odc.log()}")
-        told = odc.odcctl("events", "--job", str(refused)).stdout
-        assert "no space left" in told
+        events = odc.odcctl("events", "--job", str(refused)).stdout
+        assert "no space left" in events
         flag.touch()
         assert odc.wait_for(running, "FAILED")["exit_code"] == 3
         disk.free()

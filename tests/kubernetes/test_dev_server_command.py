@@ -1,4 +1,4 @@
-"""A command in a reservation of its own, in a container that really runs."""
+"""A command in its own reservation, in a container that really runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.test_boxes import PODS, a_github
+from tests.kubernetes.test_dev_servers import PODS, a_github
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes
@@ -20,11 +20,11 @@ from tests.support.harness.stacks import on_kubernetes
 pytestmark = pytest.mark.long
 
 
-def test_a_folder_goes_there_and_back_with_the_commands_code(
+def test_a_folder_is_copied_to_the_dev_server_and_back_with_the_exit_code(
     shared_plane: ControlPlane, postgres_server: TestServer, real_nodes: ProcessNodes,
     installed: object, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """CLI-50: as the user of it, and no pod is left."""
+    """CLI-50: runs as its user, and leaves no pod."""
     if why := openssh.why_not():
         pytest.skip(why)
     key, program, work = tmp_path / "key", tmp_path / "bin/ssh", tmp_path / "work"
