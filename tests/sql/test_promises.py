@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 
 from odcd.errors import LeadershipLost, OdcError
 from odcd.slurm.dependencies import parse_dependency
-from tests.sql.account.books import a_limit
-from tests.sql.booking.desk import Desk
+from tests.sql.limits.account.books import a_limit
+from tests.sql.limits.booking.desk import Desk
 from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster
 from tests.support.harness.audit import audit
 from tests.support.harness.database import Sql

@@ -16,7 +16,7 @@ from odcd.database.pool import Database
 from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
 from odcd.stores.builds import BuildStore
-from tests.sql.reservation.test_builds import IMAGE, Builds
+from tests.sql.devserver.builds.test_builds import IMAGE, Builds
 from tests.support.builders.jobs import BOB, Queue, a_cluster
 from tests.support.harness.database import Sql
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sql.measure.counted import Counted
+from tests.sql.cluster.measure.counted import Counted
 from tests.support.harness.database import Sql
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sql.measure.figures import measured, of
+from tests.sql.cluster.measure.figures import measured, of
 from tests.support.builders.dev_servers import Boxes
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import Queue, a_cluster

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from odcd.metrics.families import CLUSTER, MEASURES
 from odcd.metrics.sample import Cluster
-from tests.sql.measure.figures import measured, of
+from tests.sql.cluster.measure.figures import measured, of
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster
 from tests.support.harness.database import Sql
 

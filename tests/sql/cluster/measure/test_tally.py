@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odcd.errors import LeadershipLost
-from tests.sql.measure.counted import Counted
+from tests.sql.cluster.measure.counted import Counted
 from tests.support.builders.jobs import ROOT, a_cluster
 from tests.support.harness.database import Sql
 

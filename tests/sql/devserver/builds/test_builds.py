@@ -10,7 +10,7 @@ import pytest
 
 from odcd.errors import LimitExceeded, UnknownBuild
 from odcd.records.job import Identity
-from tests.sql.measure.figures import measured
+from tests.sql.cluster.measure.figures import measured
 from tests.support.builders.dev_servers import Boxes, actor
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sql.account.books import a_member, a_user, an_account, fair_share, has_used
+from tests.sql.limits.account.books import a_member, a_user, an_account, fair_share, has_used
 from tests.support.builders.jobs import ALICE, BOB, NOW, Queue
 from tests.support.harness.database import Sql, TestServer
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from odcd.records.job import Identity
-from tests.sql.account.books import a_limit, a_member, a_qos, an_account, has_used
+from tests.sql.limits.account.books import a_limit, a_member, a_qos, an_account, has_used
 from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster
 from tests.support.harness.database import Sql
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sql.account.books import a_member, a_qos, a_user, an_account, has_used
+from tests.sql.limits.account.books import a_member, a_qos, a_user, an_account, has_used
 from tests.support.builders.jobs import ALICE, BOB, Queue
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from odcd.errors import LimitExceeded, NotAllowed, UnknownAccount, UnknownQos
 from odcd.records.job import Identity
-from tests.sql.account.books import a_limit, a_member, a_qos, an_account
+from tests.sql.limits.account.books import a_limit, a_member, a_qos, an_account
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sql.booking.desk import Desk
+from tests.sql.limits.booking.desk import Desk
 from tests.support.builders.jobs import Queue, a_cluster
 
 

@@ -18,7 +18,7 @@ from odcd.errors import (
     UnknownBooking,
     WrongState,
 )  # fmt: skip
-from tests.sql.booking.desk import DAY, HOUR, Desk
+from tests.sql.limits.booking.desk import DAY, HOUR, Desk
 from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster, a_job, submit
 
 

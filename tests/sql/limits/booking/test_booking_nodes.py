@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import KeyReused, NotOwner
-from tests.sql.booking.desk import HOUR, Desk
+from tests.sql.limits.booking.desk import HOUR, Desk
 from tests.support.builders.jobs import ALICE, BOB, ROOT, a_cluster
 
 

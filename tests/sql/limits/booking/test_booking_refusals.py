@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BY_CODE, BookingConflict, NotOwner, OdcError, UnknownBooking, WrongState
-from tests.sql.booking.desk import DAY, HOUR, Desk
+from tests.sql.limits.booking.desk import DAY, HOUR, Desk
 from tests.support.builders.jobs import ALICE, NOW
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odcd.errors import BookingConflict
-from tests.sql.booking.desk import DAY, HOUR, Desk
+from tests.sql.limits.booking.desk import DAY, HOUR, Desk
 from tests.support.builders.jobs import NOW
 
 WEEK = timedelta(days=7)

@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import BadRequest, NeverFits, NotOwner, UnknownLicence, WrongState
 from odcd.records.job import Identity
-from tests.sql.booking.desk import HOUR, actor
+from tests.sql.limits.booking.desk import HOUR, actor
 from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 

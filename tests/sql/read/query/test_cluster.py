@@ -10,7 +10,7 @@ import pytest
 from odcd.api.answers import cluster as cluster_answers
 from odcd.api.answers.nodes import Node, TypeFragmentation
 from odcd.api.answers.partitions import Partition
-from tests.sql.query.cluster import Cluster
+from tests.sql.read.query.cluster import Cluster
 from tests.support.harness.database import Sql
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.sql.query.cluster import BOB, Cluster
+from tests.sql.read.query.cluster import BOB, Cluster
 from tests.support.harness.database import Sql
 
 ENDED = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",

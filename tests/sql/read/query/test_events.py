@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from odcd.api.answers.cluster import Event
-from tests.sql.query.cluster import Cluster
+from tests.sql.read.query.cluster import Cluster
 from tests.support.harness.database import Sql
 from tests.support.harness.events import told
 

@@ -10,7 +10,7 @@ import pytest
 
 from odcd.api.answers.jobs import Job
 from odcd.errors import BadRequest, OdcError, UnknownJob
-from tests.sql.query.cluster import BOB, NOW, ROOT, Cluster
+from tests.sql.read.query.cluster import BOB, NOW, ROOT, Cluster
 from tests.support.harness.database import Sql
 
 

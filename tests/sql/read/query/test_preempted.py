@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odcd.jobs.submission import prepare
-from tests.sql.plan.test_preempt import Urgent
+from tests.sql.scheduler.plan.test_preempt import Urgent
 from tests.support.builders.jobs import ALICE, BOB, ROOT, a_cluster, a_job
 from tests.support.harness.database import Sql
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from odcd.jobs.submission import prepare
-from tests.sql.account.books import a_limit, a_member, an_account
+from tests.sql.limits.account.books import a_limit, a_member, an_account
 from tests.support.builders.jobs import ALICE, Queue, a_job
 
 

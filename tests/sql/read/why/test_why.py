@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.sql.query.cluster import NOW, Cluster
+from tests.sql.read.query.cluster import NOW, Cluster
 from tests.support.harness.database import Sql
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.sql.plan.world import UNLIMITED_S
+from tests.sql.scheduler.plan.world import UNLIMITED_S
 from tests.support.builders.jobs import Queue, a_cluster
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sql.plan.world import (
+from tests.sql.scheduler.plan.world import (
     NOW,
     UNLIMITED_S,
     Books,

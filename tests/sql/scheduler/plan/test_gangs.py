@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sql.plan.test_decide import Plan, planned
-from tests.sql.plan.world import NOW, Held, Node, Pending, Shape, World
+from tests.sql.scheduler.plan.test_decide import Plan, planned
+from tests.sql.scheduler.plan.world import NOW, Held, Node, Pending, Shape, World
 from tests.support.harness.database import Sql
 
 

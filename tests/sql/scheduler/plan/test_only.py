@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sql.plan.test_decide import QUICK
-from tests.sql.plan.world import NOW, World, add_functions, build, worlds
+from tests.sql.scheduler.plan.test_decide import QUICK
+from tests.sql.scheduler.plan.world import NOW, World, add_functions, build, worlds
 from tests.support.harness.database import Sql
 
 LATER = NOW + timedelta(seconds=30)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sql.plan.world import EFA, NOW, UNLIMITED_S, Node, add_functions
+from tests.sql.scheduler.plan.world import EFA, NOW, UNLIMITED_S, Node, add_functions
 from tests.support.harness.database import Sql
 
 QUICK = settings(

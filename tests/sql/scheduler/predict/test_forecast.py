@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odcd.records.job import Identity
-from tests.sql.booking.desk import Desk
+from tests.sql.limits.booking.desk import Desk
 from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_cluster
 from tests.support.harness.database import Sql
 
