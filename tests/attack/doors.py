@@ -92,7 +92,7 @@ def opened(
         thread.join()
 
 
-def told(connection: socket.socket) -> bytes:
+def received(connection: socket.socket) -> bytes:
     """All that comes until the other end closes, or resets what we go on sending."""
     pieces: list[bytes] = []
     try:

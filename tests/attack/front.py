@@ -79,7 +79,7 @@ def idle(
 
 
 def _open(
-    place: Place, count: int, uid: int | None, sources: Sequence[str], tell: socket.socket
+    place: Place, count: int, uid: int | None, sources: Sequence[str], control: socket.socket
 ) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -90,8 +90,8 @@ def _open(
     for number in range(count):
         with suppress(OSError):
             kept.append(connected(place, sources[number % len(sources)]))
-    tell.sendall(b"done")
-    while tell.recv(1):
+    control.sendall(b"done")
+    while control.recv(1):
         pass
 
 
@@ -132,8 +132,8 @@ def get_as(uid: int, place: Place, target: str) -> int:
     process.start()
     process.join()
     os.close(writes)
-    with os.fdopen(reads) as told:
-        return int(told.read() or 0)
+    with os.fdopen(reads) as pipe:
+        return int(pipe.read() or 0)
 
 
 def metric(place: Place, name: str) -> float:

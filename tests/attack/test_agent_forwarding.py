@@ -25,7 +25,7 @@ def forwarded(home: Path) -> str:
     return as_ssh_reads(own, "odc-12")["forwardagent"]
 
 
-def words(odcctl: Odcctl, ssh: Path, *more: str) -> list[str]:
+def ssh_arguments(odcctl: Odcctl, ssh: Path, *more: str) -> list[str]:
     done = odcctl("connect", *more, PATH=f"{ssh.parent}:/usr/bin:/bin", **QUIET)
     assert done.code == 0, done.err
     return ssh.with_name("ssh.args").read_text().splitlines()
@@ -54,14 +54,14 @@ def test_connect_forwards_no_agent_where_others_may_enter(
     peer: Peer, odcctl: Odcctl, ssh: Path
 ) -> None:
     listed(peer, a_box(secondary_users=OTHERS))
-    assert words(odcctl, ssh)[0] == "-a"
-    assert "ForwardAgent=no" in words(odcctl, ssh)
-    told = odcctl("connect", PATH=f"{ssh.parent}:/usr/bin:/bin", **QUIET).err
-    assert "others may enter this dev server, so your SSH agent is not forwarded" in told
-    assert words(odcctl, ssh, "--forward-agent")[0] == "-A"
+    assert ssh_arguments(odcctl, ssh)[0] == "-a"
+    assert "ForwardAgent=no" in ssh_arguments(odcctl, ssh)
+    stderr = odcctl("connect", PATH=f"{ssh.parent}:/usr/bin:/bin", **QUIET).err
+    assert "others may enter this dev server, so your SSH agent is not forwarded" in stderr
+    assert ssh_arguments(odcctl, ssh, "--forward-agent")[0] == "-A"
     listed(peer, a_box())
-    assert words(odcctl, ssh)[0] == "-A"
-    assert words(odcctl, ssh, "--no-forward-agent")[0] == "-a"
+    assert ssh_arguments(odcctl, ssh)[0] == "-A"
+    assert ssh_arguments(odcctl, ssh, "--no-forward-agent")[0] == "-a"
     assert odcctl("connect", "--no-forward-agent", "--forward-agent").code == 2
 
 
@@ -71,9 +71,9 @@ def test_a_user_can_turn_agent_forwarding_off(
     """Then ssh's own files decide for the user's own dev servers; those of several stay off."""
     listed(peer, a_box())
     assert odcctl("config", "set", "forward_agent", "off").code == 0
-    assert not {"-A", "-a", "ForwardAgent=yes"} & set(words(odcctl, ssh))
+    assert not {"-A", "-a", "ForwardAgent=yes"} & set(ssh_arguments(odcctl, ssh))
     assert as_ssh_reads(home / ".odc/ssh/12.conf", "odc-12")["forwardagent"] == "no"
     assert odcctl("config", "set", "forward_agent", "on").code == 0
     listed(peer, a_box(secondary_users=OTHERS))
-    assert words(odcctl, ssh)[0] == "-a"
+    assert ssh_arguments(odcctl, ssh)[0] == "-a"
     assert odcctl("config", "set", "forward_agent", "maybe").code == 2

@@ -113,7 +113,7 @@ def test_a_line_costs_microseconds_and_a_full_disk_costs_no_request(tmp_path: Pa
     assert [line["number"] for line in lines_of(file)] == list(range(10_000))
 
 
-def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_audit_log_setting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OdcError, match="cannot be opened"):
         AuditLog(str(tmp_path / "no" / "audit.log"), SystemClock())
     link = tmp_path / "link"
@@ -130,8 +130,8 @@ def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_a_client_that_is_refused_cannot_fill_the_disk_of_the_audit_log() -> None:
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     meter = RefusalMeter(clock)
-    told = [meter.admit("203.0.113.1") for _ in range(1000)]
-    assert told == [0] * MOST + [None] * (1000 - MOST)
+    admitted = [meter.admit("203.0.113.1") for _ in range(1000)]
+    assert admitted == [0] * MOST + [None] * (1000 - MOST)
     assert meter.admit("203.0.113.2") == 0
     clock.move(WINDOW_S)
     assert meter.admit("203.0.113.1") == 1000 - MOST

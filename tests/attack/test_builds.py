@@ -74,16 +74,16 @@ def test_the_container_with_the_credential_is_restricted() -> None:
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_a_cache_is_its_users_and_no_request_chooses_it() -> None:
+def test_a_build_cache_belongs_to_one_user_and_no_request_can_choose_it() -> None:
     """Named by the uid, which the daemon knows; what a request says is in no reference."""
     caches = set[str]()
     for uid in (1001, 1002):
         strange = replace(BUILD, uid=uid, dockerfile=f"cache-{3003 - uid}")
         [client] = pod_of(strange)["containers"]
-        told = environment(client)
-        assert told["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
-        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", told["ODC_IMAGE"])
-        caches.add(told["ODC_CACHE"])
+        variables = environment(client)
+        assert variables["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
+        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", variables["ODC_IMAGE"])
+        caches.add(variables["ODC_CACHE"])
     assert len(caches) == 2
 
 

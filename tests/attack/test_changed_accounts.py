@@ -76,7 +76,7 @@ def cancel(uid: int, port: int, cookie: str, job: int) -> int:
 
 
 @pytest.mark.parametrize("change", ["renamed", "name reused", "uid reused"])
-def test_a_session_of_an_account_that_changed_is_over(odc: Odc, change: str) -> None:
+def test_a_session_ends_when_its_account_changes(odc: Odc, change: str) -> None:
     """Before: an operator's session had the rights of the name that it was made for, 12 hours long,
     whoever has the name or the uid now."""
     name, uid, other = f"odcboss{os.getpid()}", 64077, 64078

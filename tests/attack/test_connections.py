@@ -44,7 +44,7 @@ def goes_on(odc: Odc, pid: int, postmaster: int | None) -> None:
 
 @as_root
 @pytest.mark.parametrize("hard", [None, SOFT])
-def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) -> None:
+def test_a_thousand_idle_connections_of_one_user_block_no_other_user(hard: int | None) -> None:
     """Where the limit can be raised, and where it cannot."""
     with new_odc() as odc, limited(odc, hard=hard) as pid:
         path, postmaster = str(odc.home / "odcd.sock"), odc.postmaster_pid
@@ -56,7 +56,7 @@ def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) 
 
 
 @as_root
-def test_a_user_with_a_thousand_idle_connections_over_loopback_stops_nobody() -> None:
+def test_a_thousand_idle_loopback_connections_of_one_user_block_no_other_user() -> None:
     """Before: they were counted under 127.0.0.1, and no one else could connect over loopback."""
     with new_odc() as odc, limited(odc, environment=LISTEN) as pid:
         place, path, postmaster = tcp(odc), str(odc.home / "odcd.sock"), odc.postmaster_pid
@@ -82,7 +82,7 @@ def test_many_users_over_tcp_leave_the_socket_free() -> None:
         goes_on(odc, pid, postmaster)
 
 
-def test_a_stranger_with_many_connections_stops_nobody() -> None:
+def test_many_connections_of_an_unknown_client_block_no_user() -> None:
     """Addresses of other machines, and what the kernel names no user of."""
     limits = Limits(all=64, tcp=48, per_user=8, per_address=8)
     crowd = Crowd(limits, Proxies(parse_networks(["198.51.100.7"], "X")), Nobody(), own_uid=0)
@@ -101,7 +101,7 @@ def test_a_stranger_with_many_connections_stops_nobody() -> None:
     assert isinstance(crowd.enter(Peer(BOB, BOB), ""), Entry)
 
 
-def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:
+def test_postgresql_survives_running_out_of_file_descriptors() -> None:
     with new_odc() as odc, limited(odc) as pid:
         postmaster = odc.postmaster_pid
         usual = soft_limit_of(pid)
@@ -114,8 +114,8 @@ def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:
             set_soft_limit(pid, usual)
             goes_on(odc, pid, postmaster)
         assert metric(path, "odcd_http_connections_refused_total") > 0
-        told = odc.home.with_name(f"{odc.home.name}.log").read_text()
-        assert os.geteuid() == 0 or "postgres.out_of_descriptors" in told
+        log = odc.home.with_name(f"{odc.home.name}.log").read_text()
+        assert os.geteuid() == 0 or "postgres.out_of_descriptors" in log
 
 
 def test_jobs_and_postgresql_keep_the_limit_that_the_daemon_began_with() -> None:

@@ -16,20 +16,22 @@ __all__ = ["environment", "home", "odcctl", "peer", "server"]
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
 
 
-@pytest.mark.parametrize("words", [["job.sh"], ["--wrap", "true"], ["--output", "id", "job.sh"]])
+@pytest.mark.parametrize(
+    "arguments", [["job.sh"], ["--wrap", "true"], ["--output", "id", "job.sh"]]
+)
 def test_a_server_chooses_no_file_to_be_sent(
-    peer: Peer, odcctl: Odcctl, home: Path, words: list[str]
+    peer: Peer, odcctl: Odcctl, home: Path, arguments: list[str]
 ) -> None:
     """Before: it asked for any file as the script, ~/.ssh/id_ed25519 for example, and got it."""
     (home / "job.sh").write_text("#!/bin/sh\n")
     secret = home / "id_ed25519"
     secret.write_text(SECRET)
     peer.on("POST", ARGV, needs_script(str(secret)))
-    done = odcctl("submit", *words)
+    done = odcctl("submit", *arguments)
     assert done.code == 1
     assert f'asks for the file "{secret}", which the command line does not name' in done.err
-    (asked,) = peer.asked(ARGV)
-    assert asked.body["script"] is None
+    (request,) = peer.asked(ARGV)
+    assert request.body["script"] is None
 
 
 OURS = "https://odc.example:8443"
@@ -101,8 +103,8 @@ def test_a_login_is_signed_for_no_other_server(odcctl: Odcctl, server: Server) -
     assert server.logins == []
     for variables in ({"ODC_SERVER": server.url}, {}):
         assert odcctl("login", "--server", server.url, **named, **variables).code == 0
-    asked = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
-    assert asked == ["lab", "lab"]
+    server_ids = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
+    assert server_ids == ["lab", "lab"]
     assert (
         odcctl("login", "--server", server.url, "--server-id", "x", **AWS, ODC_SERVER=OURS).code
         == 0

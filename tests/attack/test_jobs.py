@@ -143,7 +143,7 @@ def test_a_job_may_still_use_the_null_device(home: RunnerHome, work_dir: Path, d
     assert client.wait_end(1)["exit_code"] == 0
 
 
-def test_no_process_between_runner_and_script_is_ever_the_users(
+def test_no_process_between_runner_and_script_runs_as_the_user(
     home: RunnerHome, work_dir: Path
 ) -> None:
     """A user who signals every shim, all the time, harms no job."""
@@ -206,7 +206,7 @@ def test_a_killed_shim_lets_nothing_of_its_job_go_on(
     assert not is_running(pid)
 
 
-def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
+def test_a_process_that_outlives_runner_and_shim_is_found_by_its_cgroup(
     home: RunnerHome, work_dir: Path
 ) -> None:
     """Nothing else identifies its owner: no parent, no environment, no session."""
@@ -227,12 +227,12 @@ def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
 PTRACE_SEIZE, O_TRACEEXIT = 0x4206, 0x40
 
 
-def trace(pid: int, options: int, told: int) -> None:
+def trace(pid: int, options: int, result_fd: int) -> None:
     """Attach, and never collect what ended."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long] * 4
     done = libc.ptrace(PTRACE_SEIZE, pid, 0, options)
-    os.write(told, b"n" if done else b"y")
+    os.write(result_fd, b"n" if done else b"y")
     while True:
         signal.pause()
 
@@ -262,7 +262,7 @@ def test_a_tracer_outside_the_job_does_not_keep_its_gpus(
     assert client.wait_end(2)["exit_code"] == 4
 
 
-def test_a_process_whose_first_thread_ended_is_ended_too(home: RunnerHome, work_dir: Path) -> None:
+def test_a_process_whose_main_thread_exited_is_killed_too(home: RunnerHome, work_dir: Path) -> None:
     """It looks like a zombie, and runs."""
     script = (
         PYTHON

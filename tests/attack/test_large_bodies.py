@@ -204,9 +204,9 @@ def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         async with service.client() as client:
-            for bad, told in cases.items():
+            for bad, message in cases.items():
                 answer = await client.post("/v1/jobs/batch", content=batch([*good, bad]))
-                assert (answer.status_code, told in answer.json()["detail"]) == (400, True), (
+                assert (answer.status_code, message in answer.json()["detail"]) == (400, True), (
                     answer.text
                 )
 

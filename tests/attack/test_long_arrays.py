@@ -72,8 +72,8 @@ def test_an_answer_holds_as_many_rows_as_fit_and_at_least_one(
 ) -> None:
     async def work(service: Service) -> None:
         array = await started(service, comment="\N{DUCK}" * 4000)
-        for most, rows in ((100_000, 5), (1, 1)):
-            monkeypatch.setattr("odcd.api.paths.MAX_BYTES", most)
+        for max_bytes, rows in ((100_000, 5), (1, 1)):
+            monkeypatch.setattr("odcd.api.paths.MAX_BYTES", max_bytes)
             found = await pages(service, array)
             assert {len(page) for page in found} == {rows}
             assert {job["array_task_id"] for page in found for job in page} == {*range(TASKS)}

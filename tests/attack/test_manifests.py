@@ -109,13 +109,13 @@ def test_roles_are_narrow() -> None:
         if one["kind"] not in ("Role", "ClusterRole"):
             continue
         for rule in one["rules"]:
-            words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
-            assert "*" not in words, one["metadata"]["name"]
-            assert not {"escalate", "bind", "impersonate", "deletecollection"} & words
-            assert not {"serviceaccounts/token", "pods/ephemeralcontainers", "nodes/proxy"} & words
+            names = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert "*" not in names, one["metadata"]["name"]
+            assert not {"escalate", "bind", "impersonate", "deletecollection"} & names
+            assert not {"serviceaccounts/token", "pods/ephemeralcontainers", "nodes/proxy"} & names
             if "secrets" in rule["resources"]:
                 assert rule["verbs"] == ["create"], one["metadata"]["name"]
-            if one["kind"] == "ClusterRole" and {"pods/exec", "pods", "pods/attach"} & words:
+            if one["kind"] == "ClusterRole" and {"pods/exec", "pods", "pods/attach"} & names:
                 assert set(rule["verbs"]) <= {"get", "list", "watch"}, one["metadata"]["name"]
 
 

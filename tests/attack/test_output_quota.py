@@ -242,7 +242,7 @@ def test_running_jobs_reach_the_limit_of_all_together(folder: Path, work_dir: Pa
             assert client.wait_end(job)["exit_code"] == 0
         # Over, they can be deleted: from then on there is space again.
         until(lambda: not (home.run_dir / "output" / ".full").exists())
-        said = b"odc: output limit of all jobs together reached"
-        assert any(said in kept(client, job, ids=ids) for job, ids in users.items())
+        notice = b"odc: output limit of all jobs together reached"
+        assert any(notice in kept(client, job, ids=ids) for job, ids in users.items())
     finally:
         home.end()

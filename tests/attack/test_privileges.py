@@ -110,9 +110,9 @@ def test_the_daemons_role_reaches_no_file_program_or_role_of_the_server(
             return str(error)
         return "it worked"
 
-    told = as_daemon(attack)
+    message = as_daemon(attack)
     refusals = ("permission denied", "must be", "not available", "not allowed")
-    assert any(refusal in told for refusal in refusals), told
+    assert any(refusal in message for refusal in refusals), message
 
 
 @needs_root
@@ -181,7 +181,7 @@ def test_another_user_cannot_lock_the_home(odc: Odc) -> None:
         as_user("nobody", lock)
 
 
-def test_the_daemon_leaves_no_core_and_lets_nobody_look_into_its_memory(odc: Odc) -> None:
+def test_the_daemon_leaves_no_core_and_its_memory_is_unreadable(odc: Odc) -> None:
     # The kernel gives these to root once a process is not to be dumped.
     assert Path(f"/proc/{odc.pid}/environ").stat().st_uid == 0
 
@@ -308,7 +308,7 @@ def test_stop_kills_no_process_that_postgresql_named_falsely(odc_home: Path) -> 
 
 
 @needs_root
-def test_a_user_in_a_folder_of_the_same_name_does_not_keep_a_database_from_starting(
+def test_a_process_in_a_folder_of_the_same_name_does_not_keep_the_database_from_starting(
     odc_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As /proc shows it, who has mounts of their own works in the data folder."""

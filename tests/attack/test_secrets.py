@@ -57,7 +57,7 @@ def watching() -> Iterator[Watch]:
 
 @pytest.mark.long
 @needs_root
-def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
+def test_no_secret_of_a_run_is_left_in_a_place_that_others_can_read(odc: Odc) -> None:
     folder = odc.work.with_name("audit")
     folder.mkdir()
     folder.chmod(0o777)
@@ -74,9 +74,9 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
         secrets["key"] = key = odc.odcd("token", USER).stdout.strip()
         odc.environment |= {"ODC_TOKEN": key, "WORDS_OF_JOB": SECRET}
         submit = ("submit", "--parsable", "-D", str(work), "--wrap", "sleep 1; env | wc -l")
-        told = odc.odcctl("--server", f"http://127.0.0.1:{port}", *submit)
+        submitted = odc.odcctl("--server", f"http://127.0.0.1:{port}", *submit)
         del odc.environment["ODC_TOKEN"], odc.environment["WORDS_OF_JOB"]
-        job = int(told.stdout)
+        job = int(submitted.stdout)
         opened = odc.odcctl("page", "--open").stdout
         secrets["ticket of --open"] = opened.strip().partition("ticket=")[2]
         secrets["ticket"] = ticket = ticket_of(odc, ALICE)["ticket"]

@@ -50,9 +50,9 @@ def test_scripts_of_one_user_cannot_fill_the_disk(database_url: str) -> None:
         submit = Submitting(service, 10 * MIB)
         answers = [await submit(EVE, a_script(number)) for number in range(20)]
         assert [taken(answer) for answer in answers] == [True] * 9 + [False] * 11
-        told = answers[-1][0]
-        assert "add more than 10 MiB to the database in a day" in (told.message or "")
-        assert "ODC_USER_STORED_MIB" in (told.hint or "")
+        refusal = answers[-1][0]
+        assert "add more than 10 MiB to the database in a day" in (refusal.message or "")
+        assert "ODC_USER_STORED_MIB" in (refusal.hint or "")
         # To cancel gives nothing back, because the database keeps what ended.
         async with service.client(ALICE) as client:
             ids = [str(answer[0].job_id) for answer in answers if taken(answer)]
@@ -103,7 +103,9 @@ def test_a_request_above_the_limit_is_taken_after_a_quiet_day_and_owed(database_
     serve(database_url, work)
 
 
-def test_one_users_bytes_keep_nobody_else_and_no_operator_waiting(database_url: str) -> None:
+def test_the_storage_limit_of_one_user_delays_no_other_user_and_no_operator(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         one, other = Submitting(service, 10 * MIB), Submitting(service, 10 * MIB)
         bob = Identity(user="bob", uid=64002, gid=64002, operator=False)
@@ -154,8 +156,8 @@ def test_changes_of_one_user_cannot_fill_the_disk_either(database_url: str) -> N
         for number in range(5):
             comment = chr(0x10400 + number) * 4096
             async with service.client(ALICE) as client:
-                told = await client.patch(f"/v1/jobs/{array}_[0-49]", json={"comment": comment})
-            answers.append([one["code"] for one in told.json()["jobs"]])
+                response = await client.patch(f"/v1/jobs/{array}_[0-49]", json={"comment": comment})
+            answers.append([one["code"] for one in response.json()["jobs"]])
         assert [len(codes) for codes in answers] == [50] * 5
         assert answers[0] == [None] * 50
         assert answers[4] == ["OD042"] * 50
@@ -163,8 +165,10 @@ def test_changes_of_one_user_cannot_fill_the_disk_either(database_url: str) -> N
         assert await service.database.fetchval(kept) < 6 * MIB
         for peer, job_id in ((BOB, other), (OPERATOR, array)):
             async with service.client(peer) as client:
-                told = await client.patch(f"/v1/jobs/{job_id}_[0-49]", json={"comment": "x" * 4096})
-            assert {one["code"] for one in told.json()["jobs"]} == {None}
+                response = await client.patch(
+                    f"/v1/jobs/{job_id}_[0-49]", json={"comment": "x" * 4096}
+                )
+            assert {one["code"] for one in response.json()["jobs"]} == {None}
 
     settings = FairnessSettings(stored_mib=5)
     serve(database_url, work, fairness=Fairness(settings))

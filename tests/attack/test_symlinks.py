@@ -134,7 +134,7 @@ def restore(home: Path, name: str) -> None:
 
 
 @pytest.mark.long
-def test_the_account_cannot_replace_what_root_keeps_in_the_home(odc: Odc) -> None:
+def test_the_service_account_cannot_replace_root_files_in_the_home(odc: Odc) -> None:
     odc.up()
 
     def try_all() -> list[str]:

@@ -18,8 +18,8 @@ async def update(service: Service, job_id: int, **changes: Any) -> tuple[str, st
     async with service.client(ALICE) as client:
         answer = await client.patch(f"/v1/jobs/{job_id}", json=changes)
     assert answer.status_code == 200, answer.text
-    (told,) = answer.json()["jobs"]
-    return told["outcome"], told["code"]
+    (job,) = answer.json()["jobs"]
+    return job["outcome"], job["code"]
 
 
 async def partition_of(service: Service, job_id: int) -> str:

@@ -19,7 +19,12 @@ from odcd.errors import OdcError
 from odcd.page.app import PAGES
 from odcd.runner import log
 from tests.odcd.api.service import ALICE, BODY, OPERATOR, Service, Spoken, serve
-from tests.odcd.api.test_who_may import REGISTRY, TABLE, Rule, Scene
+from tests.odcd.api.test_who_may import (
+    REGISTRY,
+    TABLE,
+    Rule,
+    Scene,
+)
 from tests.odcd.page.browse import Browsed, browse
 
 INTEGERS = (2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), 10**30, -1)
@@ -41,22 +46,22 @@ UNPRINTED = frozenset({
 """Text that terminals do not print, or that odcctl makes safe."""
 STREAMS = ("/events",)
 WITHOUT_SERVER = (501, 503)
-MOST = 40
+LIMIT = 40
 """Of the everyday run: requests about one operation."""
 
 
 def cases(service: Service) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """By operation: the schema of its query parameters and of its body's fields."""
-    told = document(operations(service.api))
+    schema = document(operations(service.api))
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    for path, methods in told["paths"].items():
+    for path, methods in schema["paths"].items():
         for method, one in methods.items():
             query = {
                 p["name"]: p["schema"] for p in one.get("parameters", ()) if p["in"] == "query"
             }
             content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
             reference = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-            fields = told["components"]["schemas"].get(reference, {}).get("properties", {})
+            fields = schema["components"]["schemas"].get(reference, {}).get("properties", {})
             found[f"{method.upper()} {path}"] = (query, fields)
     return found
 
@@ -131,16 +136,16 @@ def rules() -> Iterator[tuple[str, Rule]]:
             yield operation, rule
 
 
-def attack_all(database_url: str, most: int) -> None:
+def attack_all(database_url: str, limit: int) -> None:
     async def work(service: Service) -> None:
         attack = Attack(service, OPERATOR)
         await attack.scene.prepare()
         schemas = cases(service)
         for operation, rule in rules():
             query, body = schemas[operation]
-            asked = [(name, v, True) for name, s in query.items() for v in values_of(s)]
-            asked += [(name, v, False) for name, s in body.items() for v in values_of(s)]
-            for name, value, in_query in asked[:: -(-len(asked) // most) or 1]:
+            attempts = [(name, v, True) for name, s in query.items() for v in values_of(s)]
+            attempts += [(name, v, False) for name, s in body.items() for v in values_of(s)]
+            for name, value, in_query in attempts[:: -(-len(attempts) // limit) or 1]:
                 if not in_query and isinstance(value, str) and value in ("nan", "inf", "-inf"):
                     continue
                 await attack.send(operation, rule, name, value, in_query=in_query)

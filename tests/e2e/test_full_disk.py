@@ -182,9 +182,9 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         assert problem["code"] == "OD043"
         assert "less than the reserve of 40 MiB" in problem["detail"]
         assert "Free space there" in problem["hint"]
-        told = odc.odcctl("submit", "--wrap", "true", check=False)
-        assert told.returncode != 0
-        assert "OD043" in told.stderr
+        result = odc.odcctl("submit", "--wrap", "true", check=False)
+        assert result.returncode != 0
+        assert "OD043" in result.stderr
         with odc.asking("GET", "/metrics") as connection:
             metrics = connection.getresponse().read().decode()
         (free,) = [
@@ -202,7 +202,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         wait(lambda: refused() is None, odc.log)
 
 
-def test_a_job_whose_output_disk_is_full_fails_alone() -> None:
+def test_a_full_output_disk_fails_only_the_job_that_writes_to_it() -> None:
     with small_disk(1) as disk, new_odc() as odc:
         odc.up(*NODES)
         disk.folder.chmod(0o777)
@@ -231,8 +231,8 @@ def test_a_full_disk_of_the_runner_refuses_starts_until_there_is_space() -> None
             return (job["state"], job["reason"]) == ("PENDING", "JobLaunchFailure")
 
         wait(waits, lambda: f"{odc.job(refused)}{odc.log()}")
-        told = odc.odcctl("events", "--job", str(refused)).stdout
-        assert "no space left" in told
+        events = odc.odcctl("events", "--job", str(refused)).stdout
+        assert "no space left" in events
         flag.touch()
         assert odc.wait_for(running, "FAILED")["exit_code"] == 3
         disk.free()

@@ -16,7 +16,7 @@ CARDS = "GPU-a,NVIDIA H100 80GB HBM3,60,70000\nGPU-b,NVIDIA H100 80GB HBM3,0,500
 
 
 @pytest.mark.long
-def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() -> None:
+def test_gpu_usage_survives_a_killed_daemon_and_the_exporter_files_are_correct() -> None:
     with new_odc() as odc:
         cards, folder = odc.work / "cards", odc.work / "jobs"
         cards.write_text(CARDS)
@@ -30,9 +30,9 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         def files() -> dict[str, str]:
             return {path.name: path.read_text() for path in folder.iterdir() if path.suffix == ""}
 
-        def until(**wanted: str) -> None:
-            told = {name.removeprefix("gpu"): text for name, text in wanted.items()}
-            wait(lambda: files() == told or None, lambda: f"{files()}{odc.log()}")
+        def until(**texts: str) -> None:
+            expected = {name.removeprefix("gpu"): text for name, text in texts.items()}
+            wait(lambda: files() == expected or None, lambda: f"{files()}{odc.log()}")
 
         odc.up("--node", "self")
         until(gpu0="", gpu1="")
@@ -69,8 +69,8 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         assert 5 <= use["seen_gpu_s"] <= use["held_gpu_s"]
         assert use["energy_j"] == pytest.approx(400 * use["seen_gpu_s"], rel=0.3)
         assert "busy of" in odc.odcctl("show", str(long)).stdout
-        told = odc.odcctl("history", "--efficiency").stdout
-        assert "60 %" in told
+        efficiency = odc.odcctl("history", "--efficiency").stdout
+        assert "60 %" in efficiency
         # Of the other, what was written before the kill, or that nothing was.
         use = odc.job(short)["gpu_use"]
         assert use["owed"] == 0

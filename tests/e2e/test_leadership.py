@@ -54,7 +54,7 @@ def overthrow(pair: Pair, chance: random.Random, for_s: float) -> list[int]:
     return jobs
 
 
-def test_a_leader_that_was_stopped_changes_nothing_when_it_goes_on(database_url: str) -> None:
+def test_a_paused_leader_changes_nothing_when_it_resumes(database_url: str) -> None:
     chance = random.Random(2)
     with pair(database_url) as both:
         both.wait_for_leader()
@@ -66,7 +66,7 @@ def test_a_leader_that_was_stopped_changes_nothing_when_it_goes_on(database_url:
 
 
 @pytest.mark.long
-def test_a_leader_stopped_for_a_minute_changes_nothing(database_url: str) -> None:
+def test_a_leader_paused_for_a_minute_changes_nothing_when_it_resumes(database_url: str) -> None:
     with pair(database_url, lease_s=10) as both:
         jobs = overthrow(both, random.Random(60), for_s=60)
         both.check(jobs)
@@ -130,9 +130,9 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
     with new_odc() as odc, Sql(database_url) as sql, ThreadPoolExecutor(200) as threads:
         odc.environment |= {"ODC_LEASE_S": "4", "ODC_SWEEP_S": "1"}
         with odc.serving("serve", "--dsn", database_url, *NODES):
-            wait(lambda: sql.value("select term from odc.term") == 1, lambda: "nobody leads")
+            wait(lambda: sql.value("select term from odc.term") == 1, lambda: "no daemon leads")
             sql.execute(SLOW)
-            asked = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
+            requests = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
             wait(lambda: sql.value(SLEEPING), lambda: "no request is slow")
             beat = sql.value("select beat from odc.term")
             script = {"script": "#!/bin/sh\ntrue\n", "work_dir": str(odc.work), "gpus": 1}
@@ -143,4 +143,4 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
             # All of that beside them.
             assert sql.value(SLEEPING)
             assert sql.value("select term from odc.term") == 1
-            assert {task.result()[0] for task in asked} <= {200, 429, 503}
+            assert {task.result()[0] for task in requests} <= {200, 429, 503}

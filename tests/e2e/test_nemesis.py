@@ -27,13 +27,13 @@ LED_S = 30.0
 
 
 @pytest.mark.long
-def test_whatever_fails_each_accepted_job_ends_once_under_one_leader(seed: Path) -> None:
+def test_each_accepted_job_ends_once_under_one_leader_during_faults(seed: Path) -> None:
     with a_run(seed, SEED, FOR_S, LEASE_S, LED_S, KINDS) as run:
         wrong = run.run()
         assert wrong == [], f"seed {SEED}: {len(wrong)} defects\n{run.pair.log()}"
 
 
-def test_the_ledger_reports_what_ran_twice_at_once(tmp_path: Path) -> None:
+def test_the_ledger_reports_jobs_that_ran_twice_at_once(tmp_path: Path) -> None:
     def wrong(*lines: str) -> list[str]:
         (tmp_path / NAME).write_text("".join(f"{line}\n" for line in lines))
         return Ledger.read(tmp_path).wrong()
@@ -47,7 +47,7 @@ def test_the_ledger_reports_what_ran_twice_at_once(tmp_path: Path) -> None:
     assert job.startswith("job 1 rank 0: job 1 attempt 1 rank 0 until 12.0, job 1 attempt 2")
 
 
-def test_one_seed_draws_the_same_faults() -> None:
+def test_the_same_seed_draws_the_same_faults() -> None:
     one, again, other = (
         [
             str(fault)

@@ -77,11 +77,11 @@ def test_a_job_runs_out_of_nothing_but_the_wheel(wheel: Path) -> None:
         found = run(python, "-c", "import odcd; print(odcd.__file__)", cwd=odc.work)
         assert found.startswith(str(folder / "venv"))
         call = caller(odc, python.parent)
-        told = call(
+        output = call(
             "odcd", "up", "--node", "n1=h100:8", "--node", "self", "--detach", "--allow-root-jobs"
         )
-        assert "odcd is ready" in told
-        assert "this machine" in told
+        assert "odcd is ready" in output
+        assert "this machine" in output
         assert call("odcctl", "run", "--gpus", "1", "echo", "out of a wheel") == "out of a wheel\n"
         job = call("odcctl", "submit", "--parsable", "--wrap", "exit 0").strip()
         call("odcctl", "wait", job)

@@ -35,7 +35,7 @@ class Rest:
             "where v.verdict <> d.state",
             self._queue.now,
         )
-        assert late == [], f"dependencies that nobody looked at again: {late}"
+        assert late == [], f"dependencies that were not checked again: {late}"
 
     def _pass_until_nothing_starts(self) -> None:
         for _ in range(12):

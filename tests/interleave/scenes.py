@@ -15,8 +15,8 @@ def a_busy_morning(world: World, queue: Queue) -> None:
 
     def submit(label: str, tasks: int = 1, **fields: object) -> None:
         who = fields.pop("who", None)
-        asked = {"name": label, "time_limit_s": 3600, **fields}
-        job = queue.submit(BOB, **asked) if who is BOB else queue.submit(**asked)
+        request = {"name": label, "time_limit_s": 3600, **fields}
+        job = queue.submit(BOB, **request) if who is BOB else queue.submit(**request)
         world.add(label, job, tasks)
 
     submit("b", gpus=4, gpu_type="h100", licences={"solver": 1}, who=BOB)

@@ -101,14 +101,14 @@ inventories = st.builds(
 )
 
 
-def some(name: str, steps: st.SearchStrategy, most: int = 2) -> st.SearchStrategy[Program]:
-    return st.lists(steps, min_size=1, max_size=most).map(
+def some(name: str, steps: st.SearchStrategy, max_size: int = 2) -> st.SearchStrategy[Program]:
+    return st.lists(steps, min_size=1, max_size=max_size).map(
         lambda made: program(name, *([step] for step in made))
     )
 
 
-def led(name: str, steps: st.SearchStrategy, most: int = 2) -> st.SearchStrategy[Program]:
-    return st.lists(steps, min_size=1, max_size=most).map(
+def led(name: str, steps: st.SearchStrategy, max_size: int = 2) -> st.SearchStrategy[Program]:
+    return st.lists(steps, min_size=1, max_size=max_size).map(
         lambda made: leader(name, *([step] for step in made))
     )
 

@@ -173,7 +173,7 @@ def test_an_old_leader_writes_nothing_after_the_term_was_raised(theatre: Theatre
 
 
 @pytest.mark.long
-def test_a_booking_ends_and_begins_beside_passes(theatre: Theatre) -> None:
+def test_a_booking_begins_and_ends_during_passes(theatre: Theatre) -> None:
     with theatre.scene() as queue:
         theatre.world.add("a", queue.submit(name="a", time_limit_s=TEN_DAYS_S, **WHOLE))
         theatre.world.add("b", queue.submit(name="b", time_limit_s=600, **WHOLE))

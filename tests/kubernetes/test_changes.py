@@ -30,7 +30,7 @@ def patched(kube: Kube, pod: dict[str, Any], patch: str) -> str:
     return "" if done.returncode == 0 else done.stderr
 
 
-def test_odcd_lifts_the_gate(odcd: Kube, running: dict[str, Any]) -> None:
+def test_odcd_can_remove_the_scheduling_gate(odcd: Kube, running: dict[str, Any]) -> None:
     assert patched(odcd, running, '[{"op": "remove", "path": "/spec/schedulingGates"}]') == ""
 
 
@@ -46,13 +46,13 @@ def test_odcd_lifts_the_gate(odcd: Kube, running: dict[str, Any]) -> None:
     ],
     ids=["gate", "image", "label", "annotation", "annotation gone", "annotation more"],
 )
-def test_others_change_nothing_of_a_pod(
+def test_other_users_cannot_change_a_pod(
     installed: Kube, running: dict[str, Any], patch: str
 ) -> None:
     assert "only odcd makes and changes pods" in patched(installed, running, patch)
 
 
-def test_finalizers_and_foreign_annotations_are_the_control_planes(
+def test_the_control_plane_can_set_finalizers_and_foreign_annotations(
     installed: Kube, running: dict[str, Any]
 ) -> None:
     for patch in (
@@ -70,7 +70,7 @@ def test_administrators_may_delete_a_pod(installed: Kube, running: dict[str, Any
 @pytest.mark.parametrize(
     ("user", "why"), [(None, "only odcd"), (ODCD, "cannot update")], ids=["admin", "odcd"]
 )
-def test_nobody_adds_a_container_to_a_pod(
+def test_no_user_can_add_a_container_to_a_pod(
     installed: Kube, running: dict[str, Any], user: str | None, why: str
 ) -> None:
     """As `kubectl debug` does. RBAC keeps odcd from it, before admission is asked."""
@@ -94,7 +94,7 @@ def test_an_administrator_is_sent_to_odcctl(
     assert "odcctl logs" in done.stderr
 
 
-def test_odcd_is_let_through(odcd: Kube, running: dict[str, Any]) -> None:
+def test_odcd_may_exec_in_a_pod(odcd: Kube, running: dict[str, Any]) -> None:
     """As far as the pod, which is on no node yet."""
     way = "exec?command=true&stdout=true"
     done = odcd.run("create", "--raw", f"{_path(running)}/{way}", "-f", "-", given={})

@@ -32,7 +32,7 @@ def dsn(postgres_server: TestServer) -> Iterator[str]:
     postgres_server.drop(made)
 
 
-def test_what_pods_did_with_their_gpus_is_stored_and_who_lets_them_lie_is_listed(
+def test_gpu_usage_of_pods_is_stored_and_idle_gpus_are_listed(
     dsn: str, kubeconfig: Path, real_nodes: ProcessNodes, tmp_path: Path
 ) -> None:
     """The leader is killed before the job ends, and Prometheus before it can be asked."""

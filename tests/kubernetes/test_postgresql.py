@@ -135,7 +135,7 @@ def until(pod: Pod, query: str, answer: str) -> None:
         time.sleep(0.1)
 
 
-def test_a_fail_over_by_hand_loses_nothing(pods: tuple[Pod, Pod], names: Path) -> None:
+def test_a_manual_failover_loses_nothing(pods: tuple[Pod, Pod], names: Path) -> None:
     first, second = pods
     assert first.join(first, names).stdout == "odc-db-0 is the primary\n"
     first.first_start()
@@ -190,7 +190,7 @@ def test_odcd_logs_in_with_its_password_and_owns_its_database(
     assert first.sql(superuser) == "f"
 
 
-def test_an_interrupted_copy_begins_anew(pods: tuple[Pod, Pod], names: Path) -> None:
+def test_an_interrupted_copy_starts_again(pods: tuple[Pod, Pod], names: Path) -> None:
     first, second = pods
     first.first_start()
     first.start()

@@ -67,7 +67,7 @@ def proxy(own_plane: ControlPlane, tmp_path: Path) -> Iterator[FaultProxy]:
         yield made
 
 
-def test_every_job_ends_as_it_should_whatever_fails(
+def test_every_job_ends_as_expected_during_faults(
     own_plane: ControlPlane, own_kwok: Kwok, proxy: FaultProxy, site: Site
 ) -> None:
     large = JOBS > 1_000
@@ -80,7 +80,7 @@ def test_every_job_ends_as_it_should_whatever_fails(
         own_plane, own_kwok, proxy, site, daemons, members, SEED,
         gap_s=(8.0, 20.0) if large else (3.0, 8.0), pause_s=60.0 if large else 8.0,
     )  # fmt: skip
-    watch = Watch(own_plane.api, "/api/v1/pods", members.told, **PODS)
+    watch = Watch(own_plane.api, "/api/v1/pods", members.record, **PODS)
     try:
         for daemon in daemons:
             daemon.start()

@@ -51,7 +51,7 @@ class Simulation:
         self.store = Store(database)
         self.executor = SimulatedExecutor(self.clock, self.run_of, NODES)
         self.submitted: list[int] = []
-        self.boxes: list[int] = []
+        self.reservations: list[int] = []
         self.cloud = PlayedCloud()
         self.overdue: list[Fact] = []
         self.sweep_at = START
@@ -269,7 +269,7 @@ class Simulation:
             time_limit_s=self.random.choice([300, 3600, 7200, 86_400]), exclusive=gang,
             asked={"disk": "home"} if self.random.random() < 0.6 else {},
         )  # fmt: skip
-        self.boxes.append(await self.take(self.random.choice(USERS), spec))
+        self.reservations.append(await self.take(self.random.choice(USERS), spec))
 
     async def take(self, who: Identity, spec: JobSpec) -> int:
         prepared = prepare(who, [spec], key=None, dry_run=False)
@@ -284,17 +284,20 @@ class Simulation:
 
     async def extend(self) -> None:
         """Any dev server, active or not."""
-        box, seconds = self.random.choice(self.boxes), self.random.choice([60, 1800, 86_400])
+        job_id, seconds = (
+            self.random.choice(self.reservations),
+            self.random.choice([60, 1800, 86_400]),
+        )
         now = self.clock.now()
         with contextlib.suppress(WrongState):
-            told = await self.store.reservations.extend(ROOT, box, seconds, now, dry_run=True)
-            done = await self.store.reservations.extend(ROOT, box, seconds, now, dry_run=False)
-            assert json.loads(told) == json.loads(done) | {"dry_run": True}
+            preview = await self.store.reservations.extend(ROOT, job_id, seconds, now, dry_run=True)
+            done = await self.store.reservations.extend(ROOT, job_id, seconds, now, dry_run=False)
+            assert json.loads(preview) == json.loads(done) | {"dry_run": True}
 
     async def meddle(self) -> None:
         if not self.submitted:
             return
-        if self.boxes and self.random.random() < 0.2:
+        if self.reservations and self.random.random() < 0.2:
             if not self.executor.away:
                 await self.extend()
             return
@@ -353,7 +356,7 @@ class Simulation:
         for _ in range(500):
             await self.tend_disks(term)
             self.clock.move(30)
-        assert self.cloud.volumes == {}, "a volume that nobody deletes"
+        assert self.cloud.volumes == {}, "a volume was not deleted"
         assert await self.database.fetchval("select bool_and(holder is null) from odc.disk")
 
     # -- promises ----------------------------------------------------------------------------------
@@ -396,4 +399,4 @@ class Simulation:
             "join odc.reservation as v using (job_id) where w.sent_at < w.due_at "
             "   or w.due_at <= v.launched_at"
         )
-        assert wrong == [], f"step {self.steps}: boxes {[row[0] for row in wrong]}"
+        assert wrong == [], f"step {self.steps}: dev servers {[row[0] for row in wrong]}"

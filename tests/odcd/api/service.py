@@ -182,7 +182,7 @@ def over(path: Path) -> httpx.AsyncClient:
     )
 
 
-async def told(lines: AsyncGenerator[str]) -> dict[str, Any]:
+async def next_event(lines: AsyncGenerator[str]) -> dict[str, Any]:
     """The next event of a stream of server-sent events, with its id and name."""
     event: dict[str, Any] = {}
     async for line in lines:

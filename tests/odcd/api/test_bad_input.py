@@ -134,7 +134,7 @@ def _check_problem(answer: httpx.Response) -> None:
     assert "`int`" not in problem["detail"]
 
 
-TOLD = (
+BAD_VALUES = (
     ("POST", "/v1/policies", {"name": "p", "ordering": "nope"},
      'ordering cannot be "nope"', "Accepted: fifo, multifactor, odc, saf, sjf, wfp3."),
     ("PATCH", "/v1/policies/odc", {"plan_depth": -1},
@@ -158,12 +158,12 @@ TOLD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("asked", TOLD, ids=lambda asked: asked[3].replace(" ", "-"))
-def test_a_value_that_does_not_fit_is_told_with_what_does(
-    database_url: str, asked: tuple[str, str, Any, str, str]
+@pytest.mark.parametrize("case", BAD_VALUES, ids=lambda case: case[3].replace(" ", "-"))
+def test_a_refused_value_comes_with_the_accepted_values(
+    database_url: str, case: tuple[str, str, Any, str, str]
 ) -> None:
     async def work(service: Service) -> None:
-        method, path, body, detail, hint = asked
+        method, path, body, detail, hint = case
         async with service.client(OPERATOR) as client:
             answer = await client.request(method, path, json=body)
             _check_problem(answer)
@@ -188,7 +188,7 @@ BODIES = (
 )
 
 
-def test_a_body_that_is_no_json_object_is_refused(database_url: str) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(OPERATOR) as client:
             for body in BODIES:
@@ -316,7 +316,7 @@ MISSING = (
 )
 
 
-def test_what_is_not_there_is_404(database_url: str) -> None:
+def test_an_unknown_resource_is_404(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             for path in MISSING:
@@ -404,7 +404,7 @@ def test_wrong_paths_and_methods_are_problems_too(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_failure_of_ours_tells_an_id_that_the_log_has(
+def test_an_internal_error_has_an_id_that_is_in_the_log(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:

@@ -65,9 +65,9 @@ class Cluster:
         self.contexts[key] = context
         self._step()
 
-    def say(self, **told: str) -> None:
+    def say(self, **fields: str) -> None:
         """Of all that are there."""
-        self.jobs = {key: BuildLook(**told) for key in self.jobs}  # pyright: ignore[reportArgumentType]
+        self.jobs = {key: BuildLook(**fields) for key in self.jobs}  # pyright: ignore[reportArgumentType]
 
     async def close(self) -> None: ...
 
@@ -109,21 +109,21 @@ def shop(database_url: str) -> Iterator[Workshop]:
         yield Workshop(database_url, sql)
 
 
-def test_an_image_is_built_from_what_was_sent(shop: Workshop) -> None:
+def test_an_image_is_built_from_the_uploaded_context(shop: Workshop) -> None:
     """IMG-07, BUG-06: the waiting is the database's, not the worker's."""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     assert shop.work() == 1
     [key] = shop.cluster.begun
     assert shop.cluster.contexts[key] == b"a"
     shop.cluster.say(state="going", step="step 2/3: RUN x", log="#1 x\n")
     shop.work()
-    assert "step 2/3: RUN x" in shop.builds.boxes.show(box)["message"]
+    assert "step 2/3: RUN x" in shop.builds.boxes.show(job_id)["message"]
     shop.cluster.say(state="done", image=IMAGE, log="all")
     shop.work()
     assert shop.changes == 1
     assert shop.builds.show()["image"] == IMAGE
     assert shop.work() == 0
-    assert shop.queue.start() == [box]
+    assert shop.queue.start() == [job_id]
 
 
 @pytest.mark.parametrize("dies_at", range(8))
@@ -131,7 +131,7 @@ def test_a_daemon_killed_anywhere_neither_loses_nor_doubles_a_build(
     shop: Workshop, dies_at: int
 ) -> None:
     """BUG-23, IMG-08"""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     shop.cluster.dies_at = dies_at
     for _ in range(6):
         try:
@@ -142,7 +142,7 @@ def test_a_daemon_killed_anywhere_neither_loses_nor_doubles_a_build(
             shop.cluster.say(state="done", image=IMAGE)
     assert len(shop.cluster.begun) == 1
     assert shop.builds.show()["image"] == IMAGE
-    assert shop.queue.start() == [box]
+    assert shop.queue.start() == [job_id]
 
 
 def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
@@ -156,7 +156,7 @@ def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
     assert len(shop.cluster.begun) == len(shop.cluster.contexts) == 1
 
 
-def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
+def test_a_job_whose_state_cannot_be_read_is_not_lost(shop: Workshop) -> None:
     shop.builds.reserve()
     shop.work()
     shop.cluster.failures = [RunnerDown("away")] * 3
@@ -167,8 +167,8 @@ def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
     assert shop.builds.show()["state"] == "completed"
 
 
-def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
-    box = shop.builds.reserve()
+def test_a_job_that_disappeared_is_created_again(shop: Workshop) -> None:
+    job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.jobs.clear()
     shop.work(2)
@@ -177,20 +177,20 @@ def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
     shop.work(2)
     shop.cluster.jobs.clear()
     shop.work()
-    assert "disappeared before it was done" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "disappeared before it was done" in shop.builds.boxes.show(job_id)["failure_reason"]
 
 
-def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:
+def test_a_failed_build_fails_its_reservation_with_the_error(shop: Workshop) -> None:
     """IMG-07, LIF-18"""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.say(state="failed", error="RUN make: exit code 2", log="#1\n#2")
     shop.work()
-    assert "exit code 2" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "exit code 2" in shop.builds.boxes.show(job_id)["failure_reason"]
 
 
-def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
-    box = shop.builds.reserve()
+def test_a_build_that_kubernetes_refuses_fails_with_its_message(shop: Workshop) -> None:
+    job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.jobs.clear()
     other = shop.builds.reserve("b", BOB)
@@ -204,14 +204,14 @@ def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
     shop.work(2)
     shop.cluster.begin = refused  # type: ignore[method-assign]
     assert "no quota" in shop.builds.boxes.show(other, BOB)["failure_reason"]
-    assert "no quota" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "no quota" in shop.builds.boxes.show(job_id)["failure_reason"]
 
 
-def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
+def test_the_job_is_removed_when_the_last_reservation_is_cancelled(shop: Workshop) -> None:
     """IMG-08"""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     shop.work()
-    shop.queue.cancel(box)
+    shop.queue.cancel(job_id)
     shop.work()
     assert shop.cluster.removed == shop.cluster.begun
     shop.builds.reserve()
@@ -219,7 +219,7 @@ def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
     assert [attempt for _, attempt in shop.cluster.begun] == [1, 2]
 
 
-def test_who_does_not_lead_any_more_builds_nothing(shop: Workshop) -> None:
+def test_a_former_leader_builds_nothing(shop: Workshop) -> None:
     shop.builds.reserve()
     shop.queue.sql.execute("update odc.term set term = term + 1")
     with pytest.raises(LeadershipLost):
@@ -240,7 +240,7 @@ LOG = """\
 """
 
 
-def test_a_log_tells_its_step_and_its_error() -> None:
+def test_the_step_and_the_error_are_read_from_a_log() -> None:
     """IMG-07"""
     plain = clean(LOG + "\0\n")
     assert step_of(plain) == "step 3/3: RUN make"

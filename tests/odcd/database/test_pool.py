@@ -133,7 +133,7 @@ def test_a_nul_character_is_the_callers_mistake(empty_database_url: str) -> None
 
 
 def test_sessions_have_the_schedulers_settings(empty_database_url: str) -> None:
-    wanted = {
+    expected = {
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
         "plan_cache_mode": "force_generic_plan",
@@ -143,7 +143,7 @@ def test_sessions_have_the_schedulers_settings(empty_database_url: str) -> None:
     }
 
     async def work(database: Database) -> None:
-        for name, value in wanted.items():
+        for name, value in expected.items():
             assert await database.fetchval("select current_setting($1)", name) == value
 
     with_database(empty_database_url, work)

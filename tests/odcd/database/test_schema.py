@@ -151,7 +151,7 @@ def test_a_changed_signature_replaces_the_old_function(
             assert sql.value("select odc.a_user() = odc.count_things()")
 
 
-def test_functions_load_in_whatever_order_they_need_each_other(
+def test_functions_load_in_the_order_of_their_dependencies(
     empty_database_url: str, folder: Path
 ) -> None:
     write(

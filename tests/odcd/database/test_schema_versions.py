@@ -117,7 +117,7 @@ def test_a_folder_that_declares_nothing_is_compatible_with_itself_only(
         install(empty_database_url, old)
 
 
-def test_what_works_on_an_interrupted_upgrade_is_known(
+def test_an_old_daemon_starts_on_an_interrupted_compatible_upgrade(
     empty_database_url: str, old: Path, new: Path
 ) -> None:
     """A migration is applied, the functions do not load: an old daemon still starts."""

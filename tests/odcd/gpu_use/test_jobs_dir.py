@@ -39,7 +39,7 @@ def test_files_are_named_by_nvmls_indexes() -> None:
     assert texts_of([held(7, 0, 2)], []) == {0: "7\n", 2: "7\n"}
 
 
-def test_files_become_what_they_should_and_no_other_is_touched(tmp_path: Path) -> None:
+def test_files_get_their_contents_and_other_files_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("4\n")
     (tmp_path / "5").write_text("4\n")
     (tmp_path / "notes.txt").write_text("mine")
@@ -91,9 +91,9 @@ def test_files_follow_the_database(
                 await until({"0": "", "1": "", "3": ""})
                 running.cancel()
 
-        async def until(wanted: dict[str, str]) -> None:
+        async def until(expected: dict[str, str]) -> None:
             await asyncio.to_thread(
-                wait, lambda: files(folder) == wanted or None, lambda: str(files(folder))
+                wait, lambda: files(folder) == expected or None, lambda: str(files(folder))
             )
 
         asyncio.run(work())

@@ -25,8 +25,8 @@ BOB = Identity(user="bob", uid=1002, gid=1002, operator=False)
 SCRIPT = "#!/bin/sh\ntrue\n"
 
 
-def a_spec(**said: Any) -> JobSpec:
-    return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | said))
+def a_spec(**fields: Any) -> JobSpec:
+    return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | fields))
 
 
 def a_request(
@@ -39,8 +39,8 @@ def a_large_request(key: str, who: Identity = ALICE) -> Prepared:
     return a_request(*[a_spec()] * (SMALL_JOBS + 1), key=key, who=who)
 
 
-def the_job(**said: Any) -> dict[str, Any]:
-    return a_request(a_spec(**said)).request["jobs"][0]
+def the_job(**fields: Any) -> dict[str, Any]:
+    return a_request(a_spec(**fields)).request["jobs"][0]
 
 
 # -- prepare --------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_arrays_dependencies_and_types_are_spelt_out() -> None:
     assert (job["gpu_type"], job["begin_at"]) == ("h100", "2026-05-04T12:00:00+00:00")
 
 
-def test_options_hold_what_was_said_and_nothing_else() -> None:
+def test_options_contain_only_the_given_ones() -> None:
     assert the_job()["options"] == {}
     job = the_job(
         ntasks=4, gpus_per_node=2, gpu_type="H100", submit_line="x", pty=True, spool_output=True
@@ -134,7 +134,7 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "message"),
+    ("fields", "error", "message"),
     [
         ({"script": "echo"}, BadRequest, "is not a batch script"),
         ({"script": "#!/bin/sh\n\0"}, BadRequest, "NUL"),
@@ -159,11 +159,11 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
         ({"dependency": "x"}, BadDependency, "dependency"),
     ],
 )
-def test_what_the_database_cannot_check_is_refused_before_it(
-    said: dict[str, Any], error: type[OdcError], message: str
+def test_errors_the_database_cannot_detect_are_refused_earlier(
+    fields: dict[str, Any], error: type[OdcError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        the_job(**said)
+        the_job(**fields)
 
 
 def test_text_that_only_looks_like_a_nul_passes() -> None:
@@ -436,7 +436,7 @@ def test_a_caller_that_is_cancelled_takes_no_other_with_it() -> None:
     with_batcher(test)
 
 
-def test_when_the_daemon_ends_nobody_waits_for_ever() -> None:
+def test_no_caller_waits_forever_when_the_daemon_ends() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         callers = submit_all(batcher, [a_request()])
         await store.sent.acquire()

@@ -44,7 +44,7 @@ class House:
         assert answer.status_code == 201, answer.text
         return answer.json()["key"]
 
-    async def told(self, kind: str) -> list[dict[str, Any]]:
+    async def audit_events(self, kind: str) -> list[dict[str, Any]]:
         """The events of one kind in the audit log: detail and actor."""
         rows = await self.service.database.fetch(
             "select actor, detail from odc.event where kind = $1 order by id", kind

@@ -247,11 +247,11 @@ def test_a_daemon_with_a_wrong_clock_does_not_lead(
             assert await the_next(terms, running) == 2
 
     limited(work)
-    said = [record for record in caplog.records if record.message == "leader.clock_wrong"]
-    assert said
-    assert said[0].levelname == "ERROR"
+    records = [record for record in caplog.records if record.message == "leader.clock_wrong"]
+    assert records
+    assert records[0].levelname == "ERROR"
     way = "ahead of" if ahead_s > 0 else "behind"
-    assert f"this daemon's clock is 600 s {way} PostgreSQL's" in said[0].why  # type: ignore[attr-defined]
+    assert f"this daemon's clock is 600 s {way} PostgreSQL's" in records[0].why  # type: ignore[attr-defined]
 
 
 def test_a_clock_that_steps_times_nothing_out(database_url: str) -> None:

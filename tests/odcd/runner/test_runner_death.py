@@ -60,7 +60,7 @@ def test_a_job_outlives_its_runner_and_its_exit_is_known(home: RunnerHome, work_
     assert len((work_dir / "began").read_text().split()) == 1
 
 
-def test_an_exit_while_no_runner_lives_is_told_by_the_next(
+def test_an_exit_without_a_runner_is_reported_by_the_next_runner(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()
@@ -79,7 +79,7 @@ def test_an_exit_while_no_runner_lives_is_told_by_the_next(
     ]
 
 
-def test_facts_are_told_until_they_are_acknowledged(home: RunnerHome, work_dir: Path) -> None:
+def test_facts_are_reported_until_they_are_acknowledged(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\n", work_dir))
     client.wait_end(1)
@@ -169,9 +169,7 @@ def test_the_next_runner_carries_a_stop_through(home: RunnerHome, work_dir: Path
     assert client.wait_end(1)["signal"] == signal.SIGKILL
 
 
-def test_the_next_runner_can_stop_what_the_last_one_started(
-    home: RunnerHome, work_dir: Path
-) -> None:
+def test_the_next_runner_can_stop_jobs_of_the_last_one(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, WAITS, work_dir))
     client.wait_for(1, "started")
@@ -180,7 +178,7 @@ def test_the_next_runner_can_stop_what_the_last_one_started(
     assert client.wait_end(1)["signal"] == signal.SIGTERM
 
 
-def test_an_adopter_kills_strangers_and_hears_of_the_missing(
+def test_adopting_kills_unknown_jobs_and_reports_missing_ones(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()
@@ -199,7 +197,7 @@ def test_an_adopter_kills_strangers_and_hears_of_the_missing(
     assert client.wait_end(1)["exit_code"] == 9
 
 
-def test_a_runner_without_a_past_calls_the_missing_lost(home: RunnerHome, work_dir: Path) -> None:
+def test_a_new_runner_reports_missing_jobs_as_lost(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\n", work_dir, started_at=time.time() - 3600))
     assert client.wait_end(1)["kind"] == "lost"
@@ -207,7 +205,7 @@ def test_a_runner_without_a_past_calls_the_missing_lost(home: RunnerHome, work_d
     assert client.wait_end(2)["kind"] == "lost"
 
 
-def test_after_a_reboot_what_ran_is_lost_and_what_ended_is_told(
+def test_after_a_reboot_running_jobs_are_lost_and_ended_jobs_are_reported(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()
@@ -236,12 +234,12 @@ Ends = dict[int, dict[str, object]]
 def _collect(client: Client, ends: Ends, count: int) -> None:
     """Wait until so many members have ended that ends does not hold yet; hold all that did."""
 
-    def told(facts: list[dict[str, Any]]) -> Ends:
+    def all_ends(facts: list[dict[str, Any]]) -> Ends:
         now = {f["job"]: f for f in facts if f["kind"] != "started"}
         return now if len(now.keys() - ends.keys()) >= count else {}
 
-    for job, end in client.wait(told).items() if count else ():
-        assert ends.setdefault(job, end) == end, "told of two different ends"
+    for job, end in client.wait(all_ends).items() if count else ():
+        assert ends.setdefault(job, end) == end, "two different ends were reported"
 
 
 @pytest.mark.parametrize("seed", range(3))

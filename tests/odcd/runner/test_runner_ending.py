@@ -71,7 +71,7 @@ def test_a_second_stop_shortens_the_grace(home: RunnerHome, work_dir: Path) -> N
     assert client.wait_end(1)["signal"] == signal.SIGKILL
 
 
-def test_a_stopped_process_hears_the_stop(home: RunnerHome, work_dir: Path) -> None:
+def test_a_suspended_process_receives_the_stop_signal(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nkill -STOP $$\n", work_dir))
     pid = client.wait_for(1, "started") and client.ask("list")["members"][0]["pid"]
@@ -109,7 +109,9 @@ def test_every_member_of_a_gang_is_stopped(home: RunnerHome, work_dir: Path) -> 
     assert [client.wait_end(1, rank)["signal"] for rank in range(3)] == [15, 15, 15]
 
 
-def test_processes_that_run_from_the_kill_are_caught(home: RunnerHome, work_dir: Path) -> None:
+def test_processes_that_fork_to_escape_the_kill_are_killed(
+    home: RunnerHome, work_dir: Path
+) -> None:
     # Each forks the next and ends: a handful at any time, none of them for long.
     rabbits = """#!/bin/bash
 trap '' TERM
@@ -125,7 +127,7 @@ while :; do sleep 1; done
     assert client.wait_end(1)["signal"] == signal.SIGKILL
 
 
-def test_an_attempt_nobody_knows_is_lost(home: RunnerHome) -> None:
+def test_an_unknown_attempt_is_lost(home: RunnerHome) -> None:
     client = home.client()
     client.ask("stop", job=5, attempt=2, signal=15, grace_s=1, ranks=2)
     assert [client.wait_end(5, rank, attempt=2)["kind"] for rank in (0, 1)] == ["lost", "lost"]
@@ -201,7 +203,7 @@ def _lines(work_dir: Path, count: int) -> list[str]:
     return path.read_text().split()
 
 
-def test_the_signal_before_the_end_reaches_what_the_shell_started(
+def test_the_signal_before_the_end_reaches_the_children_of_the_shell(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()

@@ -297,10 +297,10 @@ def test_a_job_does_not_get_the_limits_the_runner_was_given(
     client.start(a_dispatch(1, "#!/bin/sh\nulimit -Sn\nulimit -Hn\n", work_dir))
     client.wait_end(1)
     soft, hard = (work_dir / "out").read_text().split()
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert soft == "1024"
     # Without CAP_SYS_RESOURCE no process can raise a hard limit.
-    assert hard in {"524288", str(min(524_288, most))}
+    assert hard in {"524288", str(min(524_288, hard_limit))}
 
 
 def test_nothing_is_left_when_the_runner_is_told_to_quit(home: RunnerHome, work_dir: Path) -> None:

@@ -91,7 +91,7 @@ def test_ended_attempts_are_remembered_across_restarts_and_turnovers(tmp_path: P
         assert known.has_ended(120_000, 2)
         assert not known.has_ended(120_000, 3)
         assert known.has_ended(70_001, 2)
-        assert not known.has_ended(1, 1), "kept for ever, it would grow for ever"
+        assert not known.has_ended(1, 1), "kept forever, it would grow without limit"
 
 
 def test_a_line_cut_off_by_a_full_disk_names_no_other_attempt(tmp_path: Path) -> None:

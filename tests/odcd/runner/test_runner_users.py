@@ -22,7 +22,7 @@ from tests.support.harness.users import folder_of, ids_of, needs_root
 
 
 @needs_root
-def test_a_job_is_its_submitters(
+def test_a_job_runs_as_its_submitter(
     open_home: RunnerHome, open_folder: Path, nobody: pwd.struct_passwd
 ) -> None:
     work_dir = folder_of(nobody, open_folder / "work")
@@ -125,7 +125,7 @@ def test_only_regular_files_are_opened_for_reading(home: RunnerHome, tmp_path: P
 
 
 @needs_root
-def test_a_user_cannot_kill_what_watches_their_job(
+def test_a_user_cannot_kill_the_shim_of_their_job(
     open_home: RunnerHome, open_folder: Path, nobody: pwd.struct_passwd
 ) -> None:
     work_dir = folder_of(nobody, open_folder / "work")

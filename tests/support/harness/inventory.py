@@ -1,4 +1,4 @@
-"""What users of gpu-dev rely on, and the test that holds each: docs/reference/gpu-dev.md.
+"""The behaviour that users of gpu-dev rely on, and the test of each: docs/reference/gpu-dev.md.
 
 An item is held by tests whose docstring or comment names it (EXP-04), or that
 tests/inventory/held.csv names for it; or tests/inventory/left.csv says why it is not, or not yet.
@@ -82,9 +82,9 @@ def page() -> str:
                 held_by = "<br>".join(f"`{test}`" for test in by.get(row["item"], [])[:3])
                 more = len(by.get(row["item"], [])) - 3
                 held_by += f"<br>and {more} more" if more > 0 else ""
-                told = held_by or left.get(row["item"], "")
+                shown = held_by or left.get(row["item"], "")
                 text = row["behaviour"].replace("|", "\\|").replace("<", "&lt;")
-                lines.append(f"| {row['item']} | {row['priority']} | {text} | {told} |")
+                lines.append(f"| {row['item']} | {row['priority']} | {text} | {shown} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -51,16 +51,16 @@ def remove(status: int, uid: str | None, *, unchanged: bool = False) -> None:
         pytest.param(409, "second", id="another-of-its-name"),
     ],
 )
-def test_what_is_not_there_is_removed(status: int, uid: str | None) -> None:
+def test_a_pod_that_no_longer_exists_counts_as_removed(status: int, uid: str | None) -> None:
     remove(status, uid)
 
 
-def test_a_conflict_while_the_pod_is_there_is_no_removal() -> None:
+def test_a_conflict_does_not_count_as_removed_while_the_pod_exists() -> None:
     with pytest.raises(ApiRefused):
         remove(409, "first")
 
 
-def test_a_pod_that_changed_meanwhile_stays_where_that_was_asked_for() -> None:
+def test_a_changed_pod_is_kept_if_it_must_be_unchanged() -> None:
     remove(409, "first", unchanged=True)
 
 
@@ -90,7 +90,7 @@ class Taking:
         pytest.param({0, 1, 2}, [], [], id="all-have"),
     ],
 )  # fmt: skip
-def test_a_member_that_has_begun_is_not_made_again(
+def test_a_started_member_is_not_created_again(
     but: set[int], made: list[str], changed: list[str]
 ) -> None:
     """An order is tried again when any part of it failed, and its first members may be over."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.gpus import GpuQueue, a_look
 from tests.support.builders.jobs import BOB
 from tests.support.harness.database import Sql
@@ -35,7 +35,7 @@ def test_gpus_that_rest_for_long_are_idle(queue: GpuQueue) -> None:
     assert (one["gpu_type"], one["kind"], one["node_names"]) == ("h100", "batch", ["gpu-1"])
     assert one["idle_since"] == f"{began:%Y-%m-%dT%H:%M:%SZ}"
     assert one["lost_gpu_s"] == 2 * 900
-    told = queue.told(job)["now"]
+    told = queue.reported_use(job)["now"]
     assert (told["util_ratio"], told["mem_used_mib"], told["idle_gpus"]) == (0.01, 1000, 2)
     assert queue.measured()["odcd_gpus_held_idle"] == {"h100": 2}
     assert queue.measured()["odcd_jobs_held_idle"] == {"batch": 1, "reservation": 0}
@@ -61,18 +61,18 @@ def test_what_was_not_seen_counts_as_use(queue: GpuQueue) -> None:
     assert len(queue.idle()["jobs"]) == 1
     queue.move(2)
     assert queue.idle()["jobs"] == []
-    assert queue.told(job) is None
+    assert queue.reported_use(job) is None
     rest(queue, job, 1, "GPU-a")
     assert queue.idle()["jobs"] == []
-    assert queue.told(job)["now"]["idle_since"] is None
+    assert queue.reported_use(job)["now"]["idle_since"] is None
 
 
 def test_a_look_at_what_does_not_run_any_more_is_nothing(queue: GpuQueue) -> None:
     job = queue.run(requeue=True)
     queue.look(a_look(job, 2), a_look(job + 1000))
-    assert queue.told(job) is None
+    assert queue.reported_use(job) is None
     queue.look(a_look(job, None, util_ratio=0.25))
-    assert queue.told(job)["now"]["util_ratio"] == 0.25
+    assert queue.reported_use(job)["now"]["util_ratio"] == 0.25
     queue.lose(job)
     assert queue.sql.values("select job_id from odc.gpu_now") == []
 
@@ -145,7 +145,7 @@ def alone_since(queue: GpuQueue, box: int) -> object:
 
 def test_a_dev_server_that_cannot_tell_takes_its_use_from_here(queue: GpuQueue) -> None:
     """Without nvidia-smi in its pod: not known was use, and is known now."""
-    box = Boxes(queue).active(gpus=2)
+    box = Reservations(queue).active(gpus=2)
     look_at_box(queue, box, None)
     queue.move(300)
     look_at_box(queue, box, None)
@@ -165,7 +165,7 @@ def test_a_dev_server_that_cannot_tell_takes_its_use_from_here(queue: GpuQueue) 
 
 def test_looks_at_dev_servers_tell_of_idle_gpus_where_nobody_measures(queue: GpuQueue) -> None:
     queue.meter(None)
-    box = Boxes(queue).active(gpus=2)
+    box = Reservations(queue).active(gpus=2)
     for _ in range(6):
         look_at_box(queue, box, 0)
         queue.move(300)

@@ -33,7 +33,7 @@ def test_an_attempt_that_ends_owes_what_its_gpus_did(queue: GpuQueue) -> None:
     assert queue.owed() == [(job, 1)]
     use = queue.use(job)
     assert (use["gpus"], use["held_s"], use["stored_at"]) == (2, 3600.0, None)
-    assert queue.told(job) == {
+    assert queue.reported_use(job) == {
         "source": "prometheus", "held_gpu_s": 7200, "seen_gpu_s": 0, "busy_gpu_s": 0,
         "busy_ratio": None, "mem_peak_mib": None, "energy_j": None, "owed": 1, "gave_up": None,
         "now": None,
@@ -46,13 +46,13 @@ def test_what_is_stored_is_told_with_the_job_and_stays(queue: GpuQueue) -> None:
     queue.end(job)
     assert queue.store(a_figure(job)) == 1
     assert queue.owed() == []
-    told = queue.told(job)
+    told = queue.reported_use(job)
     assert (told["held_gpu_s"], told["seen_gpu_s"], told["busy_gpu_s"]) == (7200, 6000, 4000)
     assert (told["busy_ratio"], told["mem_peak_mib"], told["owed"]) == (0.6667, 70_000, 0)
     assert told["energy_j"] == 1_500_000
     # Told twice, as by a leader that did not hear that it was stored.
     assert queue.store(a_figure(job, busy_gpu_s=1.0)) == 0
-    assert queue.told(job) == told
+    assert queue.reported_use(job) == told
     assert queue.use(job)["gpu_uuids"] == ["GPU-a", "GPU-b"]
 
 
@@ -63,7 +63,7 @@ def test_no_more_is_stored_than_was_held(queue: GpuQueue) -> None:
     queue.end(job)
     queue.store(a_figure(job, covered_s=103.0, busy_gpu_s=206.0))
     assert (queue.use(job)["covered_s"], queue.use(job)["busy_gpu_s"]) == (100, 200)
-    assert queue.told(job)["busy_ratio"] == 1
+    assert queue.reported_use(job)["busy_ratio"] == 1
 
 
 def test_what_is_not_known_yet_is_asked_again_then_given_up_with_a_reason(queue: GpuQueue) -> None:
@@ -76,8 +76,8 @@ def test_what_is_not_known_yet_is_asked_again_then_given_up_with_a_reason(queue:
     queue.move(120)
     assert queue.owed() == [(job, 1)]
     assert queue.store({"job_id": job, "attempt": 1, "gave_up": "it was too short"}) == 1
-    assert queue.told(job)["gave_up"] == "it was too short"
-    assert queue.told(job)["busy_ratio"] is None
+    assert queue.reported_use(job)["gave_up"] == "it was too short"
+    assert queue.reported_use(job)["busy_ratio"] is None
 
 
 def test_every_attempt_is_owed_and_told_together(queue: GpuQueue) -> None:
@@ -85,7 +85,7 @@ def test_every_attempt_is_owed_and_told_together(queue: GpuQueue) -> None:
     queue.move(1000)
     queue.lose(job)
     assert queue.state(job) == "PENDING"
-    assert queue.told(job)["held_gpu_s"] == 2000
+    assert queue.reported_use(job)["held_gpu_s"] == 2000
     assert job in queue.start()
     queue.began(job)
     queue.move(500)
@@ -93,7 +93,7 @@ def test_every_attempt_is_owed_and_told_together(queue: GpuQueue) -> None:
     assert queue.owed() == [(job, 1), (job, 2)]
     queue.store(a_figure(job, 1, covered_s=1000, busy_gpu_s=500, mem_peak_mib=10))
     queue.store(a_figure(job, 2, covered_s=500, busy_gpu_s=1000, mem_peak_mib=5, energy_j=None))
-    told = queue.told(job)
+    told = queue.reported_use(job)
     assert (told["held_gpu_s"], told["seen_gpu_s"], told["busy_gpu_s"]) == (3000, 3000, 1500)
     assert (told["busy_ratio"], told["mem_peak_mib"], told["energy_j"]) == (0.5, 10, 1_500_000)
 
@@ -109,7 +109,7 @@ def test_nothing_is_owed_of_what_held_no_gpus_or_never_ran(queue: GpuQueue) -> N
     queue.move(60)
     queue.end(cpu, declared, unstarted)
     assert queue.sql.values("select job_id from odc.gpu_use") == []
-    assert [queue.told(job) for job in (cpu, declared, unstarted)] == [None] * 3
+    assert [queue.reported_use(job) for job in (cpu, declared, unstarted)] == [None] * 3
 
 
 def test_without_a_source_nothing_is_written(queue: GpuQueue) -> None:
@@ -118,7 +118,7 @@ def test_without_a_source_nothing_is_written(queue: GpuQueue) -> None:
     queue.move(60)
     queue.end(job)
     assert queue.sql.values("select job_id from odc.gpu_use") == []
-    assert queue.told(job) is None
+    assert queue.reported_use(job) is None
 
 
 def test_by_nvml_parts_add_up_while_it_runs(queue: GpuQueue) -> None:
@@ -134,7 +134,7 @@ def test_by_nvml_parts_add_up_while_it_runs(queue: GpuQueue) -> None:
     # The answer was lost, so it is reported again.
     queue.add(parts[1])
     queue.add(parts[2])
-    told = queue.told(job)
+    told = queue.reported_use(job)
     assert (told["held_gpu_s"], told["seen_gpu_s"], told["busy_gpu_s"]) == (360, 360, 90)
     assert (told["mem_peak_mib"], told["energy_j"], told["owed"]) == (2, 3000, 0)
     assert queue.use(job)["gpu_uuids"] == ["GPU-0", "GPU-1", "GPU-2"]
@@ -143,10 +143,10 @@ def test_by_nvml_parts_add_up_while_it_runs(queue: GpuQueue) -> None:
     # The last part comes after the end.
     queue.add(a_part(queue, job, 3, busy_gpu_s=10.0))
     assert queue.store({"job_id": job, "attempt": 1}) == 1
-    told = queue.told(job)
+    told = queue.reported_use(job)
     assert (told["busy_gpu_s"], told["seen_gpu_s"], told["gave_up"]) == (100, 360, None)
     queue.add(a_part(queue, job, 4, busy_gpu_s=1000.0))
-    assert queue.told(job) == told
+    assert queue.reported_use(job) == told
 
 
 def test_what_was_begun_is_owed_whatever_the_source_is_now(queue: GpuQueue) -> None:
@@ -157,7 +157,7 @@ def test_what_was_begun_is_owed_whatever_the_source_is_now(queue: GpuQueue) -> N
     queue.move(60)
     queue.end(job)
     assert queue.owed() == [(job, 1)]
-    assert queue.told(job)["held_gpu_s"] == 120
+    assert queue.reported_use(job)["held_gpu_s"] == 120
 
 
 def a_part(queue: GpuQueue, job: int, minute: int, **fields: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.sql.cluster.measure.figures import measured, of
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import Queue, a_cluster
 
@@ -18,8 +18,8 @@ EAST = {
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def statuses(queue: Queue) -> dict[object, float]:
     return of(measured(queue, "measure_reservations"), "odcd_reservations")
 
 
-def test_a_box_is_told_in_each_of_its_phases(boxes: Boxes, queue: Queue) -> None:
+def test_a_box_is_told_in_each_of_its_phases(boxes: Reservations, queue: Queue) -> None:
     box = boxes.reserve(hours=1)
     queue.move(5)
     assert (statuses(queue), phase(queue)) == ({"pending": 1}, {"queued": 5})
@@ -73,7 +73,7 @@ def test_a_box_is_told_in_each_of_its_phases(boxes: Boxes, queue: Queue) -> None
 
 
 def test_who_waits_for_a_disk_is_not_stuck_with_gpus(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """Its other dev server may have it for days."""
     disks.create()
@@ -88,7 +88,7 @@ def test_who_waits_for_a_disk_is_not_stuck_with_gpus(
     assert set(phase(queue)) == {"active", "queued"}
 
 
-def test_phases_are_counted_by_how_long_they_took(boxes: Boxes, queue: Queue) -> None:
+def test_phases_are_counted_by_how_long_they_took(boxes: Reservations, queue: Queue) -> None:
     box = boxes.reserve(hours=1)
     queue.move(5)
     queue.start()
@@ -120,7 +120,7 @@ def state(queue: Queue) -> dict[object, float]:
 
 
 def test_disks_are_told_by_the_states_that_their_users_see(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     disks.create()
     assert state(queue) == {disks.show()["state"]: 1} == {"available": 1}

@@ -11,7 +11,7 @@ import pytest
 from odcd.errors import LimitExceeded, UnknownBuild
 from odcd.records.job import Identity
 from tests.sql.cluster.measure.figures import measured
-from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.dev_servers import Reservations, actor
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
@@ -26,7 +26,7 @@ class Builds:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.sql = queue.sql
-        self.boxes = Boxes(queue)
+        self.boxes = Reservations(queue)
 
     def put(
         self, digest: str = "a", who: Identity = ALICE, *, anew: bool = False

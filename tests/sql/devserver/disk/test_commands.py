@@ -9,14 +9,14 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import BadRequest, DiskDeleted, InUse, NotOwner, UnknownDisk, WrongState
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def disks(queue: Queue) -> Disks:
     return Disks(queue)
 
 
-def used(disks: Disks, boxes: Boxes, name: str = "main") -> None:
+def used(disks: Disks, boxes: Reservations, name: str = "main") -> None:
     """A dev server used it, and it was saved."""
     box = boxes.reserve(asked={"disk": name})
     assert disks.queue.start() == [box]
@@ -70,7 +70,7 @@ def test_a_list_has_ones_own(disks: Disks) -> None:
             disks.act(verb, None, "b")
 
 
-def test_renaming(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_renaming(disks: Disks, boxes: Reservations, queue: Queue) -> None:
     """CLI-40: not while it is used or waited for, nor onto another, nor deleted; labels follow."""
     disks.create("a")
     disks.create("b")
@@ -97,7 +97,7 @@ def test_renaming(disks: Disks, boxes: Boxes, queue: Queue) -> None:
         disks.act("rename_disk", None, "b", "e")
 
 
-def test_deleting_is_soft(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_deleting_is_soft(disks: Disks, boxes: Reservations, queue: Queue) -> None:
     """STO-15, CLI-38: 30 days, its snapshots labelled with the date; then they go."""
     disks.create("a")
     used(disks, boxes, "a")
@@ -120,7 +120,7 @@ def test_deleting_is_soft(disks: Disks, boxes: Boxes, queue: Queue) -> None:
     assert [d["state"] for d in disks.act("list_disks", None)] == ["available"]
 
 
-def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Reservations, queue: Queue) -> None:
     disks.create("a")
     boxes.reserve(asked={"disk": "a"})
     with pytest.raises(InUse):
@@ -130,7 +130,9 @@ def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Boxes, queue: Queue) 
         disks.act("delete_disk", None, "a")
 
 
-def test_three_snapshots_of_each_disk_are_kept(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_three_snapshots_of_each_disk_are_kept(
+    disks: Disks, boxes: Reservations, queue: Queue
+) -> None:
     """STO-16: counted per disk, so that no disk loses its last one."""
     disks.create("a")
     disks.create("b")
@@ -146,7 +148,9 @@ def test_three_snapshots_of_each_disk_are_kept(disks: Disks, boxes: Boxes, queue
     assert len(newest) == 6, "the newest is what was kept"
 
 
-def test_a_clone_begins_as_the_newest_snapshot(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_a_clone_begins_as_the_newest_snapshot(
+    disks: Disks, boxes: Reservations, queue: Queue
+) -> None:
     """CLI-41: for operators; what it begins with stays while it needs it."""
     disks.create("a")
     with pytest.raises(WrongState, match="no completed snapshot"):
@@ -168,7 +172,9 @@ def test_a_clone_begins_as_the_newest_snapshot(disks: Disks, boxes: Boxes, queue
     assert len(disks.read(box)) == 1
 
 
-def test_an_operator_does_not_unlock_what_is_used(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_an_operator_does_not_unlock_what_is_used(
+    disks: Disks, boxes: Reservations, queue: Queue
+) -> None:
     """CLI-41."""
     disks.create("a")
     boxes.reserve(asked={"disk": "a"})
@@ -185,7 +191,7 @@ def reconcile(disks: Disks, volumes: list[object], snapshots: list[object]) -> i
     )  # fmt: skip
 
 
-def test_an_empty_listing_is_not_believed(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_an_empty_listing_is_not_believed(disks: Disks, boxes: Reservations, queue: Queue) -> None:
     """STO-25, BUG-20, BUG-21: nothing is concluded from nothing."""
     disks.create("a")
     used(disks, boxes, "a")
@@ -194,7 +200,9 @@ def test_an_empty_listing_is_not_believed(disks: Disks, boxes: Boxes, queue: Que
     assert disks.show("a")["state"] == "available"
 
 
-def test_what_nobody_knows_is_told_and_left_alone(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+def test_what_nobody_knows_is_told_and_left_alone(
+    disks: Disks, boxes: Reservations, queue: Queue
+) -> None:
     """STO-07, STO-25, BUG-12, BUG-24: a copy with our tags is never what a disk goes on from."""
     disks.create("a")
     used(disks, boxes, "a")
@@ -216,7 +224,7 @@ def test_what_nobody_knows_is_told_and_left_alone(disks: Disks, boxes: Boxes, qu
 
 
 def test_a_database_put_back_from_a_backup_restores_nothing_older(
-    disks: Disks, boxes: Boxes, queue: Queue
+    disks: Disks, boxes: Reservations, queue: Queue
 ) -> None:
     """STO-06, STO-40: the cloud has a newer snapshot of ours than it knows; a copy is none."""
     disks.create("a")

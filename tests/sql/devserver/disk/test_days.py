@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import ALICE, BOB, Queue
 
@@ -20,7 +20,7 @@ class Day:
     def __init__(self, queue: Queue, seed: int) -> None:
         self.random = random.Random(seed)
         self.queue = queue
-        self.boxes = Boxes(queue)
+        self.boxes = Reservations(queue)
         self.disks = Disks(queue)
         self.written: dict[tuple[int, str], list[str]] = {}
         self.mounted: set[int] = set()

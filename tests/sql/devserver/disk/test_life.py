@@ -10,7 +10,7 @@ import pytest
 
 from odcd.errors import DiskDeleted, UnknownDisk, WrongState, refusal
 from odcd.records.job import ReservationSpec
-from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.dev_servers import HOUR, Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, submit
 
@@ -22,8 +22,8 @@ EAST, WEST = (
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
 @pytest.fixture
@@ -32,11 +32,13 @@ def disks(queue: Queue) -> Disks:
     return Disks(queue)
 
 
-def reserve(boxes: Boxes, disk: str = "main", **more: Any) -> int:
+def reserve(boxes: Reservations, disk: str = "main", **more: Any) -> int:
     return boxes.reserve(asked={"disk": disk}, gpu_type="h100", **more)
 
 
-def test_a_disk_is_made_restored_and_put_away(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_a_disk_is_made_restored_and_put_away(
+    boxes: Reservations, disks: Disks, queue: Queue
+) -> None:
     """STO-01, STO-04, STO-05, SCH-08: what one wrote, the next reads, in the zone of its node."""
     disks.create()
     first = reserve(boxes, node_list=["east"])
@@ -69,7 +71,7 @@ def test_a_disk_is_made_restored_and_put_away(boxes: Boxes, disks: Disks, queue:
     assert f'its disk "main" is ready: volume {volume} in east-1b, from snapshot {saved}' in history
 
 
-def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_a_disk_in_use_is_waited_for(boxes: Reservations, disks: Disks, queue: Queue) -> None:
     """STO-03, STO-20, SCH-22: the holder is named; it waits in the queue, an end in sight."""
     disks.create()
     holder = reserve(boxes, hours=1)
@@ -107,7 +109,7 @@ def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -
 
 
 def test_the_first_in_the_queue_gets_it_unless_it_is_held(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     disks.create()
     first = reserve(boxes)
@@ -118,7 +120,7 @@ def test_the_first_in_the_queue_gets_it_unless_it_is_held(
 
 
 def test_cancelling_the_first_lets_the_next_have_it(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """LIF-24."""
     disks.create()
@@ -127,7 +129,9 @@ def test_cancelling_the_first_lets_the_next_have_it(
     assert queue.start() == [second]
 
 
-def test_two_volumes_of_one_disk_there_cannot_be(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_two_volumes_of_one_disk_there_cannot_be(
+    boxes: Reservations, disks: Disks, queue: Queue
+) -> None:
     """STO-26, BUG-13, DAT-05: by constraint; an empty twin would become the newest snapshot."""
     disks.create()
     box = reserve(boxes)
@@ -145,7 +149,7 @@ def test_two_volumes_of_one_disk_there_cannot_be(boxes: Boxes, disks: Disks, que
         )
 
 
-def test_one_that_never_ran_leaves_nothing(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_one_that_never_ran_leaves_nothing(boxes: Reservations, disks: Disks, queue: Queue) -> None:
     """LIF-24, STO-12: cancelled before the cloud has answered; no snapshot of an empty volume."""
     disks.create()
     box = reserve(boxes)
@@ -160,7 +164,7 @@ def test_one_that_never_ran_leaves_nothing(boxes: Boxes, disks: Disks, queue: Qu
 
 
 def test_what_a_dead_pod_wrote_is_saved_before_another_can_have_it(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """STO-22, LIF-12, STO-23: every ending is the same ending."""
     disks.create()
@@ -180,7 +184,9 @@ def test_what_a_dead_pod_wrote_is_saved_before_another_can_have_it(
     assert disks.read(after) == ["precious"]
 
 
-def test_a_volume_is_detached_by_force_in_the_end(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_a_volume_is_detached_by_force_in_the_end(
+    boxes: Reservations, disks: Disks, queue: Queue
+) -> None:
     """STO-21, STO-24, BUG-28: it is not saved while it is written to, and its user is notified."""
     disks.create()
     box = reserve(boxes)
@@ -197,7 +203,9 @@ def test_a_volume_is_detached_by_force_in_the_end(boxes: Boxes, disks: Disks, qu
     assert "snapshot create" in done
 
 
-def test_no_second_snapshot_while_one_is_pending(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_no_second_snapshot_while_one_is_pending(
+    boxes: Reservations, disks: Disks, queue: Queue
+) -> None:
     """STO-10."""
     _saved(boxes, disks, queue)
     with pytest.raises(asyncpg.UniqueViolationError):
@@ -207,7 +215,9 @@ def test_no_second_snapshot_while_one_is_pending(boxes: Boxes, disks: Disks, que
         )
 
 
-def _saved(boxes: Boxes, disks: Disks, queue: Queue, word: str = "x", disk: str = "main") -> int:
+def _saved(
+    boxes: Reservations, disks: Disks, queue: Queue, word: str = "x", disk: str = "main"
+) -> int:
     """A reservation that wrote on a disk and is over; its snapshot is pending."""
     if not queue.sql.value("select exists (select from odc.disk where name = $1)", disk):
         disks.create(disk)
@@ -223,7 +233,7 @@ def _saved(boxes: Boxes, disks: Disks, queue: Queue, word: str = "x", disk: str 
 
 
 def test_a_snapshot_that_fails_is_made_again_and_its_volume_stays(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """STO-06, STO-08: an older one is never restored silently."""
     _saved(boxes, disks, queue, "old")
@@ -248,7 +258,7 @@ def test_a_snapshot_that_fails_is_made_again_and_its_volume_stays(
 
 
 def test_a_volume_that_vanished_is_not_passed_over(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """STO-06, STO-11, CLI-41: the next reservation reports it; only an operator can return to an
     older state."""
@@ -275,7 +285,7 @@ def test_a_volume_that_vanished_is_not_passed_over(
     assert disks.read(after) == ["old"]
 
 
-def refused(boxes: Boxes, disk: str) -> Exception:
+def refused(boxes: Reservations, disk: str) -> Exception:
     spec = ReservationSpec(
         script="#!/bin/sh\n", work_dir="/tmp", time_limit_s=HOUR, node_count=1, gpus_per_node=1,
         pty=True, asked={"disk": disk}, name="box",
@@ -286,7 +296,7 @@ def refused(boxes: Boxes, disk: str) -> Exception:
 
 
 def test_what_cannot_be_made_fails_with_the_clouds_words(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """STO-11, BUG-09: three attempts, and never a temporary home instead of the named disk."""
     disks.create()
@@ -306,7 +316,7 @@ def test_what_cannot_be_made_fails_with_the_clouds_words(
 
 
 def test_trouble_with_the_cloud_is_tried_again_and_told(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """STO-19."""
     disks.create()
@@ -325,7 +335,7 @@ def test_trouble_with_the_cloud_is_tried_again_and_told(
 
 
 def test_answers_that_come_late_or_twice_change_nothing(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """BUG-01, BUG-23."""
     disks.create()
@@ -352,7 +362,7 @@ def test_answers_that_come_late_or_twice_change_nothing(
     assert after == before
 
 
-def test_only_disks_there_are_can_be_asked_for(boxes: Boxes, disks: Disks) -> None:
+def test_only_disks_there_are_can_be_asked_for(boxes: Reservations, disks: Disks) -> None:
     """STO-11: nothing of that name, another's, a deleted one."""
     disks.create("bobs", who=BOB)
     assert isinstance(refused(boxes, "nothing"), UnknownDisk)
@@ -363,7 +373,7 @@ def test_only_disks_there_are_can_be_asked_for(boxes: Boxes, disks: Disks) -> No
     assert boxes.list(ALICE) == {}
 
 
-def test_a_requeued_one_has_its_disk_again(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_a_requeued_one_has_its_disk_again(boxes: Reservations, disks: Disks, queue: Queue) -> None:
     """LIF-25, STO-12: what the first attempt may have mounted is put away before the second."""
     disks.create()
     box = reserve(boxes)
@@ -383,7 +393,9 @@ def test_a_requeued_one_has_its_disk_again(boxes: Boxes, disks: Disks, queue: Qu
     assert disks.volume(box)["attempt"] == 2
 
 
-def test_contents_are_kept_with_the_snapshot(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_contents_are_kept_with_the_snapshot(
+    boxes: Reservations, disks: Disks, queue: Queue
+) -> None:
     """STO-17, STO-18, CLI-39: shown without a reservation; none is no trouble."""
     _saved(boxes, disks, queue)
     disks.complete()
@@ -402,7 +414,9 @@ def test_contents_are_kept_with_the_snapshot(boxes: Boxes, disks: Disks, queue: 
     assert disks.show()["used_bytes"] == 4096
 
 
-def test_a_holder_that_nobody_knows_is_forgotten(boxes: Boxes, disks: Disks, queue: Queue) -> None:
+def test_a_holder_that_nobody_knows_is_forgotten(
+    boxes: Reservations, disks: Disks, queue: Queue
+) -> None:
     """STO-21, BUG-08."""
     disks.create()
     queue.sql.execute("update odc.disk set holder = 1000000000")
@@ -413,7 +427,7 @@ def test_a_holder_that_nobody_knows_is_forgotten(boxes: Boxes, disks: Disks, que
 
 
 def test_what_is_expected_is_told_as_soon_as_it_changes(
-    boxes: Boxes, disks: Disks, queue: Queue
+    boxes: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """The planner is woken, and with it the forecast: a holder that ends early brings others on."""
     disks.create()

@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.dev_servers import HOUR, Reservations
 from tests.support.builders.jobs import NOW, Queue, a_cluster
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
+def boxes(queue: Queue) -> Reservations:
     a_cluster(queue.sql, h100=8, l4=2)
-    return Boxes(queue)
+    return Reservations(queue)
 
 
-def types(boxes: Boxes) -> dict[str, dict[str, Any]]:
+def types(boxes: Reservations) -> dict[str, dict[str, Any]]:
     told = json.loads(boxes.sql.value("select odc.list_availability($1)", boxes.queue.now))
     return {one["gpu_type"]: one for one in told}
 
 
-def start_of(boxes: Boxes, job_id: int) -> float:
+def start_of(boxes: Reservations, job_id: int) -> float:
     """Seconds from the beginning."""
     told = boxes.show(job_id)["planned_start_at"]
     return (datetime.fromisoformat(told) - NOW).total_seconds()
 
 
-def test_the_types_of_gpu_dev_are_known(boxes: Boxes) -> None:
+def test_the_types_of_gpu_dev_are_known(boxes: Reservations) -> None:
     """CLI-04"""
     known = set(boxes.sql.values("select name from odc.gpu_type"))
     assert known >= {
@@ -37,7 +37,7 @@ def test_the_types_of_gpu_dev_are_known(boxes: Boxes) -> None:
     }  # fmt: skip
 
 
-def test_the_most_that_one_can_have_is_whole_free_nodes_or_part_of_one(boxes: Boxes) -> None:
+def test_the_most_that_one_can_have_is_whole_free_nodes_or_part_of_one(boxes: Reservations) -> None:
     """SCH-14: of six nodes at most, which is as many as one can ask for."""
     assert types(boxes)["h100"]["max_reservable"] == 6 * 8
     for _ in range(4):
@@ -49,7 +49,7 @@ def test_the_most_that_one_can_have_is_whole_free_nodes_or_part_of_one(boxes: Bo
     assert types(boxes)["h100"]["max_reservable"] == 4
 
 
-def test_what_is_free_is_told_as_it_is(boxes: Boxes, queue: Queue) -> None:
+def test_what_is_free_is_told_as_it_is(boxes: Reservations, queue: Queue) -> None:
     """SCH-16: updated at once after a start or an end, without a refresh."""
     assert types(boxes)["h100"]["free"] == 64
     box = boxes.active(gpus=8, gpu_type="h100")
@@ -60,7 +60,7 @@ def test_what_is_free_is_told_as_it_is(boxes: Boxes, queue: Queue) -> None:
 
 
 def test_when_one_starts_goes_by_its_own_type_and_by_who_is_before_it(
-    boxes: Boxes, queue: Queue
+    boxes: Reservations, queue: Queue
 ) -> None:
     """SCH-05, BUG-05: and by single nodes, whose free GPUs are not added up."""
     for hours in (1, 2):

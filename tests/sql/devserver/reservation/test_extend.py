@@ -7,17 +7,17 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import BadRequest, LimitExceeded, WrongState
-from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.dev_servers import HOUR, Reservations
 from tests.support.builders.jobs import BOB, ROOT, Queue, a_cluster
 from tests.support.harness.database import Sql
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
-def test_an_extension_moves_the_end_and_nothing_else(boxes: Boxes, queue: Queue) -> None:
+def test_an_extension_moves_the_end_and_nothing_else(boxes: Reservations, queue: Queue) -> None:
     """EXP-06, CLI-31: half an hour stays half an hour."""
     box = boxes.active(hours=2)
     before = boxes.row(box)
@@ -30,7 +30,7 @@ def test_an_extension_moves_the_end_and_nothing_else(boxes: Boxes, queue: Queue)
     assert queue.contradictions() == []
 
 
-def test_it_is_extended_once(boxes: Boxes) -> None:
+def test_it_is_extended_once(boxes: Reservations) -> None:
     """EXP-07."""
     box = boxes.active()
     boxes.extend(box, 1)
@@ -39,7 +39,7 @@ def test_it_is_extended_once(boxes: Boxes) -> None:
 
 
 @pytest.mark.parametrize("hours", [0, -1, 24.01, 1e5])
-def test_by_more_than_nothing_and_at_most_24_hours(boxes: Boxes, hours: float) -> None:
+def test_by_more_than_nothing_and_at_most_24_hours(boxes: Reservations, hours: float) -> None:
     """CLI-31."""
     box = boxes.active(hours=1)
     with pytest.raises(BadRequest):
@@ -47,7 +47,7 @@ def test_by_more_than_nothing_and_at_most_24_hours(boxes: Boxes, hours: float) -
     assert boxes.extend(box, 24)["extended_s"] == 24 * HOUR
 
 
-def test_only_an_active_one(boxes: Boxes, queue: Queue) -> None:
+def test_only_an_active_one(boxes: Reservations, queue: Queue) -> None:
     """EXP-08."""
     box = boxes.reserve()
     with pytest.raises(WrongState, match=r"is (pending|queued)"):
@@ -57,7 +57,7 @@ def test_only_an_active_one(boxes: Boxes, queue: Queue) -> None:
         boxes.extend(box, 1)
 
 
-def test_until_its_grace_is_over(boxes: Boxes, queue: Queue) -> None:
+def test_until_its_grace_is_over(boxes: Reservations, queue: Queue) -> None:
     """EXP-10, EXP-17: the late extension wins, to the second."""
     box = boxes.active(hours=1)
     queue.move(HOUR + 119)
@@ -68,7 +68,7 @@ def test_until_its_grace_is_over(boxes: Boxes, queue: Queue) -> None:
     assert boxes.status(box) == "active"
 
 
-def test_partitions_and_bookings_limit_it(boxes: Boxes, queue: Queue) -> None:
+def test_partitions_and_bookings_limit_it(boxes: Reservations, queue: Queue) -> None:
     box = boxes.active(hours=2)
     queue.sql.execute("update odc.partition set max_time_limit_s = $1", 3 * HOUR)
     with pytest.raises(LimitExceeded, match='partition "main"'):
@@ -77,7 +77,9 @@ def test_partitions_and_bookings_limit_it(boxes: Boxes, queue: Queue) -> None:
     boxes.extend(box, 1)
 
 
-def test_what_it_delays_is_told_before_and_nothing_is_changed(boxes: Boxes, queue: Queue) -> None:
+def test_what_it_delays_is_told_before_and_nothing_is_changed(
+    boxes: Reservations, queue: Queue
+) -> None:
     """EXP-09: the two who wait for the node start later."""
     boxes.active(gpus=8, gpu_type="h100", hours=12)
     box = boxes.active(gpus=8, gpu_type="h100", hours=2)
@@ -99,7 +101,7 @@ def test_what_it_delays_is_told_before_and_nothing_is_changed(boxes: Boxes, queu
 def test_a_dry_run_takes_no_turn_and_writes_nothing(database_url: str) -> None:
     with Sql(database_url) as sql, Sql(database_url) as changing:
         a_cluster(sql, h100=1)
-        boxes = Boxes(Queue(sql))
+        boxes = Reservations(Queue(sql))
         box = boxes.active(hours=2)
         waiting = boxes.queue.submit(who=BOB, gpus=8, time_limit_s=600)
         boxes.queue.start()

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest
-from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.dev_servers import Reservations, actor
 from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 EVERY = timedelta(minutes=5)
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
-def policy(boxes: Boxes, **terms: int) -> dict[str, Any]:
+def policy(boxes: Reservations, **terms: int) -> dict[str, Any]:
     told = boxes.sql.value(
         "select odc.edit_qos($1::jsonb, 'normal', $2::jsonb, $3)",
         actor(ROOT), json.dumps(terms), boxes.queue.now,
@@ -31,7 +31,7 @@ def policy(boxes: Boxes, **terms: int) -> dict[str, Any]:
 class Watched:
     """A reservation that is looked at every five minutes."""
 
-    def __init__(self, boxes: Boxes, box: int) -> None:
+    def __init__(self, boxes: Reservations, box: int) -> None:
         self.boxes = boxes
         self.box = box
         self.cpu_s = 100.0
@@ -60,16 +60,16 @@ class Watched:
 
 
 @pytest.fixture
-def watched(boxes: Boxes) -> Watched:
+def watched(boxes: Reservations) -> Watched:
     policy(boxes, idle_warn_s=1800, idle_release_s=3600)
     return Watched(boxes, boxes.active())
 
 
-def due(boxes: Boxes) -> list[int]:
+def due(boxes: Reservations) -> list[int]:
     return [row["job_id"] for row in boxes.sql.rows("select * from odc.due_looks(0)")]
 
 
-def test_nothing_is_looked_at_unless_the_qos_says_so(boxes: Boxes) -> None:
+def test_nothing_is_looked_at_unless_the_qos_says_so(boxes: Reservations) -> None:
     box = boxes.active()
     assert due(boxes) == []
     told = policy(boxes, idle_warn_s=1800)
@@ -79,14 +79,16 @@ def test_nothing_is_looked_at_unless_the_qos_says_so(boxes: Boxes) -> None:
     assert due(boxes) == []
 
 
-def test_terms_that_cannot_be_are_refused(boxes: Boxes) -> None:
+def test_terms_that_cannot_be_are_refused(boxes: Reservations) -> None:
     for terms in ({"idle_warn_s": 599}, {"idle_release_s": 3600},
                   {"idle_warn_s": 3600, "idle_release_s": 1800}):  # fmt: skip
         with pytest.raises(BadRequest, match="out of range"):
             policy(boxes, **terms)
 
 
-def test_one_that_nobody_uses_is_shown_told_and_ended(watched: Watched, boxes: Boxes) -> None:
+def test_one_that_nobody_uses_is_shown_told_and_ended(
+    watched: Watched, boxes: Reservations
+) -> None:
     watched.look()
     assert watched.idle_s is None, "one look tells nothing"
     assert watched.look() is None
@@ -131,7 +133,7 @@ def test_any_use_begins_it_anew_and_what_is_not_known_is_use(
     assert watched.idle_s in (0, None)
 
 
-def test_what_was_seen_long_ago_is_not_told(watched: Watched, boxes: Boxes) -> None:
+def test_what_was_seen_long_ago_is_not_told(watched: Watched, boxes: Reservations) -> None:
     watched.look()
     watched.look()
     boxes.queue.now += timedelta(minutes=14)
@@ -140,7 +142,9 @@ def test_what_was_seen_long_ago_is_not_told(watched: Watched, boxes: Boxes) -> N
     assert watched.idle_s is None
 
 
-def test_whoever_comes_back_is_told_so_and_warned_anew(watched: Watched, boxes: Boxes) -> None:
+def test_whoever_comes_back_is_told_so_and_warned_anew(
+    watched: Watched, boxes: Reservations
+) -> None:
     watched.look()
     while (notice := watched.look()) is None:
         pass
@@ -162,7 +166,7 @@ def test_whoever_comes_back_is_told_so_and_warned_anew(watched: Watched, boxes: 
     assert boxes.status(watched.box) == "cancelled"
 
 
-def test_without_a_time_of_release_it_stays(boxes: Boxes) -> None:
+def test_without_a_time_of_release_it_stays(boxes: Reservations) -> None:
     policy(boxes, idle_warn_s=600)
     watched = Watched(boxes, boxes.active(ALICE))
     notices = [notice for _ in range(5) if (notice := watched.look())]

@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, WrongState
 from odcd.records.job import Identity
-from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.dev_servers import Reservations, actor
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 SSH: dict[str, object] = {"ssh_keys": []}
@@ -18,23 +18,23 @@ TOKEN = "0a" * 32
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
-def ask(boxes: Boxes, box: int, on: bool, who: Identity = ALICE) -> None:
+def ask(boxes: Reservations, box: int, on: bool, who: Identity = ALICE) -> None:
     boxes.sql.value(
         "select odc.set_jupyter($1::jsonb, $2, $3, $4) is null",
         actor(who), box, on, boxes.queue.now,
     )  # fmt: skip
 
 
-def due(boxes: Boxes) -> list[tuple[int, bool]]:
+def due(boxes: Reservations) -> list[tuple[int, bool]]:
     rows = boxes.sql.rows("select * from odc.due_jupyters(0)")
     return [(row["job_id"], row["wanted"]) for row in rows]
 
 
-def note(boxes: Boxes, box: int, running: bool, error: str | None = None) -> None:
+def note(boxes: Reservations, box: int, running: bool, error: str | None = None) -> None:
     boxes.queue.now += timedelta(seconds=1)
     attempt = boxes.queue.running(box)["attempt"]
     boxes.sql.value(
@@ -43,20 +43,20 @@ def note(boxes: Boxes, box: int, running: bool, error: str | None = None) -> Non
     )  # fmt: skip
 
 
-def enter(boxes: Boxes, box: int, rank: int = 0, who: Identity = ALICE) -> int:
+def enter(boxes: Reservations, box: int, rank: int = 0, who: Identity = ALICE) -> int:
     return boxes.sql.value(
         "select odc.enter_reservation($1::jsonb, $2, $3, 'jupyter')", actor(who), box, rank
     )
 
 
-def keyed(boxes: Boxes, box: int) -> None:
+def keyed(boxes: Reservations, box: int) -> None:
     boxes.sql.rows(
         "select * from odc.keep_box_key(0, $1, 'h', 'hp', 'g', 'gp', $2, $3)",
         box, TOKEN, boxes.queue.now,
     )  # fmt: skip
 
 
-def told(boxes: Boxes, box: int, who: Identity = ALICE) -> tuple[Any, ...]:
+def told(boxes: Reservations, box: int, who: Identity = ALICE) -> tuple[Any, ...]:
     one = boxes.show(box, who)
     return one["jupyter"], one["jupyter_error"], one["jupyter_url"]
 
@@ -65,7 +65,7 @@ URL = f"http://127.0.0.1:8888/lab?token={TOKEN}"
 
 
 def test_it_starts_with_a_box_that_asked_for_it_and_is_told_when_it_runs(
-    boxes: Boxes, queue: Queue
+    boxes: Reservations, queue: Queue
 ) -> None:
     """CLI-07, ACC-13, ACC-14"""
     box = boxes.reserve(asked=WITH)
@@ -82,7 +82,7 @@ def test_it_starts_with_a_box_that_asked_for_it_and_is_told_when_it_runs(
     assert told(boxes, box, BOB) == ("running", None, None)
 
 
-def test_it_is_enabled_and_disabled_at_any_time_and_twice_is_once(boxes: Boxes) -> None:
+def test_it_is_enabled_and_disabled_at_any_time_and_twice_is_once(boxes: Reservations) -> None:
     """ACC-13, ACC-15, ACC-16"""
     box = boxes.active(asked=SSH)
     keyed(boxes, box)
@@ -109,7 +109,7 @@ def test_it_is_enabled_and_disabled_at_any_time_and_twice_is_once(boxes: Boxes) 
     assert TOKEN not in str(history)
 
 
-def test_an_error_is_kept_and_asking_again_tries_again(boxes: Boxes) -> None:
+def test_an_error_is_kept_and_asking_again_tries_again(boxes: Reservations) -> None:
     """ACC-15"""
     box = boxes.active(asked=WITH)
     note(boxes, box, True, "there is no jupyter")
@@ -128,7 +128,7 @@ def test_an_error_is_kept_and_asking_again_tries_again(boxes: Boxes) -> None:
     assert due(boxes) == [(box, False)]
 
 
-def test_it_is_seen_to_after_a_container_began_anew(boxes: Boxes, queue: Queue) -> None:
+def test_it_is_seen_to_after_a_container_began_anew(boxes: Reservations, queue: Queue) -> None:
     """LIF-26"""
     box = boxes.active(asked=WITH)
     note(boxes, box, True)
@@ -143,7 +143,7 @@ def test_it_is_seen_to_after_a_container_began_anew(boxes: Boxes, queue: Queue) 
     assert due(boxes) == []
 
 
-def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Boxes, queue: Queue) -> None:
+def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Reservations, queue: Queue) -> None:
     """ACC-16, AUT-08: and no one once it is over."""
     box = boxes.active(asked=WITH, nodes=2, gpus=8)
     with pytest.raises(NotOwner):

@@ -8,18 +8,18 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import NotOwner, UnknownJob, WrongState
-from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.dev_servers import HOUR, Reservations
 from tests.support.builders.jobs import BOB, NOW, ROOT, Queue
 
 GRACE_S = 120
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
-def test_the_normal_way_has_the_names_that_users_know(boxes: Boxes, queue: Queue) -> None:
+def test_the_normal_way_has_the_names_that_users_know(boxes: Reservations, queue: Queue) -> None:
     """LIF-01, LIF-02, LIF-04: pending, preparing, active, expired; seen at once."""
     box = boxes.reserve(hours=1)
     assert boxes.status(box) == "pending"
@@ -36,7 +36,7 @@ def test_the_normal_way_has_the_names_that_users_know(boxes: Boxes, queue: Queue
     assert (told["status"], told["phase"], told["state"]) == ("expired", None, "TIMEOUT")
 
 
-def test_one_that_waits_is_queued_with_its_place(boxes: Boxes, queue: Queue) -> None:
+def test_one_that_waits_is_queued_with_its_place(boxes: Reservations, queue: Queue) -> None:
     """SCH-01, SCH-03: the position counts within its GPU type."""
     for _ in range(2):
         boxes.active(gpus=8, gpu_type="h100", hours=2)
@@ -50,7 +50,7 @@ def test_one_that_waits_is_queued_with_its_place(boxes: Boxes, queue: Queue) -> 
     assert told[0]["planned_start_at"] is not None
 
 
-def test_the_clock_starts_when_it_is_active(boxes: Boxes, queue: Queue) -> None:
+def test_the_clock_starts_when_it_is_active(boxes: Reservations, queue: Queue) -> None:
     """LIF-06, LIF-09: one write sets the launch, the expiry and the end the plan goes by."""
     box = boxes.reserve(hours=2)
     queue.start()
@@ -70,7 +70,7 @@ def test_the_clock_starts_when_it_is_active(boxes: Boxes, queue: Queue) -> None:
     assert queue.contradictions() == []
 
 
-def test_a_gang_is_active_when_its_last_member_is_ready(boxes: Boxes, queue: Queue) -> None:
+def test_a_gang_is_active_when_its_last_member_is_ready(boxes: Reservations, queue: Queue) -> None:
     """MNE-20, LIF-09: no clock runs while a rank is missing."""
     box = boxes.reserve(nodes=2, gpus=8)
     queue.start()
@@ -82,7 +82,7 @@ def test_a_gang_is_active_when_its_last_member_is_ready(boxes: Boxes, queue: Que
     assert boxes.row(box)["launched_at"] == queue.now
 
 
-def test_a_slow_preparation_does_not_use_up_the_time(boxes: Boxes, queue: Queue) -> None:
+def test_a_slow_preparation_does_not_use_up_the_time(boxes: Reservations, queue: Queue) -> None:
     """BUG-36: five minutes asked for, ten minutes of preparation."""
     box = boxes.reserve(hours=0.0834)
     queue.start()
@@ -96,7 +96,7 @@ def test_a_slow_preparation_does_not_use_up_the_time(boxes: Boxes, queue: Queue)
     assert queue.contradictions() == []
 
 
-def test_what_is_not_ready_within_an_hour_fails(boxes: Boxes, queue: Queue) -> None:
+def test_what_is_not_ready_within_an_hour_fails(boxes: Reservations, queue: Queue) -> None:
     """LIF-15, LIF-27: its pods are asked to end, its resources are free again, and its keys are
     deleted."""
     box = boxes.reserve()
@@ -120,7 +120,7 @@ def test_what_is_not_ready_within_an_hour_fails(boxes: Boxes, queue: Queue) -> N
         assert boxes.sql.value(f"select count(*) from odc.{table}") == 0, table
 
 
-def test_it_is_tried_three_times_and_then_fails(boxes: Boxes, queue: Queue) -> None:
+def test_it_is_tried_three_times_and_then_fails(boxes: Reservations, queue: Queue) -> None:
     """LIF-19, LIF-20: in between it waits at the place that it had, before who came later."""
     box = boxes.reserve()
     queued_at = queue.pending(box)["queued_at"]
@@ -135,7 +135,7 @@ def test_it_is_tried_three_times_and_then_fails(boxes: Boxes, queue: Queue) -> N
     assert (told["status"], told["failure_reason"]) == ("failed", "no such folder")
 
 
-def test_one_that_was_active_never_comes_back(boxes: Boxes, queue: Queue) -> None:
+def test_one_that_was_active_never_comes_back(boxes: Reservations, queue: Queue) -> None:
     """LIF-10, LIF-12, LIF-25: its node is lost, and its user learns it."""
     box = boxes.active()
     boxes.facts(box, "lost", 0, detail="node h100-0 is gone")
@@ -145,7 +145,7 @@ def test_one_that_was_active_never_comes_back(boxes: Boxes, queue: Queue) -> Non
     assert refused["outcome"] == "refused"
 
 
-def test_it_cannot_be_requeued_nor_given_another_limit(boxes: Boxes, queue: Queue) -> None:
+def test_it_cannot_be_requeued_nor_given_another_limit(boxes: Reservations, queue: Queue) -> None:
     box = boxes.active()
     [answer] = queue.change("requeue", box)
     assert "is a reservation" in answer["message"]
@@ -154,7 +154,9 @@ def test_it_cannot_be_requeued_nor_given_another_limit(boxes: Boxes, queue: Queu
 
 
 @pytest.mark.parametrize("when", ["queued", "preparing", "active"])
-def test_cancelled_it_is_cancelled_at_any_time(boxes: Boxes, queue: Queue, when: str) -> None:
+def test_cancelled_it_is_cancelled_at_any_time(
+    boxes: Reservations, queue: Queue, when: str
+) -> None:
     """LIF-23, LIF-24."""
     box = boxes.reserve()
     if when != "queued":
@@ -171,7 +173,7 @@ def test_cancelled_it_is_cancelled_at_any_time(boxes: Boxes, queue: Queue, when:
     assert queue.contradictions() == []
 
 
-def test_one_that_has_waited_too_long_is_cancelled(boxes: Boxes, queue: Queue) -> None:
+def test_one_that_has_waited_too_long_is_cancelled(boxes: Reservations, queue: Queue) -> None:
     """SCH-19: after 48 hours, not five minutes."""
     for _ in range(2):
         queue.submit(gpus=8)
@@ -187,7 +189,7 @@ def test_one_that_has_waited_too_long_is_cancelled(boxes: Boxes, queue: Queue) -
     assert "waited longer" in told["message"]
 
 
-def test_a_list_has_ones_own_and_the_last_hours(boxes: Boxes, queue: Queue) -> None:
+def test_a_list_has_ones_own_and_the_last_hours(boxes: Reservations, queue: Queue) -> None:
     """CLI-19, CLI-20, LIF-08: ended ones stay, and are shown for an hour."""
     mine, gone = boxes.active(), boxes.active()
     other = boxes.active(BOB)
@@ -202,7 +204,7 @@ def test_a_list_has_ones_own_and_the_last_hours(boxes: Boxes, queue: Queue) -> N
     assert boxes.list(ended=True) == {mine: "active", gone: "cancelled"}
 
 
-def test_how_to_get_in_is_for_its_owner(boxes: Boxes) -> None:
+def test_how_to_get_in_is_for_its_owner(boxes: Reservations) -> None:
     """SEC, AUT-08."""
     box = boxes.active()
     assert boxes.show(box)["connect"] == "terminal"
@@ -210,7 +212,7 @@ def test_how_to_get_in_is_for_its_owner(boxes: Boxes) -> None:
     assert boxes.show(box, ROOT)["connect"] == "terminal"
 
 
-def test_what_is_no_reservation_is_not_shown_as_one(boxes: Boxes, queue: Queue) -> None:
+def test_what_is_no_reservation_is_not_shown_as_one(boxes: Reservations, queue: Queue) -> None:
     """BUG-22, BUG-35: an id that is not there, or another thing, is an error."""
     job = queue.submit()
     for wrong in (job, 10**9):
@@ -220,7 +222,7 @@ def test_what_is_no_reservation_is_not_shown_as_one(boxes: Boxes, queue: Queue) 
             boxes.extend(wrong, 1)
 
 
-def test_only_its_owner_and_operators_extend_it(boxes: Boxes) -> None:
+def test_only_its_owner_and_operators_extend_it(boxes: Reservations) -> None:
     """AUT-08."""
     box = boxes.active()
     with pytest.raises(NotOwner):
@@ -228,7 +230,7 @@ def test_only_its_owner_and_operators_extend_it(boxes: Boxes) -> None:
     assert boxes.extend(box, 1, ROOT)["extensions"] == 1
 
 
-def test_the_history_tells_what_happened(boxes: Boxes, queue: Queue) -> None:
+def test_the_history_tells_what_happened(boxes: Reservations, queue: Queue) -> None:
     """LIF-05."""
     box = boxes.active(hours=1)
     boxes.extend(box, 2)
@@ -238,7 +240,9 @@ def test_the_history_tells_what_happened(boxes: Boxes, queue: Queue) -> None:
     ]  # fmt: skip
 
 
-def test_one_that_is_slow_to_end_keeps_no_other_from_its_end(boxes: Boxes, queue: Queue) -> None:
+def test_one_that_is_slow_to_end_keeps_no_other_from_its_end(
+    boxes: Reservations, queue: Queue
+) -> None:
     """BUG-07, EXP-11: all ended ones are reported at once, their status first; the resources of one
     are free although another is still cleaned up."""
     slow, other = boxes.active(hours=1, gpus=8), boxes.active(hours=1, gpus=8)
@@ -254,7 +258,7 @@ def test_one_that_is_slow_to_end_keeps_no_other_from_its_end(boxes: Boxes, queue
     assert (boxes.show(slow)["phase"], boxes.status(slow)) == ("cleaning_up", "expired")
 
 
-def test_an_ended_one_cannot_be_extended(boxes: Boxes, queue: Queue) -> None:
+def test_an_ended_one_cannot_be_extended(boxes: Reservations, queue: Queue) -> None:
     box = boxes.active(hours=1)
     queue.move(HOUR + GRACE_S)
     boxes.sweep()

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import Queue
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
 def progress(
-    boxes: Boxes, job_id: int, *told: tuple[int, str, str | None], attempt: int = 0
+    boxes: Reservations, job_id: int, *told: tuple[int, str, str | None], attempt: int = 0
 ) -> None:
     """reports: rank, kind, detail."""
     now = boxes.queue.now
@@ -31,7 +31,7 @@ def progress(
     )  # fmt: skip
 
 
-def keys(boxes: Boxes, job_id: int, host: str = "h") -> dict[str, Any] | None:
+def keys(boxes: Reservations, job_id: int, host: str = "h") -> dict[str, Any] | None:
     rows = boxes.sql.rows(
         "select * from odc.keep_box_key(0, $1, $2, $3, 'g', 'gp', repeat('0a', 32), $4)",
         job_id, host, f"ssh-ed25519 {host}", boxes.queue.now,
@@ -39,7 +39,9 @@ def keys(boxes: Boxes, job_id: int, host: str = "h") -> dict[str, Any] | None:
     return dict(rows[0]) if rows else None
 
 
-def test_a_dispatch_says_that_it_is_a_box_and_what_was_asked(boxes: Boxes, queue: Queue) -> None:
+def test_a_dispatch_says_that_it_is_a_box_and_what_was_asked(
+    boxes: Reservations, queue: Queue
+) -> None:
     box = boxes.reserve(asked={"ssh_keys": ["ssh-ed25519 A"]})
     queue.start()
     [row] = boxes.sql.rows("select body from odc.dispatches(0, $1)", [box])
@@ -52,7 +54,7 @@ def test_a_dispatch_says_that_it_is_a_box_and_what_was_asked(boxes: Boxes, queue
     assert (told["kind"], told["ask"]) == ("batch", None)
 
 
-def test_keys_are_made_once_and_go_when_it_is_over(boxes: Boxes, queue: Queue) -> None:
+def test_keys_are_made_once_and_go_when_it_is_over(boxes: Reservations, queue: Queue) -> None:
     """ACC-24"""
     box = boxes.reserve()
     assert keys(boxes, box) is None, "it is not being started"
@@ -69,7 +71,7 @@ def test_keys_are_made_once_and_go_when_it_is_over(boxes: Boxes, queue: Queue) -
     assert boxes.sql.value("select count(*) from odc.box_key") == 0
 
 
-def test_the_phase_is_that_of_the_member_furthest_behind(boxes: Boxes, queue: Queue) -> None:
+def test_the_phase_is_that_of_the_member_furthest_behind(boxes: Reservations, queue: Queue) -> None:
     """MNE-22, POD-14"""
     box = boxes.reserve(nodes=2, gpus=8)
     queue.start()
@@ -93,7 +95,7 @@ def test_the_phase_is_that_of_the_member_furthest_behind(boxes: Boxes, queue: Qu
     assert [one["took_s"] for one in told["phases"]][2:4] == [5, 5]
 
 
-def test_what_is_told_again_changes_the_words_alone(boxes: Boxes, queue: Queue) -> None:
+def test_what_is_told_again_changes_the_words_alone(boxes: Reservations, queue: Queue) -> None:
     box = boxes.reserve()
     queue.start()
     progress(boxes, box, (0, "init", "one"))
@@ -104,7 +106,7 @@ def test_what_is_told_again_changes_the_words_alone(boxes: Boxes, queue: Queue) 
     assert (told["phase_at"], told["message"].rpartition(": ")[2]) == (first, "three")
 
 
-def test_what_is_over_or_another_attempt_is_left_alone(boxes: Boxes, queue: Queue) -> None:
+def test_what_is_over_or_another_attempt_is_left_alone(boxes: Reservations, queue: Queue) -> None:
     """LIF-10"""
     box = boxes.reserve()
     queue.start()
@@ -115,7 +117,9 @@ def test_what_is_over_or_another_attempt_is_left_alone(boxes: Boxes, queue: Queu
     assert boxes.sql.value("select count(*) from odc.box_phase") == 0
 
 
-def test_out_of_memory_is_counted_once_per_moment_and_is_no_end(boxes: Boxes, queue: Queue) -> None:
+def test_out_of_memory_is_counted_once_per_moment_and_is_no_end(
+    boxes: Reservations, queue: Queue
+) -> None:
     """LIF-14, EXP-15"""
     box = boxes.active()
     progress(boxes, box, (0, "oom", "OOMKilled"), (0, "oom", "OOMKilled"))

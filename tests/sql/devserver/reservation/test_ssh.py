@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, UnknownJob, WrongState
 from odcd.records.job import Identity
-from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.dev_servers import Reservations, actor
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 MINE, OTHERS = "ssh-ed25519 AAAAmine", "ssh-ed25519 AAAAothers"
@@ -17,11 +17,13 @@ ASKED: dict[str, object] = {"github_user": "alice-gh", "ssh_keys": [MINE]}
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
-def share(boxes: Boxes, box: int, name: str, *keys: str, who: Identity = ALICE) -> dict[str, Any]:
+def share(
+    boxes: Reservations, box: int, name: str, *keys: str, who: Identity = ALICE
+) -> dict[str, Any]:
     told = boxes.sql.value(
         "select odc.share_reservation($1::jsonb, $2, $3, $4, $5)",
         actor(who), box, name, list(keys), boxes.queue.now,
@@ -29,18 +31,18 @@ def share(boxes: Boxes, box: int, name: str, *keys: str, who: Identity = ALICE) 
     return json.loads(told)
 
 
-def enter(boxes: Boxes, box: int, who: Identity = ALICE, rank: int = 0) -> int:
+def enter(boxes: Reservations, box: int, who: Identity = ALICE, rank: int = 0) -> int:
     return boxes.sql.value("select odc.enter_reservation($1::jsonb, $2, $3)", actor(who), box, rank)
 
 
-def call_oneself(boxes: Boxes, who: Identity, name: str | None) -> dict[str, Any]:
+def call_oneself(boxes: Reservations, who: Identity, name: str | None) -> dict[str, Any]:
     told = boxes.sql.value(
         "select odc.set_github_user($1::jsonb, $2, $3)", actor(who), name, boxes.queue.now
     )
     return json.loads(told)
 
 
-def test_a_users_keys_are_added_once_and_kept(boxes: Boxes) -> None:
+def test_a_users_keys_are_added_once_and_kept(boxes: Reservations) -> None:
     """ACC-18, BUG-33: in the database, where every start of the dev server finds them."""
     box = boxes.active(asked=ASKED)
     assert share(boxes, box, "Octocat", OTHERS, MINE) == {"attempt": 1, "keys": [MINE, OTHERS]}
@@ -50,7 +52,7 @@ def test_a_users_keys_are_added_once_and_kept(boxes: Boxes) -> None:
     assert "added the SSH keys of GitHub user Octocat" in str(boxes.show(box)["history"])
 
 
-def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Boxes, queue: Queue) -> None:
+def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Reservations, queue: Queue) -> None:
     """ACC-18: owner only; a queued one is shared, too."""
     box = boxes.reserve(asked=ASKED)
     assert share(boxes, box, "octocat", OTHERS)["attempt"] is None
@@ -63,7 +65,7 @@ def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Boxes, queue: Queue
         share(boxes, boxes.reserve(), "octocat", OTHERS)
 
 
-def test_the_way_in_is_for_owner_operators_and_added_users(boxes: Boxes) -> None:
+def test_the_way_in_is_for_owner_operators_and_added_users(boxes: Reservations) -> None:
     """ACC-18, ACC-19, AUT-08: an added user is known by the GitHub name that they gave."""
     box = boxes.active(asked=ASKED)
     assert [enter(boxes, box), enter(boxes, box, ROOT)] == [1, 1]
@@ -80,7 +82,7 @@ def test_the_way_in_is_for_owner_operators_and_added_users(boxes: Boxes) -> None
         enter(boxes, box, BOB)
 
 
-def test_only_what_is_active_is_entered(boxes: Boxes, queue: Queue) -> None:
+def test_only_what_is_active_is_entered(boxes: Reservations, queue: Queue) -> None:
     """CLI-27: the actual state is reported."""
     box = boxes.reserve(asked=ASKED)
     with pytest.raises(WrongState, match="is queued"):

@@ -6,18 +6,18 @@ import random
 
 import pytest
 
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import Queue
 
 MINUTE = 60
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
-def test_each_level_is_due_once_and_to_the_second(boxes: Boxes, queue: Queue) -> None:
+def test_each_level_is_due_once_and_to_the_second(boxes: Reservations, queue: Queue) -> None:
     """EXP-01, EXP-04, EXP-10."""
     box = boxes.active(hours=1)
     told: list[tuple[int, int | None]] = []
@@ -38,7 +38,7 @@ def test_each_level_is_due_once_and_to_the_second(boxes: Boxes, queue: Queue) ->
     assert "its time is over; its processes are stopped at" in boxes.show(box)["message"]
 
 
-def test_a_short_one_has_no_level_that_lies_before_it(boxes: Boxes, queue: Queue) -> None:
+def test_a_short_one_has_no_level_that_lies_before_it(boxes: Reservations, queue: Queue) -> None:
     """EXP-04: ten minutes have the warning of five, and not all three at once."""
     box = boxes.active(hours=1 / 6)
     assert boxes.due() == []
@@ -46,7 +46,7 @@ def test_a_short_one_has_no_level_that_lies_before_it(boxes: Boxes, queue: Queue
     assert boxes.due() == [(box, 5)]
 
 
-def test_of_several_that_are_late_only_the_last_is_sent(boxes: Boxes, queue: Queue) -> None:
+def test_of_several_that_are_late_only_the_last_is_sent(boxes: Reservations, queue: Queue) -> None:
     """The daemon was away for half an hour."""
     box = boxes.active(hours=1)
     queue.move(46 * MINUTE)
@@ -56,7 +56,9 @@ def test_of_several_that_are_late_only_the_last_is_sent(boxes: Boxes, queue: Que
     assert boxes.due() == [(box, 5)]
 
 
-def test_one_that_was_not_delivered_gives_way_to_the_next(boxes: Boxes, queue: Queue) -> None:
+def test_one_that_was_not_delivered_gives_way_to_the_next(
+    boxes: Reservations, queue: Queue
+) -> None:
     box = boxes.active(hours=1)
     queue.move(30 * MINUTE)
     assert boxes.due() == [(box, 30)]
@@ -64,7 +66,7 @@ def test_one_that_was_not_delivered_gives_way_to_the_next(boxes: Boxes, queue: Q
     assert boxes.due() == [(box, 15)]
 
 
-def test_an_extension_clears_them_and_they_come_anew(boxes: Boxes, queue: Queue) -> None:
+def test_an_extension_clears_them_and_they_come_anew(boxes: Reservations, queue: Queue) -> None:
     """EXP-05: files go, levels are due again, the history stays."""
     box = boxes.active(hours=1)
     queue.move(46 * MINUTE)
@@ -79,7 +81,9 @@ def test_an_extension_clears_them_and_they_come_anew(boxes: Boxes, queue: Queue)
     assert [one["minutes"] for one in boxes.show(box)["warnings"]] == [15, 30]
 
 
-def test_a_level_that_lies_before_an_extension_is_not_sent(boxes: Boxes, queue: Queue) -> None:
+def test_a_level_that_lies_before_an_extension_is_not_sent(
+    boxes: Reservations, queue: Queue
+) -> None:
     """Extended by ten minutes: it ends in twelve, so the notices for 15 and 30 are not sent."""
     box = boxes.active(hours=1)
     queue.move(58 * MINUTE)
@@ -91,7 +95,7 @@ def test_a_level_that_lies_before_an_extension_is_not_sent(boxes: Boxes, queue: 
     assert boxes.due() == [(box, 5)]
 
 
-def test_one_that_is_being_ended_is_not_warned(boxes: Boxes, queue: Queue) -> None:
+def test_one_that_is_being_ended_is_not_warned(boxes: Reservations, queue: Queue) -> None:
     box = boxes.active(hours=1)
     queue.move(45 * MINUTE)
     queue.cancel(box)
@@ -99,7 +103,7 @@ def test_one_that_is_being_ended_is_not_warned(boxes: Boxes, queue: Queue) -> No
     assert boxes.next_warning() is None
 
 
-def test_what_did_not_arrive_is_kept(boxes: Boxes, queue: Queue) -> None:
+def test_what_did_not_arrive_is_kept(boxes: Reservations, queue: Queue) -> None:
     box = boxes.active(hours=1)
     queue.move(30 * MINUTE)
     boxes.due()
@@ -112,7 +116,7 @@ def test_what_did_not_arrive_is_kept(boxes: Boxes, queue: Queue) -> None:
     "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 20))]
 )
 def test_whatever_happens_each_level_is_sent_at_most_once_per_end(
-    boxes: Boxes, queue: Queue, seed: int
+    boxes: Reservations, queue: Queue, seed: int
 ) -> None:
     """Boxes of all lengths, a daemon that is away now and then, extensions, lost deliveries."""
     chance = random.Random(seed)

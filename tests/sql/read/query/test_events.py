@@ -9,7 +9,7 @@ import msgspec
 from odcd.api.answers.cluster import Event
 from tests.sql.read.query.cluster import Cluster
 from tests.support.harness.database import Sql
-from tests.support.harness.events import told
+from tests.support.harness.events import read_events
 
 READ = "select id, body from odc.events_after($1, $2, $3)"
 
@@ -24,7 +24,7 @@ def test_events_tell_who_did_what_to_what(database_url: str) -> None:
             "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'why', $2)",
             '{"user": "root", "uid": 0, "operator": true}', cluster.now,
         )  # fmt: skip
-        events = [msgspec.convert(event, Event) for event in told(sql)]
+        events = [msgspec.convert(event, Event) for event in read_events(sql)]
         assert [event.kind for event in events] == ["submitted", "started", "ended", "node_drain"]
         assert events[3].node == "n1"
         assert (events[0].actor, events[0].job_id, events[0].at) == (
@@ -32,7 +32,7 @@ def test_events_tell_who_did_what_to_what(database_url: str) -> None:
             job_id,
             "2026-01-01T00:00:00.000Z",
         )
-        of_job = [event["kind"] for event in told(sql, job_id=job_id)]
+        of_job = [event["kind"] for event in read_events(sql, job_id=job_id)]
         assert of_job == ["submitted", "started", "ended"]
 
 
@@ -42,7 +42,7 @@ def test_events_of_an_array_include_those_of_its_elements(database_url: str) -> 
         array = cluster.submit(array="0-1", gpus=8)
         cluster.submit()
         [element] = cluster.plan()
-        submitted, started = told(sql, job_id=array)
+        submitted, started = read_events(sql, job_id=array)
         assert (submitted["job_id"], submitted["kind"]) == (array, "submitted")
         assert (started["job_id"], started["kind"]) == (element, "started")
         assert (started["array_job_id"], started["array_task_id"]) == (array, 0)
@@ -65,9 +65,9 @@ def test_an_event_written_early_and_committed_late_is_not_passed_over(database_u
         after = seen[-1] if seen else 0
         assert early not in seen
         first._run("commit")
-        seen += [event["id"] for event in told(reader, after)]
+        seen += [event["id"] for event in read_events(reader, after)]
         assert seen == [late, early]
-        assert [event["id"] for event in told(reader)] == seen
+        assert [event["id"] for event in read_events(reader)] == seen
         deadline = time.monotonic() + 30
         while reader.value("select odc.last_event()") != early:
             assert time.monotonic() < deadline
@@ -81,13 +81,13 @@ def test_pages_of_events_join_and_a_dropped_cursor_still_tells_where_to_go_on(
             sql.execute(
                 "insert into odc.event (at, kind, actor) values (now(), $1, 'x')", f"k{number}"
             )
-        ids = [event["id"] for event in told(sql, limit=4)]
-        ids += [event["id"] for event in told(sql, ids[-1])]
+        ids = [event["id"] for event in read_events(sql, limit=4)]
+        ids += [event["id"] for event in read_events(sql, ids[-1])]
         assert len(ids) == 10
         sql.execute("delete from odc.event where id = $1", ids[3])
-        assert [event["id"] for event in told(sql, ids[3])] == ids[4:]
-        assert told(sql, ids[-1]) == []
-        assert told(sql, ids[-1] + 1000) == []
+        assert [event["id"] for event in read_events(sql, ids[3])] == ids[4:]
+        assert read_events(sql, ids[-1]) == []
+        assert read_events(sql, ids[-1] + 1000) == []
 
 
 def test_a_transaction_of_another_database_holds_nothing_back(
@@ -97,7 +97,7 @@ def test_a_transaction_of_another_database_holds_nothing_back(
         other.begin()
         other.value("select pg_current_xact_id()")
         sql.execute("insert into odc.event (at, kind, actor) values (now(), 'k', 'x')")
-        assert len(told(sql)) == 1
+        assert len(read_events(sql)) == 1
         other.rollback()
 
 

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from odcd.api.usage import Usage
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_cluster
 
 HOUR = 3600
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Boxes:
-    return Boxes(queue)
+def boxes(queue: Queue) -> Reservations:
+    return Reservations(queue)
 
 
 def used(
@@ -94,7 +94,9 @@ def test_waits_are_until_it_began(queue: Queue) -> None:
     )  # fmt: skip
 
 
-def test_a_box_that_ends_before_its_time_gives_the_rest_back(boxes: Boxes, queue: Queue) -> None:
+def test_a_box_that_ends_before_its_time_gives_the_rest_back(
+    boxes: Reservations, queue: Queue
+) -> None:
     """LIF-07: early cancel = ended < expires."""
     box = boxes.reserve(ALICE, hours=8, gpus=4)
     queue.move(300)

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import BOB, Queue, a_cluster
 from tests.support.harness.boards import Question, filled, questions
@@ -212,7 +212,7 @@ def test_what_gpus_did_is_told_of_what_is_known(queue: Queue) -> None:
 def test_dev_servers_and_disks_are_told(queue: Queue) -> None:
     node = {"gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, "declared": True}
     a_cluster(queue.sql, more=[{**node, "name": "east", "zone": "east-1a"}])
-    boxes, disks = Boxes(queue), Disks(queue)
+    boxes, disks = Reservations(queue), Disks(queue)
     disks.create()
     box = boxes.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()

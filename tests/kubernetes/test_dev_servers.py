@@ -30,7 +30,7 @@ PODS = "/api/v1/namespaces/gpu-dev/pods"
 IMAGE = "registry.example/dev:1.0"
 
 
-class BoxSite:
+class DevServerSite:
     """The stack, its reservations over HTTP, and their pods' kubelet: the test."""
 
     def __init__(self, stack: Stack, api: Api) -> None:
@@ -51,26 +51,26 @@ class BoxSite:
         except HTTPError as error:
             return json.load(error)
 
-    def reserve(self, **asked: Any) -> int:
-        body = {"gpu_type": "h100", "gpus": 1, "github_user": "alice", **asked}
-        told = self.call("POST", "/v1/reservations", body)
-        assert "id" in told, told
-        return told["id"]
+    def reserve(self, **fields: Any) -> int:
+        body = {"gpu_type": "h100", "gpus": 1, "github_user": "alice", **fields}
+        reservation = self.call("POST", "/v1/reservations", body)
+        assert "id" in reservation, reservation
+        return reservation["id"]
 
     def show(self, job_id: int) -> dict[str, Any]:
         return self.call("GET", f"/v1/reservations/{job_id}")
 
     def until(self, job_id: int, status: str) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
-            told = self.show(job_id)
-            return told if told["status"] == status else None
+            reservation = self.show(job_id)
+            return reservation if reservation["status"] == status else None
 
         return wait(reached, lambda: f"{self.show(job_id)}{self.stack.log()}")
 
-    def until_it_tells(self, job_id: int, true: Callable[[dict[str, Any]], object]) -> Any:
+    def until_matches(self, job_id: int, true: Callable[[dict[str, Any]], object]) -> Any:
         def reached() -> dict[str, Any] | None:
-            told = self.show(job_id)
-            return told if true(told) else None
+            reservation = self.show(job_id)
+            return reservation if true(reservation) else None
 
         return wait(reached, lambda: f"{self.show(job_id)}{self.stack.log()}")
 
@@ -115,10 +115,10 @@ class BoxSite:
     def run(self, pod: Manifest, *, ready: bool = True, **more: Any) -> None:
         self.say(pod, {"running": {"startedAt": now()}}, ready=ready, **more)
 
-    def wait_for(self, pod: Manifest, reason: str, message: str = "") -> None:
+    def set_waiting(self, pod: Manifest, reason: str, message: str = "") -> None:
         self.say(pod, {"waiting": {"reason": reason, "message": message}}, phase="Pending")
 
-    def tell_event(self, pod: Manifest, reason: str, message: str) -> None:
+    def report_event(self, pod: Manifest, reason: str, message: str) -> None:
         meta = pod["metadata"]
         self.api.create(
             {
@@ -134,8 +134,8 @@ class BoxSite:
             }
         )  # fmt: skip
 
-    def active(self, **asked: Any) -> int:
-        job_id = self.reserve(**asked)
+    def active(self, **fields: Any) -> int:
+        job_id = self.reserve(**fields)
         self.run(self.pod(job_id))
         self.until(job_id, "active")
         return job_id
@@ -146,8 +146,8 @@ def now() -> str:
 
 
 def ended(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
-    told = {"exitCode": code, "reason": reason, "message": message, "startedAt": now()}
-    return {"terminated": {**told, "finishedAt": now()}}
+    terminated = {"exitCode": code, "reason": reason, "message": message, "startedAt": now()}
+    return {"terminated": {**terminated, "finishedAt": now()}}
 
 
 @contextmanager
@@ -184,10 +184,10 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def boxes(
+def site(
     shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
     installed: object, open_folder: Path,
-) -> Iterator[BoxSite]:  # fmt: skip
+) -> Iterator[DevServerSite]:  # fmt: skip
     """Pods stay as they are until the test says what becomes of them."""
     names = nodes(h100=2)
     dsn = postgres_server.clone()
@@ -200,7 +200,7 @@ def boxes(
             a_github(ED25519) as url,
             on_kubernetes(dsn, kubeconfig, names, ODC_GITHUB_URL=url, **settings) as stack,
         ):
-            site = BoxSite(stack, shared_plane.api)
+            site = DevServerSite(stack, shared_plane.api)
             yield site
             stack("cancel", "--all", check=False)
             wait(lambda: not stack.json("queue")["jobs"], stack.log)
@@ -208,191 +208,205 @@ def boxes(
         postgres_server.drop(dsn)
 
 
-def test_a_box_is_reserved_extended_and_cancelled(boxes: BoxSite) -> None:
+def test_a_dev_server_is_reserved_extended_and_cancelled(site: DevServerSite) -> None:
     """LIF-02, LIF-06, LIF-09, LIF-23, POD-12: active is when SSH answers, and the clock starts."""
-    box = boxes.reserve(hours=1)
-    pod = boxes.pod(box)
-    assert boxes.until(box, "preparing")["expires_at"] is None
-    boxes.run(pod, ready=False)
-    told = boxes.until_it_tells(box, lambda told: told["phase"] == "ssh")
-    assert "SSH does not answer yet" in told["message"]
-    assert (told["status"], told["connect"]) == ("preparing", None)
-    boxes.run(pod)
-    told = boxes.until(box, "active")
-    assert told["connect"] == "ssh"
-    [host_key] = told["host_keys"]
+    job_id = site.reserve(hours=1)
+    pod = site.pod(job_id)
+    assert site.until(job_id, "preparing")["expires_at"] is None
+    site.run(pod, ready=False)
+    reservation = site.until_matches(job_id, lambda reservation: reservation["phase"] == "ssh")
+    assert "SSH does not answer yet" in reservation["message"]
+    assert (reservation["status"], reservation["connect"]) == ("preparing", None)
+    site.run(pod)
+    reservation = site.until(job_id, "active")
+    assert reservation["connect"] == "ssh"
+    [host_key] = reservation["host_keys"]
     assert host_key.startswith("ssh-ed25519 ")
-    phases = [phase["phase"] for phase in told["phases"]]
+    phases = [phase["phase"] for phase in reservation["phases"]]
     assert phases[:2] == ["queued", "starting"]
     assert phases[-2:] == ["ssh", "active"]
-    assert all(phase["took_s"] is not None for phase in told["phases"][:-1])
-    extended = boxes.call("POST", f"/v1/reservations/{box}/extend", {"hours": 2})
-    assert extended["expires_at"] > told["expires_at"]
-    boxes.stack("cancel", str(box))
-    assert boxes.until(box, "cancelled")["failure_reason"] is None
-    wait(lambda: not boxes.pods(box), boxes.stack.log)
+    assert all(phase["took_s"] is not None for phase in reservation["phases"][:-1])
+    extended = site.call("POST", f"/v1/reservations/{job_id}/extend", {"hours": 2})
+    assert extended["expires_at"] > reservation["expires_at"]
+    site.stack("cancel", str(job_id))
+    assert site.until(job_id, "cancelled")["failure_reason"] is None
+    wait(lambda: not site.pods(job_id), site.stack.log)
 
 
-def test_a_box_expires_to_the_second_and_its_pod_goes(boxes: BoxSite) -> None:
+def test_a_dev_server_expires_to_the_second_and_its_pod_is_deleted(site: DevServerSite) -> None:
     """EXP-10, EXP-13: its end is no failure."""
-    box = boxes.active(hours=1)
-    boxes.stack.sql(
+    job_id = site.active(hours=1)
+    site.stack.sql(
         "update odc.reservation set expires_at = now() + interval '1 second', "
         "launched_at = now() - interval '1 hour'",
         "update odc.running set ends_at = now() + interval '2 seconds'",
         "update odc.allocation set ends_at = now() + interval '2 seconds'",
     )
-    assert boxes.until(box, "expired")["failure_reason"] is None
-    wait(lambda: not boxes.pods(box), boxes.stack.log)
+    assert site.until(job_id, "expired")["failure_reason"] is None
+    wait(lambda: not site.pods(job_id), site.stack.log)
 
 
-def test_a_pod_deleted_by_hand_ends_an_active_box_as_failed(boxes: BoxSite) -> None:
+def test_a_manually_deleted_pod_ends_an_active_dev_server_as_failed(site: DevServerSite) -> None:
     """LIF-12, LIF-13"""
-    box = boxes.active()
-    boxes.api.delete(f"{PODS}/{boxes.pod(box)['metadata']['name']}")
-    told = boxes.until(box, "failed")
-    assert told["failure_reason"] == "its pod was deleted by something other than odc"
+    job_id = site.active()
+    site.api.delete(f"{PODS}/{site.pod(job_id)['metadata']['name']}")
+    reservation = site.until(job_id, "failed")
+    assert reservation["failure_reason"] == "its pod was deleted by something other than odc"
 
 
-def test_an_evicted_box_is_not_active_any_more(boxes: BoxSite) -> None:
+def test_an_evicted_dev_server_fails(site: DevServerSite) -> None:
     """BUG-26, LIF-13"""
-    box = boxes.active()
-    name = boxes.pod(box)["metadata"]["name"]
+    job_id = site.active()
+    name = site.pod(job_id)["metadata"]["name"]
     status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
-    boxes.api.patch(f"{PODS}/{name}/status", {"status": status})
-    assert "low on memory" in boxes.until(box, "failed")["failure_reason"]
+    site.api.patch(f"{PODS}/{name}/status", {"status": status})
+    assert "low on memory" in site.until(job_id, "failed")["failure_reason"]
 
 
-def test_a_container_that_ran_out_of_memory_begins_anew_and_the_box_stays_active(
-    boxes: BoxSite,
+def test_an_oom_killed_container_restarts_and_its_dev_server_stays_active(
+    site: DevServerSite,
 ) -> None:
     """LIF-14, LIF-26, EXP-15: counted once, also by another leader."""
-    box = boxes.active()
-    pod = boxes.pod(box)
+    job_id = site.active()
+    pod = site.pod(job_id)
     oom = ended(137, "OOMKilled")
-    boxes.say(pod, {"waiting": {"reason": "CrashLoopBackOff"}}, last=oom, restarts=1)
-    boxes.run(pod, last=oom, restarts=1)
-    told = boxes.until_it_tells(box, lambda told: told["oom_count"])
-    assert (told["status"], told["oom_count"]) == ("active", 1)
-    assert told["last_oom_at"] is not None
-    assert any("ran out of memory" in one["text"] for one in told["history"])
+    site.say(pod, {"waiting": {"reason": "CrashLoopBackOff"}}, last=oom, restarts=1)
+    site.run(pod, last=oom, restarts=1)
+    reservation = site.until_matches(job_id, lambda reservation: reservation["oom_count"])
+    assert (reservation["status"], reservation["oom_count"]) == ("active", 1)
+    assert reservation["last_oom_at"] is not None
+    assert any("ran out of memory" in one["text"] for one in reservation["history"])
     # While it restarts once more, the leader is killed.
-    boxes.say(
+    site.say(
         pod, {"waiting": {"reason": "CrashLoopBackOff"}}, last=ended(1, message="x"), restarts=5
     )
-    boxes.stack.kill(signal.SIGKILL)
-    boxes.stack.start()
-    boxes.run(pod, last=oom, restarts=5)
-    other = boxes.active()
-    told = boxes.show(box)
-    assert (told["status"], told["oom_count"]) == ("active", 1), told
-    assert boxes.show(other)["oom_count"] == 0
+    site.stack.kill(signal.SIGKILL)
+    site.stack.start()
+    site.run(pod, last=oom, restarts=5)
+    other = site.active()
+    reservation = site.show(job_id)
+    assert (reservation["status"], reservation["oom_count"]) == ("active", 1), reservation
+    assert site.show(other)["oom_count"] == 0
 
 
-def test_kill_9_of_the_daemon_while_a_box_is_prepared_and_while_it_is_active(
-    boxes: BoxSite,
+def test_a_dev_server_survives_kill_9_of_the_daemon_while_preparing_and_active(
+    site: DevServerSite,
 ) -> None:
     """LIF-10, LIF-11: a restart changes nothing, and no second pod is made."""
-    box = boxes.reserve()
-    pod = boxes.pod(box)
-    boxes.stack.kill(signal.SIGKILL)
-    boxes.run(pod, ready=False)
-    boxes.stack.start()
-    boxes.until_it_tells(box, lambda told: told["phase"] == "ssh")
-    boxes.stack.kill(signal.SIGKILL)
-    boxes.run(pod)
-    boxes.stack.start()
-    told = boxes.until(box, "active")
-    boxes.stack.kill(signal.SIGKILL)
-    boxes.stack.start()
-    assert boxes.until(box, "active")["expires_at"] == told["expires_at"]
-    assert [one["metadata"]["uid"] for one in boxes.pods(box)] == [pod["metadata"]["uid"]]
+    job_id = site.reserve()
+    pod = site.pod(job_id)
+    site.stack.kill(signal.SIGKILL)
+    site.run(pod, ready=False)
+    site.stack.start()
+    site.until_matches(job_id, lambda reservation: reservation["phase"] == "ssh")
+    site.stack.kill(signal.SIGKILL)
+    site.run(pod)
+    site.stack.start()
+    reservation = site.until(job_id, "active")
+    site.stack.kill(signal.SIGKILL)
+    site.stack.start()
+    assert site.until(job_id, "active")["expires_at"] == reservation["expires_at"]
+    assert [one["metadata"]["uid"] for one in site.pods(job_id)] == [pod["metadata"]["uid"]]
 
 
-def test_what_it_waits_for_is_told_in_words(boxes: BoxSite) -> None:
+def test_a_preparing_dev_server_shows_what_it_waits_for(site: DevServerSite) -> None:
     """POD-14, IMG-19, LIF-16"""
-    box = boxes.reserve()
-    pod = boxes.pod(box)
-    boxes.tell_event(pod, "FailedMount", 'MountVolume.SetUp failed for volume "keys"')
-    told = boxes.until_it_tells(box, lambda told: "FailedMount" in told["message"])
-    assert told["phase"] == "init"
-    boxes.tell_event(pod, "Pulling", f'Pulling image "{IMAGE}"')
-    told = boxes.until_it_tells(box, lambda told: told["phase"] == "image_pull")
-    assert f'Pulling image "{IMAGE}"' in told["message"]
-    boxes.wait_for(pod, "ImagePullBackOff", "Back-off pulling image: dial tcp: i/o timeout")
-    boxes.until_it_tells(box, lambda told: "i/o timeout" in told["message"])
-    assert boxes.show(box)["status"] == "preparing"
+    job_id = site.reserve()
+    pod = site.pod(job_id)
+    site.report_event(pod, "FailedMount", 'MountVolume.SetUp failed for volume "keys"')
+    reservation = site.until_matches(
+        job_id, lambda reservation: "FailedMount" in reservation["message"]
+    )
+    assert reservation["phase"] == "init"
+    site.report_event(pod, "Pulling", f'Pulling image "{IMAGE}"')
+    reservation = site.until_matches(
+        job_id, lambda reservation: reservation["phase"] == "image_pull"
+    )
+    assert f'Pulling image "{IMAGE}"' in reservation["message"]
+    site.set_waiting(pod, "ImagePullBackOff", "Back-off pulling image: dial tcp: i/o timeout")
+    site.until_matches(job_id, lambda reservation: "i/o timeout" in reservation["message"])
+    assert site.show(job_id)["status"] == "preparing"
 
 
-def test_an_image_that_nobody_has_fails_at_once_with_the_registrys_words(boxes: BoxSite) -> None:
+def test_a_missing_image_fails_at_once_with_the_message_of_the_registry(
+    site: DevServerSite,
+) -> None:
     """IMG-19, LIF-18"""
-    box = boxes.reserve(image="missing/image:1")
-    said = 'failed to resolve reference "docker.io/missing/image:1": not found'
-    boxes.wait_for(boxes.pod(box), "ImagePullBackOff", said)
-    assert said in boxes.until(box, "failed")["failure_reason"]
+    job_id = site.reserve(image="missing/image:1")
+    message = 'failed to resolve reference "docker.io/missing/image:1": not found'
+    site.set_waiting(site.pod(job_id), "ImagePullBackOff", message)
+    assert message in site.until(job_id, "failed")["failure_reason"]
 
 
-def test_an_image_that_is_none_of_a_dev_server_says_why(boxes: BoxSite) -> None:
+def test_an_image_without_ssh_server_fails_with_the_reason(site: DevServerSite) -> None:
     """IMG-06"""
-    box = boxes.reserve()
-    said = "installing\nodc: the image has no SSH server, and none could be installed"
-    boxes.say(
-        boxes.pod(box), {"waiting": {"reason": "CrashLoopBackOff"}}, last=ended(78, message=said),
+    job_id = site.reserve()
+    message = "installing\nodc: the image has no SSH server, and none could be installed"
+    site.say(
+        site.pod(job_id), {"waiting": {"reason": "CrashLoopBackOff"}},
+        last=ended(78, message=message),
         restarts=1,
     )  # fmt: skip
-    told = boxes.until(box, "failed")
-    assert told["failure_reason"] == "the image has no SSH server, and none could be installed"
+    reservation = site.until(job_id, "failed")
+    assert (
+        reservation["failure_reason"] == "the image has no SSH server, and none could be installed"
+    )
 
 
-def test_all_members_of_a_box_are_ready_before_it_is_active(boxes: BoxSite) -> None:
+def test_a_dev_server_is_active_when_all_its_members_are_ready(site: DevServerSite) -> None:
     """MNE-05, MNE-09, MNE-20..22: one key pair for all members, and a member that is behind is
     reported."""
-    box = boxes.reserve(gpus=16, distributed=True)
-    first, second = boxes.pod(box, 0), boxes.pod(box, 1)
-    boxes.run(first)
-    told = boxes.until_it_tells(
-        box, lambda told: told["phase"] == "init" and "pod 2 of 2" in told["message"]
+    job_id = site.reserve(gpus=16, distributed=True)
+    first, second = site.pod(job_id, 0), site.pod(job_id, 1)
+    site.run(first)
+    reservation = site.until_matches(
+        job_id,
+        lambda reservation: (
+            reservation["phase"] == "init" and "pod 2 of 2" in reservation["message"]
+        ),
     )
-    assert told["status"] == "preparing"
+    assert reservation["status"] == "preparing"
     named = {
         volume["secret"]["secretName"]
         for pod in (first, second)
         for volume in pod["spec"]["volumes"]
         if "secret" in volume
     }
-    [secret] = [boxes.api.get(f"/api/v1/namespaces/gpu-dev/secrets/{name}") for name in named]
+    [secret] = [site.api.get(f"/api/v1/namespaces/gpu-dev/secrets/{name}") for name in named]
     assert set(secret["data"]) == {"host", "gang", "gang.pub", "jupyter"}
-    boxes.run(second)
-    boxes.until(box, "active")
-    boxes.api.delete(f"{PODS}/{second['metadata']['name']}")
-    assert "deleted" in boxes.until(box, "failed")["failure_reason"]
-    wait(lambda: not boxes.pods(box), boxes.stack.log)
+    site.run(second)
+    site.until(job_id, "active")
+    site.api.delete(f"{PODS}/{second['metadata']['name']}")
+    assert "deleted" in site.until(job_id, "failed")["failure_reason"]
+    wait(lambda: not site.pods(job_id), site.stack.log)
 
 
-def test_a_box_that_keeps_its_entrypoint_needs_no_ssh(boxes: BoxSite) -> None:
+def test_a_dev_server_that_keeps_its_entrypoint_needs_no_ssh(site: DevServerSite) -> None:
     """IMG-18"""
-    box = boxes.reserve(image="example/own:1", preserve_entrypoint=True, github_user=None)
-    pod = boxes.pod(box)
+    job_id = site.reserve(image="example/own:1", preserve_entrypoint=True, github_user=None)
+    pod = site.pod(job_id)
     [container] = pod["spec"]["containers"]
     assert "command" not in container
     assert "readinessProbe" not in container
-    boxes.run(pod)
-    assert boxes.until(box, "active")["connect"] is None
+    site.run(pod)
+    assert site.until(job_id, "active")["connect"] is None
 
 
-def test_keys_are_made_once_and_go_with_the_reservation(boxes: BoxSite) -> None:
+def test_host_keys_are_created_once_and_deleted_with_the_reservation(site: DevServerSite) -> None:
     """ACC-24, LIF-19: an attempt that failed by its node is followed by one with the same key."""
-    box = boxes.reserve()
-    pod = boxes.pod(box)
+    job_id = site.reserve()
+    pod = site.pod(job_id)
     secret = f"/api/v1/namespaces/gpu-dev/secrets/{_secret_of(pod)}"
-    boxes.api.until(secret, lambda one: one["data"]["host"])
-    [first] = boxes.show(box)["host_keys"]
-    boxes.api.delete(f"{PODS}/{pod['metadata']['name']}", grace_s=0)
-    boxes.until_it_tells(box, lambda told: told["status"] == "queued" or told["attempt"] == 2)
-    assert boxes.show(box)["host_keys"] == [first]
-    boxes.stack("cancel", str(box))
-    boxes.until(box, "cancelled")
-    boxes.until_it_tells(box, lambda told: told["host_keys"] == [])
+    site.api.until(secret, lambda one: one["data"]["host"])
+    [first] = site.show(job_id)["host_keys"]
+    site.api.delete(f"{PODS}/{pod['metadata']['name']}", grace_s=0)
+    site.until_matches(
+        job_id, lambda reservation: reservation["status"] == "queued" or reservation["attempt"] == 2
+    )
+    assert site.show(job_id)["host_keys"] == [first]
+    site.stack("cancel", str(job_id))
+    site.until(job_id, "cancelled")
+    site.until_matches(job_id, lambda reservation: reservation["host_keys"] == [])
 
 
 def _secret_of(pod: Manifest) -> str:

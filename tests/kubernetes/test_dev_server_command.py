@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.test_boxes import PODS, a_github
+from tests.kubernetes.test_dev_servers import PODS, a_github
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes
@@ -20,7 +20,7 @@ from tests.support.harness.stacks import on_kubernetes
 pytestmark = pytest.mark.long
 
 
-def test_a_folder_goes_there_and_back_with_the_commands_code(
+def test_a_folder_is_copied_to_the_dev_server_and_back_with_the_exit_code(
     shared_plane: ControlPlane, postgres_server: TestServer, real_nodes: ProcessNodes,
     installed: object, tmp_path: Path,
 ) -> None:  # fmt: skip

@@ -43,7 +43,7 @@ NOBODY = BoxKeys(host_key="HOST-PRIVATE", host_public="ssh-ed25519 AAAA", gang_k
                  gang_public="ssh-ed25519 BBBB", jupyter_token="T0KEN")  # fmt: skip
 
 
-def a_box(
+def a_dev_server(
     count: int = 1, gpus: int = 2, ask: dict[str, object] | None = None, **fields: Any
 ) -> Dispatch:  # fmt: skip
     members = tuple(
@@ -73,9 +73,9 @@ def variables(pod: dict[str, Any]) -> dict[str, str]:
 # -- the pod --------------------------------------------------------------------------------------
 
 
-def test_a_box_restarts_in_place_and_is_ready_when_ssh_answers() -> None:
+def test_a_dev_server_restarts_in_place_and_is_ready_when_ssh_answers() -> None:
     """LIF-26, POD-01, POD-02, POD-12"""
-    pod = pod_for(a_box())
+    pod = pod_for(a_dev_server())
     assert pod["metadata"]["namespace"] == "gpu-dev"
     assert pod["spec"]["restartPolicy"] == "OnFailure"
     [container] = pod["spec"]["containers"]
@@ -88,9 +88,9 @@ def test_a_box_restarts_in_place_and_is_ready_when_ssh_answers() -> None:
     assert not {"SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "IPC_LOCK"} & set(added)
 
 
-def test_it_is_on_its_node_and_tolerates_gpu_nodes() -> None:
+def test_the_pod_is_bound_to_its_node_and_tolerates_gpu_nodes() -> None:
     """POD-04: type and zone are its node's."""
-    pod = pod_for(a_box())
+    pod = pod_for(a_dev_server())
     gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     assert gpu in pod["spec"]["tolerations"]
     affinity = pod["spec"]["affinity"]["nodeAffinity"]
@@ -100,9 +100,9 @@ def test_it_is_on_its_node_and_tolerates_gpu_nodes() -> None:
     }
 
 
-def test_its_volumes_are_sized_and_its_keys_are_closed() -> None:
+def test_volumes_have_sizes_and_keys_are_not_readable_by_others() -> None:
     """POD-06, POD-07, STO-32, STO-33: scratch, and more shared memory than the usual 64 MB."""
-    pod = pod_for(a_box())
+    pod = pod_for(a_dev_server())
     volumes = {one["name"]: one for one in pod["spec"]["volumes"]}
     assert volumes["home"]["emptyDir"] == {}
     assert volumes["workspace"]["emptyDir"] == {"sizeLimit": "100Gi"}
@@ -127,130 +127,132 @@ def storage_of(pod: dict[str, Any]) -> dict[str, str | None]:
     return {one["mountPath"]: claims[one["name"]] for one in mounts}
 
 
-def test_the_disk_is_the_home_of_rank_0_and_nothing_walks_through_it() -> None:
+def test_the_disk_is_the_home_of_rank_0_and_its_files_are_not_scanned() -> None:
     """STO-36, MNE-10, POD-11, BUG-27: other ranks have a home that ends; no fsGroup anywhere."""
-    dispatch = a_box(2, 8, disk=DISK, personal="odc-personal-17")
+    dispatch = a_dev_server(2, 8, disk=DISK, personal="odc-personal-17")
     first, second = pod_for(dispatch), pod_for(dispatch, 1)
     assert storage_of(first)["/home/dev"] == "odc-volume-12"
     assert storage_of(second)["/home/dev"] is None
     for pod in (first, second):
         assert storage_of(pod)["/shared-personal"] == "odc-personal-17"
         assert not {"fsGroup", "fsGroupChangePolicy"} & pod["spec"]["securityContext"].keys()
-    assert "/shared-personal" not in storage_of(pod_for(a_box()))
+    assert "/shared-personal" not in storage_of(pod_for(a_dev_server()))
 
 
-def test_root_is_what_a_box_is_in_the_beginning_and_an_images_own_program_never() -> None:
+def test_a_dev_server_starts_as_root_unless_it_keeps_its_entrypoint() -> None:
     """POD-11"""
-    own = pod_for(a_box(disk=DISK, ask={"preserve_entrypoint": True}))
+    own = pod_for(a_dev_server(disk=DISK, ask={"preserve_entrypoint": True}))
     assert "runAsUser" not in own["spec"]["securityContext"]
     assert storage_of(own)["/home/dev"] == "odc-volume-12"
-    assert pod_for(a_box(disk=DISK))["spec"]["securityContext"]["runAsUser"] == 0
+    assert pod_for(a_dev_server(disk=DISK))["spec"]["securityContext"]["runAsUser"] == 0
 
 
 def test_caches_are_not_on_the_disk() -> None:
     """STO-39: downloads of models do not fill it."""
-    told = variables(pod_for(a_box(disk=DISK)))
-    assert told["HF_HOME"] == "/workspace/.cache/huggingface"
-    assert told["XDG_CACHE_HOME"] == "/workspace/.cache"
-    assert told["CCACHE_DIR"].startswith("/workspace/")
+    env = variables(pod_for(a_dev_server(disk=DISK)))
+    assert env["HF_HOME"] == "/workspace/.cache/huggingface"
+    assert env["XDG_CACHE_HOME"] == "/workspace/.cache"
+    assert env["CCACHE_DIR"].startswith("/workspace/")
 
 
-def test_all_share_one_compiler_cache_where_there_is_one() -> None:
+def test_dev_servers_share_the_compiler_cache() -> None:
     """STO-30, STO-31: with an explicit size, because with 5 GB the built images of all users would
     be lost."""
-    pod = pod_for(a_box(), ccache_claim="ccache", ccache_gib=250)
+    pod = pod_for(a_dev_server(), ccache_claim="ccache", ccache_gib=250)
     assert storage_of(pod)["/ccache_shared"] == "ccache"
-    told = variables(pod)
-    assert (told["CCACHE_DIR"], told["CCACHE_MAXSIZE"]) == ("/ccache_shared", "250G")
-    assert told["CCACHE_UMASK"] == "000"
+    env = variables(pod)
+    assert (env["CCACHE_DIR"], env["CCACHE_MAXSIZE"]) == ("/ccache_shared", "250G")
+    assert env["CCACHE_UMASK"] == "000"
 
 
-def test_a_login_says_what_stays_and_what_is_lost() -> None:
+def test_a_login_lists_kept_and_lost_folders() -> None:
     """STO-34, STO-35: for each folder, and how fast it is."""
-    dispatch = a_box(2, 8, disk=DISK, personal="odc-personal-17")
-    told = "\n".join(storage(dispatch, 0, 500, ccache=True))
-    assert "/home/dev        KEPT: your disk main; a snapshot" in told
-    assert "up to 500 MiB/s, under 1 ms" in told
-    assert "/workspace       LOST" in told
-    assert "/shared-personal KEPT" in told
-    assert "100 MB/s to read and 50 to write, 10 ms" in told
-    assert "/ccache_shared" in told
+    dispatch = a_dev_server(2, 8, disk=DISK, personal="odc-personal-17")
+    text = "\n".join(storage(dispatch, 0, 500, ccache=True))
+    assert "/home/dev        KEPT: your disk main; a snapshot" in text
+    assert "up to 500 MiB/s, under 1 ms" in text
+    assert "/workspace       LOST" in text
+    assert "/shared-personal KEPT" in text
+    assert "100 MB/s to read and 50 to write, 10 ms" in text
+    assert "/ccache_shared" in text
     others = "\n".join(storage(dispatch, 1, 500, ccache=False))
     assert "/home/dev        LOST at the end: your disk is the home of rank 0 alone" in others
-    none = "\n".join(storage(a_box(), 0, 500, ccache=False))
+    none = "\n".join(storage(a_dev_server(), 0, 500, ccache=False))
     assert "/home/dev        LOST at the end: this reservation has no disk" in none
     assert "/shared-personal" not in none
-    new = storage(a_box(disk=replace(DISK, first=True, name="a\x1b[2J")), 0, 500, ccache=False)
+    new = storage(
+        a_dev_server(disk=replace(DISK, first=True, name="a\x1b[2J")), 0, 500, ccache=False
+    )
     assert "your disk a[2J, which is new;" in new[0]
-    assert all(len(line) <= 100 for line in (*told.splitlines(), *new))
+    assert all(len(line) <= 100 for line in (*text.splitlines(), *new))
 
 
-def test_whole_nodes_with_efa_get_it_and_others_do_not() -> None:
+def test_only_whole_nodes_get_efa() -> None:
     """MNE-11, MNE-12, MNE-16: NCCL gets a list of interfaces not to use; it detects everything
     else."""
-    whole = pod_for(a_box(2, 8), efa=32)["spec"]["containers"][0]
+    whole = pod_for(a_dev_server(2, 8), efa=32)["spec"]["containers"][0]
     assert whole["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
     assert "IPC_LOCK" in whole["securityContext"]["capabilities"]["add"]
-    told = {one["name"]: one["value"] for one in whole["env"]}
-    assert told["FI_PROVIDER"] == "efa"
-    assert told["NCCL_SOCKET_IFNAME"] == "^lo,docker"
-    assert told["NCCL_IB_HCA"] == "^mlx5"
-    assert told["NCCL_CROSS_NIC"] == "1"
-    assert not {"FI_EFA_USE_DEVICE_RDMA", "NCCL_ALGO"} & set(told), "where it works it is used"
-    part = pod_for(a_box(1, 4), efa=32)["spec"]["containers"][0]
+    env = {one["name"]: one["value"] for one in whole["env"]}
+    assert env["FI_PROVIDER"] == "efa"
+    assert env["NCCL_SOCKET_IFNAME"] == "^lo,docker"
+    assert env["NCCL_IB_HCA"] == "^mlx5"
+    assert env["NCCL_CROSS_NIC"] == "1"
+    assert not {"FI_EFA_USE_DEVICE_RDMA", "NCCL_ALGO"} & set(env), "where it works it is used"
+    part = pod_for(a_dev_server(1, 4), efa=32)["spec"]["containers"][0]
     assert "vpc.amazonaws.com/efa" not in part["resources"]["limits"]
 
 
-def test_sys_admin_is_for_who_asked_for_a_node_for_profiling() -> None:
+def test_sys_admin_is_only_for_profiling_reservations() -> None:
     """PRF-04, SEC-05, POD-05: and those alone; NVIDIA's capabilities are the usual ones."""
-    pod = pod_for(a_box(ask={"labels": {"nsight": "true"}}))
+    pod = pod_for(a_dev_server(ask={"labels": {"nsight": "true"}}))
     [container] = pod["spec"]["containers"]
     assert container["securityContext"]["capabilities"]["add"][-1] == "SYS_ADMIN"
     assert pod["spec"]["nodeSelector"] == {"nsight": "true"}
     assert variables(pod)["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
-    for other in (a_box(), a_box(ask={"labels": {"nsight": "false", "x": "true"}}),
-                  a_box(gpus=0, ask={"labels": {"nsight": "true"}})):  # fmt: skip
+    for other in (a_dev_server(), a_dev_server(ask={"labels": {"nsight": "false", "x": "true"}}),
+                  a_dev_server(gpus=0, ask={"labels": {"nsight": "true"}})):  # fmt: skip
         assert "SYS_ADMIN" not in str(pod_for(other))
         assert "nodeSelector" not in pod_for(other)["spec"]
 
 
-def test_members_know_one_another_by_names_that_resolve() -> None:
+def test_members_have_resolvable_names_of_each_other() -> None:
     """MNE-05, MNE-06, MNE-08, MNE-24"""
-    dispatch = a_box(2, 8)
-    told = variables(pod_for(dispatch, 1))
+    dispatch = a_dev_server(2, 8)
+    env = variables(pod_for(dispatch, 1))
     domain = "gpu-dev-headless.gpu-dev.svc.cluster.local"
-    assert told["MULTINODE_HOSTS"] == f"odc-7-1-0.{domain},odc-7-1-1.{domain}"
-    assert told["MULTINODE_PEER_PODS"] == "odc-7-1-0,odc-7-1-1"
-    assert (told["MULTINODE_RANK"], told["MULTINODE_SIZE"]) == ("1", "2")
-    assert (told["MASTER_ADDR"], told["MASTER_PORT"]) == (f"odc-7-1-0.{domain}", "29500")
-    assert "MULTINODE_RANK" not in variables(pod_for(a_box()))
+    assert env["MULTINODE_HOSTS"] == f"odc-7-1-0.{domain},odc-7-1-1.{domain}"
+    assert env["MULTINODE_PEER_PODS"] == "odc-7-1-0,odc-7-1-1"
+    assert (env["MULTINODE_RANK"], env["MULTINODE_SIZE"]) == ("1", "2")
+    assert (env["MASTER_ADDR"], env["MASTER_PORT"]) == (f"odc-7-1-0.{domain}", "29500")
+    assert "MULTINODE_RANK" not in variables(pod_for(a_dev_server()))
 
 
-def test_what_is_of_the_daemons_machine_stays_there_and_threads_are_its_share() -> None:
+def test_variables_of_the_daemon_are_not_passed_and_thread_counts_match_the_share() -> None:
     """IMG-21"""
-    told = variables(pod_for(a_box()))
-    assert not {"SHELL", "ODC_SERVER", "HOME", "PATH", "USER"} & told.keys()
-    assert told["OMP_NUM_THREADS"] == told["MAX_JOBS"] == told["ODC_CPUS"] == "40"
-    assert told["SLURM_JOB_ID"] == told["ODC_JOB_ID"] == "7"
+    env = variables(pod_for(a_dev_server()))
+    assert not {"SHELL", "ODC_SERVER", "HOME", "PATH", "USER"} & env.keys()
+    assert env["OMP_NUM_THREADS"] == env["MAX_JOBS"] == env["ODC_CPUS"] == "40"
+    assert env["SLURM_JOB_ID"] == env["ODC_JOB_ID"] == "7"
 
 
-def test_an_image_that_keeps_its_entrypoint_is_left_alone() -> None:
+def test_an_image_that_keeps_its_entrypoint_is_not_changed() -> None:
     """IMG-18"""
     ask: dict[str, object] = {"preserve_entrypoint": True}
-    pod = pod_for(a_box(ask=ask, options={"image": "own/thing:1"}))
+    pod = pod_for(a_dev_server(ask=ask, options={"image": "own/thing:1"}))
     [container] = pod["spec"]["containers"]
     assert container["image"] == "own/thing:1"
     assert not {"command", "args", "readinessProbe", "workingDir"} & container.keys()
     assert "runAsUser" not in pod["spec"]["securityContext"]
     assert "keys" not in {one["name"] for one in pod["spec"]["volumes"]}
-    [(place, _)] = box_objects(a_box(ask=ask), NOBODY, "gpu-dev", "uid", BoxStorage())
+    [(place, _)] = box_objects(a_dev_server(ask=ask), NOBODY, "gpu-dev", "uid", BoxStorage())
     assert place == "configmaps"
 
 
-def test_keys_go_into_a_secret_and_nothing_of_users_into_a_program() -> None:
+def test_keys_go_into_a_secret_and_no_user_text_into_a_program() -> None:
     """BUG-30, MNE-09, ACC-01"""
     line = 'ssh-ed25519 AAAA "$(touch x)"'
-    dispatch = a_box(2, 8, ask={"ssh_keys": [line, "ssh-rsa BBBB"]}, name='x$(id)\x1b[2J"')
+    dispatch = a_dev_server(2, 8, ask={"ssh_keys": [line, "ssh-rsa BBBB"]}, name='x$(id)\x1b[2J"')
     made = dict(box_objects(dispatch, NOBODY, "gpu-dev", "the-uid", BoxStorage()))
     files, secret = made["configmaps"]["data"], made["secrets"]["stringData"]
     assert {name: files[name] for name in FILES} == dict(FILES)
@@ -264,14 +266,14 @@ def test_keys_go_into_a_secret_and_nothing_of_users_into_a_program() -> None:
     assert secret["jupyter"] == "T0KEN"
     assert "T0KEN" not in str(files) + str(pod_for(dispatch))
     assert files["jupyter_wish"] == "off\n"
-    alone = dict(box_objects(a_box(), NOBODY, "gpu-dev", "u", BoxStorage()))
+    alone = dict(box_objects(a_dev_server(), NOBODY, "gpu-dev", "u", BoxStorage()))
     assert set(alone["secrets"]["stringData"]) == {"host", "jupyter"}
     for one in made.values():
         [owner] = one["metadata"]["ownerReferences"]
         assert (owner["name"], owner["uid"], one["immutable"]) == ("odc-7-1-0", "the-uid", True)
 
 
-def test_keys_are_openssh_s_own() -> None:
+def test_host_keys_are_in_the_format_of_openssh() -> None:
     """ACC-24"""
     made = make_keys()
     assert made.host_key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
@@ -280,7 +282,7 @@ def test_keys_are_openssh_s_own() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "_config" not in name])
-def test_programs_are_shell_that_any_sh_reads(name: str) -> None:
+def test_programs_are_portable_shell(name: str) -> None:
     """BUG-30"""
     done = subprocess.run(
         ["/bin/sh", "-n"], input=FILES[name], capture_output=True, text=True, check=False
@@ -295,7 +297,7 @@ def a_spec(**fields: Any) -> ReservationSpec:
     return ReservationSpec(script="#!/bin/sh\n", work_dir="/", **fields)
 
 
-def test_a_box_without_an_image_is_refused_where_there_is_no_default() -> None:
+def test_a_dev_server_without_image_is_refused_without_a_default_image() -> None:
     with pytest.raises(BadRequest, match="no container image") as refused:
         JobCheck("job:1")(ALICE, a_spec())
     assert "ODC_DEV_IMAGE" in str(refused.value.hint)
@@ -317,8 +319,8 @@ def running(at: str = BEGAN) -> dict[str, Any]:
 
 
 def ended(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
-    told = {"exitCode": code, "reason": reason, "message": message}
-    return {"terminated": {**told, "startedAt": BEGAN, "finishedAt": ENDED}}
+    terminated = {"exitCode": code, "reason": reason, "message": message}
+    return {"terminated": {**terminated, "startedAt": BEGAN, "finishedAt": ENDED}}
 
 
 def a_pod(
@@ -350,7 +352,7 @@ def seen(*args: Any, **more: Any) -> Seen:
     return read_pod(a_pod(*args, **more), KEY, NOW)
 
 
-def test_it_has_begun_when_it_is_ready_and_not_before() -> None:
+def test_a_dev_server_has_started_only_when_it_is_ready() -> None:
     """LIF-09, BUG-25"""
     assert seen(running()).begun is None
     begun = seen(running(), ready=True).begun
@@ -380,7 +382,7 @@ def test_a_dead_pod_is_an_end(pod: Pod, kind: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 137, 143])
-def test_a_pod_that_others_deleted_is_lost_however_it_ended(code: int) -> None:
+def test_a_pod_deleted_by_others_is_lost(code: int) -> None:
     """LIF-12"""
     meta = {"deletionTimestamp": "2026-01-01T12:00:25Z", "deletionGracePeriodSeconds": 10}
     pod = a_pod(ended(code), phase="Succeeded" if code == 0 else "Failed", metadata=meta)
@@ -405,7 +407,7 @@ def test_a_pod_that_others_deleted_is_lost_however_it_ended(code: int) -> None:
     ],
     ids=["unfit", "no-shell", "crashes", "no-image"],
 )  # fmt: skip
-def test_what_never_will_be_ready_is_given_up_with_its_words(
+def test_a_dev_server_that_can_never_be_ready_fails_with_the_message(
     pod: Pod, cause: str | None, says: str
 ) -> None:
     """IMG-19, LIF-18, LIF-19"""
@@ -416,15 +418,15 @@ def test_what_never_will_be_ready_is_given_up_with_its_words(
 
 
 @pytest.mark.parametrize("restarts", [1, 2])
-def test_one_that_crashes_has_another_try(restarts: int) -> None:
+def test_a_crashed_container_is_restarted(restarts: int) -> None:
     assert seen({"waiting": {}}, last=ended(1), restarts=restarts).hopeless is None
 
 
-def test_of_a_box_that_was_ready_nothing_is_given_up() -> None:
+def test_a_dev_server_that_was_ready_is_never_given_up() -> None:
     """LIF-11, LIF-14: neither by the leader that saw it ready, nor by one that does not know."""
     crashing = a_pod({"waiting": {"reason": "CrashLoopBackOff"}}, restarts=9, last=ended(1))
     members = Members(SystemClock(), Ledger())
-    assert members.see(crashing, KEY) is None, "nobody has said what was ready before"
+    assert members.see(crashing, KEY) is None, "it is not known yet which members were ready before"
     members.knows = True
     members.begun.add(KEY)
     assert members.see(crashing, KEY) is None
@@ -433,7 +435,7 @@ def test_of_a_box_that_was_ready_nothing_is_given_up() -> None:
     assert members.see(crashing, KEY) is not None
 
 
-def test_one_that_vanished_was_lost_if_it_was_ready() -> None:
+def test_a_vanished_dev_server_is_lost_if_it_was_ready() -> None:
     """LIF-12"""
     assert vanished(a_pod(running()), KEY, NOW, begun=True).kind == "lost"
     assert vanished(a_pod(running()), KEY, NOW).kind == "start_failed"
@@ -465,19 +467,19 @@ def test_one_that_vanished_was_lost_if_it_was_ready() -> None:
     ids=["gated", "unscheduled", "disk", "creating", "pulling", "pulled", "mount", "backoff",
          "running", "crashed"],
 )  # fmt: skip
-def test_what_it_waits_for_is_a_phase_and_a_sentence(
+def test_the_reason_for_waiting_has_a_phase_and_a_sentence(
     pod: Pod, news: tuple[str, str] | None, phase: str, says: str
 ) -> None:
     """POD-14, IMG-19, BUG-36"""
-    told = read_phase(pod, news)
-    assert told[0] == phase
-    assert says in told[1]
+    reported = read_phase(pod, news)
+    assert reported[0] == phase
+    assert says in reported[1]
 
 
 # -- progress -------------------------------------------------------------------------------------
 
 
-class Told:
+class Reporter:
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.members = Members(SystemClock(), self.ledger)
@@ -492,54 +494,54 @@ class Told:
         self.progress.see(pod, KEY)
 
     def take(self) -> list[tuple[str, str | None]]:
-        """What is new."""
+        """The new facts."""
         self.ledger.wake()
         facts = asyncio.run(self.ledger.take())
         self.ledger.acknowledge(facts)
         return [(fact.kind, fact.detail) for fact in facts]
 
 
-def test_a_phase_is_told_once_and_its_last_words_stay() -> None:
+def test_a_phase_is_reported_once_with_its_last_message() -> None:
     """POD-14"""
-    told = Told()
-    told.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
-    told.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
-    assert [kind for kind, _ in told.take()] == ["init"]
-    for words in ("503", "504"):
-        waiting = {"waiting": {"reason": "ErrImagePull", "message": words}}
-        told.see(a_pod(waiting, phase="Pending"))
-    assert told.take() == [("image_pull", "ErrImagePull: 504")]
-    told.see(a_pod(running()))
-    told.see(a_pod(running(), ready=True))
-    assert [kind for kind, _ in told.take()] == ["ssh", "started"]
+    reporter = Reporter()
+    reporter.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
+    reporter.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
+    assert [kind for kind, _ in reporter.take()] == ["init"]
+    for message in ("503", "504"):
+        waiting = {"waiting": {"reason": "ErrImagePull", "message": message}}
+        reporter.see(a_pod(waiting, phase="Pending"))
+    assert reporter.take() == [("image_pull", "ErrImagePull: 504")]
+    reporter.see(a_pod(running()))
+    reporter.see(a_pod(running(), ready=True))
+    assert [kind for kind, _ in reporter.take()] == ["ssh", "started"]
 
 
-def test_one_of_several_that_is_ready_waits_for_the_others() -> None:
+def test_a_ready_member_waits_for_the_others() -> None:
     """MNE-22"""
-    told = Told()
-    told.see(a_pod(running(), ready=True, members=2))
-    assert [kind for kind, _ in told.take()] == ["started", "gang_barrier"]
+    reporter = Reporter()
+    reporter.see(a_pod(running(), ready=True, members=2))
+    assert [kind for kind, _ in reporter.take()] == ["started", "gang_barrier"]
 
 
-def test_an_out_of_memory_is_told_once_for_its_moment() -> None:
+def test_an_out_of_memory_kill_is_reported_once_with_its_time() -> None:
     """LIF-14, EXP-15"""
-    told = Told()
-    told.see(a_pod(running(), ready=True))
-    told.take()
+    reporter = Reporter()
+    reporter.see(a_pod(running(), ready=True))
+    reporter.take()
     oom = ended(137, "OOMKilled")
-    told.see(a_pod({"waiting": {"reason": "CrashLoopBackOff"}}, last=oom, restarts=1))
-    assert told.ooms == []
+    reporter.see(a_pod({"waiting": {"reason": "CrashLoopBackOff"}}, last=oom, restarts=1))
+    assert reporter.ooms == []
     for _ in range(3):
-        told.see(a_pod(running(), ready=True, last=oom, restarts=1))
-    assert told.take() == [("oom", "OOMKilled, signal 9")]
-    assert [fact.at.isoformat() for fact in told.ooms] == ["2026-01-01T12:00:20+00:00"]
+        reporter.see(a_pod(running(), ready=True, last=oom, restarts=1))
+    assert reporter.take() == [("oom", "OOMKilled, signal 9")]
+    assert [fact.at.isoformat() for fact in reporter.ooms] == ["2026-01-01T12:00:20+00:00"]
 
 
-def test_what_kubelet_tells_of_a_pod_is_heard() -> None:
+def test_events_of_kubelet_are_shown_in_their_order() -> None:
     """POD-14: the last counts, in whatever order they come."""
-    told = Told()
-    told.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
-    told.take()
+    reporter = Reporter()
+    reporter.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
+    reporter.take()
     first, second = (
         msgspec.convert(
             {
@@ -553,19 +555,19 @@ def test_what_kubelet_tells_of_a_pod_is_heard() -> None:
         )
         for name, at in (("FailedMount", BEGAN), ("Pulling", ENDED))
     )
-    told.progress.hear(None, second)
-    told.progress.hear(None, first)
-    assert told.take() == [("image_pull", "it is Pulling")]
+    reporter.progress.hear(None, second)
+    reporter.progress.hear(None, first)
+    assert reporter.take() == [("image_pull", "it is Pulling")]
     scheduler = msgspec.structs.replace(
         first, reason="Scheduled", last_timestamp=None, event_time=NOW.replace(microsecond=9)
     )
     kubelet = msgspec.structs.replace(second, message="of that second", last_timestamp=NOW)
-    told.progress.hear(None, scheduler)
-    told.progress.hear(None, kubelet)
-    assert told.take()[-1] == ("image_pull", "of that second")
-    told.progress.hear(kubelet, None)
-    told.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
-    assert [kind for kind, _ in told.take()] == ["init"]
+    reporter.progress.hear(None, scheduler)
+    reporter.progress.hear(None, kubelet)
+    assert reporter.take()[-1] == ("image_pull", "of that second")
+    reporter.progress.hear(kubelet, None)
+    reporter.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
+    assert [kind for kind, _ in reporter.take()] == ["init"]
 
 
 # -- notices --------------------------------------------------------------------------------------
@@ -576,36 +578,36 @@ class Answering:
 
     def __init__(self, *answers: str | Exception | None) -> None:
         self._answers = list(answers)
-        self.asked: list[Sequence[str]] = []
+        self.commands: list[Sequence[str]] = []
 
     async def execute(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float
     ) -> str | None:
-        self.asked.append(command)
+        self.commands.append(command)
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
-def tell(cluster: Answering, *pods: Pod, **notice: Any) -> None:
+def send_notice(cluster: Answering, *pods: Pod, **notice: Any) -> None:
     asyncio.run(notices.tell(cast("Cluster", cluster), pods, 7, Notice(**notice)))
 
 
-def test_what_is_told_is_arguments_of_a_fixed_program() -> None:
+def test_a_notice_is_passed_as_arguments_of_a_fixed_program() -> None:
     """EXP-16"""
     cluster = Answering(None)
-    tell(cluster, a_pod(running()), name="W.txt", text='"$(id)"; `x`', remove=["OLD.txt"])
-    assert cluster.asked == [
+    send_notice(cluster, a_pod(running()), name="W.txt", text='"$(id)"; `x`', remove=["OLD.txt"])
+    assert cluster.commands == [
         ["/bin/sh", "/odc/job/tell", "W.txt", '"$(id)"; `x`', "", "OLD.txt"]
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "é" * 128])
-def test_a_name_that_is_none_of_a_file_is_refused(name: str) -> None:
+def test_an_invalid_file_name_is_refused(name: str) -> None:
     for notice in ({"name": name}, {"remove": [name]}):
         with pytest.raises(ValueError, match="file name"):
-            tell(Answering(), a_pod(running()), **notice)
+            send_notice(Answering(), a_pod(running()), **notice)
 
 
 REFUSED = ApiRefused(403, Status(message="forbidden"), None)
@@ -623,21 +625,21 @@ REFUSED = ApiRefused(403, Status(message="forbidden"), None)
     ],
     ids=["both", "one", "none", "refused", "one-is-away", "its-node-is"],
 )
-def test_all_members_are_told(answers: list[Any], error: type[Exception] | None) -> None:
+def test_a_notice_goes_to_all_members(answers: list[Any], error: type[Exception] | None) -> None:
     """MNE-20"""
     pods = [a_pod(running()), a_pod(running())]
     if error is None:
-        tell(Answering(*answers), *pods, text="x")
+        send_notice(Answering(*answers), *pods, text="x")
     else:
         with pytest.raises(error):
-            tell(Answering(*answers), *pods, text="x")
+            send_notice(Answering(*answers), *pods, text="x")
 
 
-def test_a_container_that_is_being_begun_anew_is_told_later() -> None:
+def test_a_notice_to_a_restarting_container_is_retried_later() -> None:
     with pytest.raises(RunnerDown):
-        tell(Answering(), a_pod({"waiting": {}}, last=ended(1), restarts=1), text="x")
+        send_notice(Answering(), a_pod({"waiting": {}}, last=ended(1), restarts=1), text="x")
     with pytest.raises(WrongState):
-        tell(Answering(), a_pod(ended(1), phase="Failed"), text="x")
+        send_notice(Answering(), a_pod(ended(1), phase="Failed"), text="x")
 
 
 def test_the_oom_notice_has_the_name_that_gpu_dev_gave_it() -> None:
@@ -650,6 +652,6 @@ def test_the_oom_notice_has_the_name_that_gpu_dev_gave_it() -> None:
     assert "2026-01-01 12:00:20 UTC" in notice.text
 
 
-def test_the_keys_that_are_asked_for_are_lines() -> None:
-    dispatch = replace(a_box(), ask={"ssh_keys": "no list"})
+def test_ssh_keys_that_are_not_a_list_are_ignored() -> None:
+    dispatch = replace(a_dev_server(), ask={"ssh_keys": "no list"})
     assert boxes.ssh_keys(dispatch) == []

@@ -32,14 +32,14 @@ def odc(odc: Odc) -> Odc:
 
 
 def reserve(odc: Odc, *argv: str) -> int:
-    told = odc.odcctl("reserve", "-t", "h100", "-h", "1", "--json", *argv)
-    return json.loads(told.stdout)["id"]
+    reserved = odc.odcctl("reserve", "-t", "h100", "-h", "1", "--json", *argv)
+    return json.loads(reserved.stdout)["id"]
 
 
-def box(odc: Odc, job_id: int) -> dict[str, Any]:
-    status, told = odc.request("GET", f"/v1/reservations/{job_id}")
-    assert status == 200, told
-    return told
+def show(odc: Odc, job_id: int) -> dict[str, Any]:
+    status, reservation = odc.request("GET", f"/v1/reservations/{job_id}")
+    assert status == 200, reservation
+    return reservation
 
 
 class Terminal:
@@ -80,7 +80,9 @@ def connected(odc: Odc, job_id: int) -> Generator[Terminal]:
         os.close(ours)
 
 
-def test_a_box_keeps_its_shell_when_one_leaves_and_begins_another_when_it_ends(odc: Odc) -> None:
+def test_a_dev_server_keeps_its_shell_when_a_user_detaches_and_restarts_one_that_ends(
+    odc: Odc,
+) -> None:
     job_id = reserve(odc, "-g", "2")
     with connected(odc, job_id) as first:
         first.until("odc reservation")
@@ -98,26 +100,26 @@ def test_a_box_keeps_its_shell_when_one_leaves_and_begins_another_when_it_ends(o
         second.until(f"at-{odc.user_home},/bin/sh,{odc.user_home}")
         second.type(f"{sys.executable} -m odcctl list --output quiet | sed s/^/mine-/\n")
         second.until(f"mine-{job_id}")
-    assert box(odc, job_id)["status"] == "active"
+    assert show(odc, job_id)["status"] == "active"
     odc.odcctl("cancel", str(job_id))
-    wait(lambda: box(odc, job_id)["phase"] is None, lambda: str(box(odc, job_id)))
-    ended = box(odc, job_id)
+    wait(lambda: show(odc, job_id)["phase"] is None, lambda: str(show(odc, job_id)))
+    ended = show(odc, job_id)
     assert (ended["status"], ended["connect"]) == ("cancelled", None)
 
 
-def test_a_box_lives_through_the_daemons_death_and_keeps_its_end(odc: Odc) -> None:
+def test_a_dev_server_survives_a_killed_daemon_and_keeps_its_expiry(odc: Odc) -> None:
     """BUG-37: nothing of it is in the daemon's memory."""
     job_id = reserve(odc, "-g", "1")
-    before = box(odc, job_id)
+    before = show(odc, job_id)
     pid = odc.pid
     assert kill(pid, signal.SIGKILL)
     wait(lambda: gone(pid), lambda: "it lives on")
     odc.up(*NODES)
-    after = box(odc, job_id)
+    after = show(odc, job_id)
     assert after["status"] == "active"
     assert (after["expires_at"], after["attempt"]) == (before["expires_at"], before["attempt"])
     odc.odcctl("extend", str(job_id), "-h", "0.5")
-    assert box(odc, job_id)["extended_s"] == 1800
+    assert show(odc, job_id)["extended_s"] == 1800
     with connected(odc, job_id) as terminal:
         terminal.type("echo alive-$ODC_JOB_ID\n")
         terminal.until(f"alive-{job_id}")
@@ -125,21 +127,21 @@ def test_a_box_lives_through_the_daemons_death_and_keeps_its_end(odc: Odc) -> No
     odc.wait_for(job_id, "CANCELLED")
 
 
-def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
+def test_a_queued_reservation_shows_its_reason_and_starts_when_gpus_are_free(odc: Odc) -> None:
     """SCH-18, LIF-17: one queue for dev servers and jobs."""
     job = odc.submit("--exclusive", "-N", "2", "--gpus-per-node", "h100:8", "-t", "60",
                      "--wrap", "sleep 600")  # fmt: skip
     odc.wait_for(job, "RUNNING")
-    told = odc.odcctl("reserve", "-t", "h100", "-g", "8", "-h", "2", "--no-wait", "--json")
-    waiting = json.loads(told.stdout)["id"]
-    wait(lambda: box(odc, waiting)["status"] == "queued", lambda: str(box(odc, waiting)))
+    reserved = odc.odcctl("reserve", "-t", "h100", "-g", "8", "-h", "2", "--no-wait", "--json")
+    waiting = json.loads(reserved.stdout)["id"]
+    wait(lambda: show(odc, waiting)["status"] == "queued", lambda: str(show(odc, waiting)))
 
     # Positions are read again once a second.
     def placed() -> bool:
-        found = box(odc, waiting)
+        found = show(odc, waiting)
         return found["queue_position"] == 1 and found["planned_start_at"] is not None
 
-    wait(placed, lambda: str(box(odc, waiting)))
+    wait(placed, lambda: str(show(odc, waiting)))
     why = odc.odcctl("why", str(waiting)).stdout
     assert f"job {job}" in why
     odc.odcctl("cancel", str(job))
@@ -149,7 +151,7 @@ def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="odcctl looks for ssh first")
-def test_a_command_in_one_is_refused_before_anything_is_reserved(odc: Odc) -> None:
+def test_a_command_argument_is_refused_before_anything_is_reserved(odc: Odc) -> None:
     """CLI-50: there is no ssh into a shell of the daemon's machine."""
     refused = odc.odcctl("reserve", "-t", "h100", "--", "hostname", check=False)
     assert (refused.returncode, refused.stdout) == (1, "")

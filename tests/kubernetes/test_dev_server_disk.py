@@ -101,7 +101,7 @@ class Site:
             self.api.delete(f"{PODS}/{pod['metadata']['name']}", grace_s=1)
         wait_until(lambda: not self.api.items(PODS), "the pods to go")
 
-    def ssh(self, words: str) -> str:
+    def ssh(self, command: str) -> str:
         options = {
             "Port": "2222", "IdentityFile": str(self.folder / "key"), "IdentitiesOnly": "yes",
             "UserKnownHostsFile": str(self.folder / "known_hosts"), "HostKeyAlias": "odc",
@@ -109,7 +109,7 @@ class Site:
         }  # fmt: skip
         given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         done = subprocess.run(
-            ["ssh", "-F", "none", *given, "dev@127.0.0.1", words], capture_output=True, text=True,
+            ["ssh", "-F", "none", *given, "dev@127.0.0.1", command], capture_output=True, text=True,
             timeout=120, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr + done.stdout
@@ -162,7 +162,7 @@ def test_a_new_disk_becomes_a_home_once_and_later_boots_leave_it_alone(site: Sit
     assert not (home / ".profile").exists()
 
 
-def test_shell_files_come_anew_for_who_asks_for_it(site: Site) -> None:
+def test_recreate_env_restores_the_default_shell_files(site: Site) -> None:
     """IMG-05: by --recreate-env, once; what was there is kept beside."""
     disk = site.disk(BLANK, 2)
     site.boot(disk=disk)
@@ -179,7 +179,7 @@ def test_shell_files_come_anew_for_who_asks_for_it(site: Site) -> None:
         f"{PODS}/{pod['metadata']['name']}",
         lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > 0 and _is_ready(pod),
     )
-    assert site.ssh("cat .bashrc") == "mine", "a container that begins anew is no new boot"
+    assert site.ssh("cat .bashrc") == "mine", "a restarted container is not a new boot"
 
 
 def _kill_start() -> None:
@@ -191,18 +191,18 @@ def _kill_start() -> None:
     os.kill(first, 9)
 
 
-def test_what_is_on_a_disk_is_listed_in_the_pod_that_has_it(site: Site) -> None:
+def test_the_contents_of_a_disk_are_listed_in_the_pod_that_mounts_it(site: Site) -> None:
     """STO-17: its size and the tree to depth 3, whatever names are in it."""
     name = site.boot(disk=site.disk(BLANK, 6))
     site.ssh("mkdir -p a/b/c/d; head -c 3000000 /dev/zero >a/big; touch 'x$(id) \nz' .hidden")
     pod = msgspec.convert(site.api.pod("gpu-dev", name), Pod)
-    told: list[tuple[Any, ...]] = []
+    listings: list[tuple[Any, ...]] = []
 
     async def note(*what: Any) -> None:
-        told.append(what)
+        listings.append(what)
 
     site.ask(lambda cluster: Contents(cluster, note).keep(pod, (7, 1, 0)))
-    [(job_id, attempt, text, used_bytes)] = told
+    [(job_id, attempt, text, used_bytes)] = listings
     assert (job_id, attempt) == (7, 1)
     assert used_bytes > 2_900_000
     for name in ("big", "b", "c", "x$(id)", ".hidden"):
@@ -210,7 +210,7 @@ def test_what_is_on_a_disk_is_listed_in_the_pod_that_has_it(site: Site) -> None:
     assert "/d" not in text.replace("/dev", "")
 
 
-def test_a_disk_keeps_the_number_that_its_files_have(site: Site) -> None:
+def test_a_disk_keeps_the_uid_of_its_files(site: Site) -> None:
     """STO-14, BUG-27: whichever number dev had where they were written, they are not walked."""
     home = site.nodes.volumes / BLANK
     home.mkdir(mode=0o755)
@@ -246,9 +246,9 @@ def test_shared_storage_and_caches_are_where_users_look(site: Site) -> None:
     site.storage = BoxStorage(ccache_claim="ccache")
     site.boot(personal=personal_claim(uid))
     site.ssh("echo mine >/shared-personal/notes; echo work >file; touch /ccache/object")
-    told = dict(line.partition("=")[::2] for line in site.ssh("env").splitlines())
-    assert (told["CCACHE_DIR"], told["CCACHE_MAXSIZE"]) == ("/ccache_shared", "250G")
-    assert told["XDG_CACHE_HOME"] == "/workspace/.cache"
+    environment = dict(line.partition("=")[::2] for line in site.ssh("env").splitlines())
+    assert (environment["CCACHE_DIR"], environment["CCACHE_MAXSIZE"]) == ("/ccache_shared", "250G")
+    assert environment["XDG_CACHE_HOME"] == "/workspace/.cache"
     assert site.ssh("stat -c %a /ccache_shared; ls /ccache_shared") == "777\nobject"
     motd = site.ssh("cat /etc/motd")
     assert "/home/dev        LOST at the end: this reservation has no disk" in motd
@@ -258,7 +258,7 @@ def test_shared_storage_and_caches_are_where_users_look(site: Site) -> None:
     assert site.ssh("cat /shared-personal/notes; ls") == "mine"
 
 
-def test_bytes_follow_ids_from_one_zone_to_another(
+def test_a_disk_keeps_its_data_when_it_moves_to_another_zone(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A volume, its snapshot, and the volume made from it: written in one dev server, read in the

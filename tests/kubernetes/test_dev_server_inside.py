@@ -24,7 +24,7 @@ import pytest
 from odcd.executor.kubernetes import notices
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.objects import Pod
-from tests.kubernetes.test_boxes import PODS, BoxSite, a_github
+from tests.kubernetes.test_dev_servers import PODS, DevServerSite, a_github
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes
@@ -41,14 +41,14 @@ NAME = 'box"; touch $HOME/pwned; $(touch pwned) `id`'
 class Inside:
     """One dev server, and OpenSSH's client outside."""
 
-    def __init__(self, site: BoxSite, box: int, folder: Path) -> None:
+    def __init__(self, site: DevServerSite, job_id: int, folder: Path) -> None:
         self.site = site
-        self.box = box
+        self.job_id = job_id
         self.folder = folder
-        [host_key] = site.show(box)["host_keys"]
+        [host_key] = site.show(job_id)["host_keys"]
         (folder / "known_hosts").write_text(f"odc {host_key}\n")
 
-    def command(self, *words: str, key: str = "key", user: str = "dev") -> list[str]:
+    def command(self, *arguments: str, key: str = "key", user: str = "dev") -> list[str]:
         options = {
             "Port": "2222", "IdentityFile": str(self.folder / key), "IdentitiesOnly": "yes",
             "UserKnownHostsFile": str(self.folder / "known_hosts"), "HostKeyAlias": "odc",
@@ -56,42 +56,43 @@ class Inside:
             "LogLevel": "ERROR",
         }  # fmt: skip
         given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return ["ssh", "-F", "none", *given, f"{user}@127.0.0.1", *words]
+        return ["ssh", "-F", "none", *given, f"{user}@127.0.0.1", *arguments]
 
-    def try_ssh(self, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    def try_ssh(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*words, **more), capture_output=True, text=True, timeout=120, check=False,
+            self.command(*arguments, **more),
+            capture_output=True, text=True, timeout=120, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def ssh(self, *words: str, **more: Any) -> str:
-        done = self.try_ssh(*words, **more)
+    def ssh(self, *arguments: str, **more: Any) -> str:
+        done = self.try_ssh(*arguments, **more)
         assert done.returncode == 0, f"{done.stderr}{self.log()}"
         return done.stdout.strip()
 
-    def until_it_says(self, words: str, expected: str) -> None:
-        def said() -> bool:
-            return expected in self.try_ssh(words).stdout
+    def wait_for_output(self, command: str, expected: str) -> None:
+        def found() -> bool:
+            return expected in self.try_ssh(command).stdout
 
-        wait(said, lambda: f"{self.try_ssh(words)}{self.log()}")
+        wait(found, lambda: f"{self.try_ssh(command)}{self.log()}")
 
     def pod(self) -> Any:
-        [pod] = self.site.pods(self.box)
+        [pod] = self.site.pods(self.job_id)
         return pod
 
     def restarts(self) -> int:
         return self.pod()["status"]["containerStatuses"][0]["restartCount"]
 
-    def kill(self, *words: str) -> None:
-        os.kill(self._first(*words), 9)
+    def kill(self, *arguments: str) -> None:
+        os.kill(self._first(*arguments), 9)
 
     @staticmethod
-    def _first(*words: str) -> int:
+    def _first(*arguments: str) -> int:
         """The first process in the dev server with these words in its command line."""
         return min(
             process.pid
             for process in psutil.process_iter()
-            if all(word in _argv(process) for word in words)
+            if all(word in _argv(process) for word in arguments)
         )
 
     def as_root(self, script: str) -> str:
@@ -115,7 +116,7 @@ class Inside:
         return done.stdout + done.stderr
 
     def log(self) -> str:
-        return "\n" + self.site.stack("logs", str(self.box), check=False)[-3000:]
+        return "\n" + self.site.stack("logs", str(self.job_id), check=False)[-3000:]
 
 
 def _argv(process: psutil.Process) -> list[str]:
@@ -147,17 +148,17 @@ def inside(
                 dsn, kubeconfig, real_nodes.names, ODC_GITHUB_URL=url, **settings
             ) as stack,
         ):
-            site = BoxSite(stack, shared_plane.api)
-            box = site.reserve(hours=1, name=NAME)
-            site.until(box, "active")
-            yield Inside(site, box, folder)
+            site = DevServerSite(stack, shared_plane.api)
+            job_id = site.reserve(hours=1, name=NAME)
+            site.until(job_id, "active")
+            yield Inside(site, job_id, folder)
             stack("cancel", "--all", check=False)
             wait(lambda: not shared_plane.api.items(PODS), stack.log)
     finally:
         postgres_server.drop(dsn)
 
 
-def test_one_enters_by_the_key_that_was_let_in_and_sees_the_pinned_host(inside: Inside) -> None:
+def test_ssh_accepts_only_authorized_keys_of_the_dev_user(inside: Inside) -> None:
     """ACC-01, ACC-24, POD-02"""
     assert inside.ssh("id", "-un") == "dev"
     assert inside.ssh("pwd") == "/home/dev"
@@ -170,12 +171,12 @@ def test_ssh_goes_over_the_daemon_and_the_api_server(inside: Inside) -> None:
     """ACC-07, ACC-10, ACC-18, ACC-24: as users have it, to a node without an address; who is added
     enters at once."""
     stack = inside.site.stack
-    conf = Path(stack("config", "ssh", str(inside.box)).strip())
+    conf = Path(stack("config", "ssh", str(inside.job_id)).strip())
 
-    def through(*words: str, key: str = "key") -> subprocess.CompletedProcess[str]:
+    def through(*arguments: str, key: str = "key") -> subprocess.CompletedProcess[str]:
         given = ["-F", conf, "-i", inside.folder / key, "-o", "IdentitiesOnly=yes"]
         return subprocess.run(
-            ["ssh", *given, "-o", "BatchMode=yes", f"odc-{inside.box}", *words],
+            ["ssh", *given, "-o", "BatchMode=yes", f"odc-{inside.job_id}", *arguments],
             env=stack.odc.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=60, check=False,
         )  # fmt: skip
@@ -184,32 +185,40 @@ def test_ssh_goes_over_the_daemon_and_the_api_server(inside: Inside) -> None:
     done = through("id -un; head -c 3000000 /dev/zero | tr '\\0' x; exit 3")
     assert (done.returncode, done.stdout) == (3, "dev\n" + "x" * 3_000_000), done.stderr
     assert "Permission denied" in through("true", key="other").stderr
-    stack("edit", str(inside.box), "--add-user", "bob")
-    assert inside.site.show(inside.box)["secondary_users"] == ["bob"]
+    stack("edit", str(inside.job_id), "--add-user", "bob")
+    assert inside.site.show(inside.job_id)["secondary_users"] == ["bob"]
     assert through("id", "-un", key="other").stdout == "dev\n"
 
 
-def test_a_session_knows_its_share(inside: Inside) -> None:
+def test_an_ssh_session_has_the_environment_of_its_job(inside: Inside) -> None:
     """IMG-21, MNE-08: without a login shell, too."""
-    told = dict(line.partition("=")[::2] for line in inside.ssh("env").splitlines())
+    environment = dict(line.partition("=")[::2] for line in inside.ssh("env").splitlines())
     pod = inside.pod()
     cpus = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    assert told["OMP_NUM_THREADS"] == told["MAX_JOBS"] == told["MKL_NUM_THREADS"] == cpus
+    assert (
+        environment["OMP_NUM_THREADS"]
+        == environment["MAX_JOBS"]
+        == environment["MKL_NUM_THREADS"]
+        == cpus
+    )
     assert inside.ssh("nproc") == cpus
-    assert (told["ODC_JOB_ID"], told["SLURM_JOB_ID"]) == (str(inside.box), str(inside.box))
-    assert told["MASTER_PORT"] == "29500"
-    assert told["HF_HOME"].startswith("/workspace/")
-    assert told["CCACHE_DIR"].startswith("/workspace/")
-    assert told["HOME"] == "/home/dev"
+    assert (environment["ODC_JOB_ID"], environment["SLURM_JOB_ID"]) == (
+        str(inside.job_id),
+        str(inside.job_id),
+    )
+    assert environment["MASTER_PORT"] == "29500"
+    assert environment["HF_HOME"].startswith("/workspace/")
+    assert environment["CCACHE_DIR"].startswith("/workspace/")
+    assert environment["HOME"] == "/home/dev"
 
 
-def test_a_login_is_greeted_and_no_text_is_a_command(inside: Inside) -> None:
+def test_a_login_shows_the_greeting_and_runs_no_user_text_as_a_command(inside: Inside) -> None:
     """ACC-21, BUG-30"""
     done = subprocess.run(
         inside.command("-tt"), input="exit\n", capture_output=True, text=True, timeout=120,
         check=False,
     )  # fmt: skip
-    assert f"Reservation {inside.box} ({NAME}) of alice" in done.stdout, done
+    assert f"Reservation {inside.job_id} ({NAME}) of alice" in done.stdout, done
     assert "pwned" not in inside.ssh("ls", "/home/dev", "/")
 
 
@@ -227,7 +236,7 @@ def test_warnings_reach_the_home_and_the_terminals_and_an_extension_clears_them(
                 "launched_at = now() - interval '1 hour'",
                 "notify odc",
             )
-            inside.until_it_says("cat WARN_EXPIRES_IN_15MIN.txt", "ends in 15 minutes")
+            inside.wait_for_output("cat WARN_EXPIRES_IN_15MIN.txt", "ends in 15 minutes")
             assert NAME in inside.ssh("cat WARN_EXPIRES_IN_15MIN.txt")
             assert inside.ssh("stat -c %U WARN_EXPIRES_IN_15MIN.txt") == "dev"
             assert "pwned" not in inside.ssh("ls /home/dev")
@@ -241,7 +250,7 @@ def test_warnings_reach_the_home_and_the_terminals_and_an_extension_clears_them(
             assert b"ends in 15 minutes" in shown
         finally:
             watching.kill()
-    inside.site.call("POST", f"/v1/reservations/{inside.box}/extend", {"hours": 1})
+    inside.site.call("POST", f"/v1/reservations/{inside.job_id}/extend", {"hours": 1})
     wait(
         lambda: "WARN" not in inside.try_ssh("ls; cat /etc/motd").stdout,
         lambda: inside.ssh("ls") + inside.site.stack.log(),
@@ -249,15 +258,15 @@ def test_warnings_reach_the_home_and_the_terminals_and_an_extension_clears_them(
     assert "ends in" not in inside.ssh("cat /etc/motd")
 
 
-def test_the_server_is_started_again_when_it_dies(inside: Inside) -> None:
+def test_the_ssh_server_is_restarted_when_it_dies(inside: Inside) -> None:
     """ACC-24: the container goes on."""
     before = inside.restarts()
     inside.kill("-D", "/odc/job/sshd_config")
-    inside.until_it_says("echo back", "back")
+    inside.wait_for_output("echo back", "back")
     assert inside.restarts() == before
 
 
-def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
+def test_a_restarted_container_keeps_home_host_key_and_added_users(
     inside: Inside, shared_plane: ControlPlane
 ) -> None:
     """LIF-26, BUG-33, ACC-18: files stay, processes do not; the dev server stays active."""
@@ -269,7 +278,7 @@ def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
         config = shared_plane.account_kubeconfig("gpu-controlplane", "odcd")
         cluster = await Cluster.connect(config)
         try:
-            await notices.set_keys(cluster, [pod], inside.box, both)
+            await notices.set_keys(cluster, [pod], inside.job_id, both)
         finally:
             await cluster.close()
             # aiohttp does not wait for the end of its TLS connections.
@@ -280,29 +289,30 @@ def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
     before = inside.restarts()
     inside.kill("/bin/sh", "/odc/job/start")
     wait(lambda: inside.restarts() > before, inside.log)
-    inside.until_it_says("cat /home/dev/kept", "work")
+    inside.wait_for_output("cat /home/dev/kept", "work")
     assert inside.ssh("id -un", key="other") == "dev"
-    told = inside.site.until_it_tells(
-        inside.box, lambda told: any("was restarted" in one["text"] for one in told["history"])
+    reservation = inside.site.until_matches(
+        inside.job_id,
+        lambda reservation: any("was restarted" in one["text"] for one in reservation["history"]),
     )
-    assert (told["status"], told["oom_count"]) == ("active", 0)
+    assert (reservation["status"], reservation["oom_count"]) == ("active", 0)
 
 
-def test_jupyter_runs_when_it_is_asked_for_and_lets_nobody_in_without_its_token(
+def test_jupyter_starts_on_request_and_requires_its_token(
     inside: Inside, shared_plane: ControlPlane
 ) -> None:
     """CLI-07, ACC-13, ACC-14, ACC-15, ACC-16: the program `jupyter` is a stand-in."""
-    site, box = inside.site, str(inside.box)
-    missing = site.stack("edit", box, "--enable-jupyter", check=False)
+    site, job = inside.site, str(inside.job_id)
+    missing = site.stack("edit", job, "--enable-jupyter", check=False)
     assert "there is no jupyter on its PATH" in missing
-    assert "no jupyter" in site.show(inside.box)["jupyter_error"]
+    assert "no jupyter" in site.show(inside.job_id)["jupyter_error"]
     program = (Path(__file__).parent / "programs" / "jupyter").read_bytes()
     inside.ssh("mkdir -p .local/bin")
     put = inside.command("cat >.local/bin/jupyter && chmod 755 .local/bin/jupyter")
     subprocess.run(put, input=program, check=True, timeout=120)
     for _ in range(2):
-        assert "Jupyter Lab runs" in site.stack("edit", box, "--enable-jupyter")
-    token = site.show(inside.box)["jupyter_url"].partition("?token=")[2]
+        assert "Jupyter Lab runs" in site.stack("edit", job, "--enable-jupyter")
+    token = site.show(inside.job_id)["jupyter_url"].partition("?token=")[2]
     assert len(token) == 64
     assert inside.ssh("cat /etc/odc/jupyter_token; stat -c ' %a %U' /etc/odc/jupyter_token") == (
         f"{token} 400 dev"
@@ -318,9 +328,9 @@ def test_jupyter_runs_when_it_is_asked_for_and_lets_nobody_in_without_its_token(
         inside.kill("/bin/sh", "/odc/job/start")
         wait(lambda: inside.restarts() > before, inside.log)
         wait(lambda: _get(link)[0] == 200, inside.log)
-        site.stack("edit", box, "--disable-jupyter")
+        site.stack("edit", job, "--disable-jupyter")
         assert _get(link)[0] == 0
-    assert site.show(inside.box)["jupyter_url"] is None
+    assert site.show(inside.job_id)["jupyter_url"] is None
     # The state that the user sees has already changed; the program inside ends later.
     wait(lambda: ":8888 " not in inside.ssh("ss -ltn"), inside.log)
     wait(lambda: "jupyter_token" not in inside.ssh("ls /etc/odc"), inside.log)
@@ -335,7 +345,7 @@ def test_jupyter_runs_when_it_is_asked_for_and_lets_nobody_in_without_its_token(
 def _opened(inside: Inside) -> Iterator[str]:
     """The link of `odcctl connect --jupyter`, while that runs."""
     with subprocess.Popen(
-        [sys.executable, "-m", "odcctl", "connect", str(inside.box), "--jupyter"],
+        [sys.executable, "-m", "odcctl", "connect", str(inside.job_id), "--jupyter"],
         env=inside.site.stack.odc.environment, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
@@ -356,14 +366,14 @@ def _get(link: str) -> tuple[int, str]:
         return 0, ""
 
 
-def test_how_much_it_is_used_is_seen_from_outside(inside: Inside) -> None:
+def test_usage_of_a_dev_server_is_measured_from_outside(inside: Inside) -> None:
     """By the program in the dev server; nvidia-smi is a substitute."""
     smi = "#!/bin/sh\n[ \"$1\" = --query-gpu=utilization.gpu ] && printf '0\\n37\\n'\n"
     put = inside.command("mkdir -p .local/bin; cat >.local/bin/nvidia-smi; chmod 755 .local/bin/*")
     subprocess.run(put, input=smi.encode(), check=True, timeout=120)
-    told = inside.ssh("PATH=$HOME/.local/bin:$PATH sh /odc/job/look")
-    found = re.fullmatch(r"connections=([0-9]+) gpu=37 cpu_us=([0-9]+)", told)
-    assert found is not None, told
+    usage = inside.ssh("PATH=$HOME/.local/bin:$PATH sh /odc/job/look")
+    found = re.fullmatch(r"connections=([0-9]+) gpu=37 cpu_us=([0-9]+)", usage)
+    assert found is not None, usage
     assert int(found[1]) >= 1
     assert "gpu=none" in inside.ssh("PATH=/usr/bin:/bin sh /odc/job/look")
     # A GPU without nvidia-smi and without Prometheus: its usage is unknown, so it counts as used.
@@ -371,30 +381,30 @@ def test_how_much_it_is_used_is_seen_from_outside(inside: Inside) -> None:
     stack.sql("update odc.qos set idle_warn_s = 600")
 
     def look(column: str) -> Any:
-        return stack.value(f"select {column} from odc.box_look where job_id = {inside.box}")
+        return stack.value(f"select {column} from odc.box_look where job_id = {inside.job_id}")
 
     first = wait(lambda: look("at"), stack.log)
     wait(lambda: look("at") > first, stack.log)
     assert look("idle_since") is None
     stack.sql("update odc.qos set idle_warn_s = 0")
-    assert inside.site.show(inside.box)["idle_s"] is None
+    assert inside.site.show(inside.job_id)["idle_s"] is None
 
 
-def test_members_enter_one_another_without_a_password(inside: Inside) -> None:
+def test_members_can_ssh_to_each_other_without_a_password(inside: Inside) -> None:
     """MNE-08, MNE-09: all members here have one network, so it is rank 0 that answers for both."""
     site = inside.site
-    site.stack("cancel", str(inside.box))
-    wait(lambda: not site.pods(inside.box), site.stack.log)
-    box = site.reserve(gpus=16, distributed=True, hours=1)
-    site.until(box, "active")
-    gang = Inside(site, box, inside.folder)
-    peers = [pod["metadata"]["name"] for pod in site.pods(box)]
-    told = dict(line.partition("=")[::2] for line in gang.ssh("env").splitlines())
-    assert told["MULTINODE_PEER_PODS"].split(",") == peers
-    assert told["MULTINODE_SIZE"] == "2"
-    assert gang.ssh("cat", told["MULTINODE_HOSTFILE"]).splitlines() == [
+    site.stack("cancel", str(inside.job_id))
+    wait(lambda: not site.pods(inside.job_id), site.stack.log)
+    job_id = site.reserve(gpus=16, distributed=True, hours=1)
+    site.until(job_id, "active")
+    gang = Inside(site, job_id, inside.folder)
+    peers = [pod["metadata"]["name"] for pod in site.pods(job_id)]
+    environment = dict(line.partition("=")[::2] for line in gang.ssh("env").splitlines())
+    assert environment["MULTINODE_PEER_PODS"].split(",") == peers
+    assert environment["MULTINODE_SIZE"] == "2"
+    assert gang.ssh("cat", environment["MULTINODE_HOSTFILE"]).splitlines() == [
         f"{peer} slots=8" for peer in peers
     ]
-    fqdn = told["MULTINODE_HOSTS"].split(",")[1]
+    fqdn = environment["MULTINODE_HOSTS"].split(",")[1]
     for name in (fqdn, f"{peers[1]}.gpu-dev-headless"):
         assert gang.ssh(f"ssh -o BatchMode=yes {name} id -un") == "dev"

@@ -81,7 +81,7 @@ def asleep(folder: Path, seconds: int) -> bool:
     return False
 
 
-def test_it_tells_once_what_there_is_and_until_when(start: Start) -> None:
+def test_a_dev_server_greets_once_with_its_gpus_and_its_end(start: Start) -> None:
     client = start(
         ODC_GPUS="2", ODC_GPU_TYPE="h100", CUDA_VISIBLE_DEVICES="4,5", TZ="UTC",
         SLURM_JOB_END_TIME="1795000000",
@@ -101,7 +101,7 @@ def test_it_tells_once_what_there_is_and_until_when(start: Start) -> None:
         assert "  until  2026-11-18 11:06 UTC, unless it is extended\r\n" in later.shown
 
 
-def test_it_names_all_nodes_of_several_and_no_gpus_where_there_are_none(start: Start) -> None:
+def test_the_greeting_names_all_nodes_and_the_absence_of_gpus(start: Start) -> None:
     client = start(ODC_NODE_COUNT="2", ODC_NODELIST="cpu-[01-02]")
     with Screen(client) as screen:
         screen.read_until("  GPUs   none\r\n  nodes  cpu-[01-02]\r\n")
@@ -109,7 +109,9 @@ def test_it_names_all_nodes_of_several_and_no_gpus_where_there_are_none(start: S
         assert "until" not in screen.shown
 
 
-def test_it_runs_the_users_login_shell_in_the_home_folder(start: Start, work_dir: Path) -> None:
+def test_a_dev_server_runs_the_users_login_shell_in_the_home_folder(
+    start: Start, work_dir: Path
+) -> None:
     shell = a_shell(work_dir, 'echo "args: $*, in $(pwd)"; exec sh -i')
     with Screen(start(SHELL=shell)) as screen:
         screen.read_until(f"args: -l, in {work_dir}")
@@ -118,13 +120,13 @@ def test_it_runs_the_users_login_shell_in_the_home_folder(start: Start, work_dir
         screen.read_until(f"args: -l, in {work_dir}")
 
 
-def test_what_odcctl_needs_is_in_the_shell(start: Start) -> None:
+def test_the_shell_has_the_variables_that_odcctl_needs(start: Start) -> None:
     with Screen(start(ODC_HOME="/srv/odc", ODC_SERVER="http://odc:8642", TERM="")) as screen:
         screen.type('echo "with $ODC_HOME $ODC_SERVER $ODC_JOB_ID $TERM"\n')
         screen.read_until("with /srv/odc http://odc:8642 1 xterm-256color")
 
 
-def test_without_a_shell_or_a_home_it_has_others(start: Start, work_dir: Path) -> None:
+def test_a_missing_shell_or_home_is_replaced_by_a_default(start: Start, work_dir: Path) -> None:
     with Screen(start(SHELL="/no/such", HOME=str(work_dir / "gone"))) as screen:
         screen.read_until("cannot be entered; this is /.")
         screen.type("echo in=$(pwd)\n")
@@ -133,7 +135,7 @@ def test_without_a_shell_or_a_home_it_has_others(start: Start, work_dir: Path) -
 
 @pytest.mark.long
 @pytest.mark.parametrize("shell", LOGIN_SHELLS)
-def test_term_ends_it_with_a_shell_that_ignores_it(
+def test_term_ends_a_dev_server_whose_shell_ignores_it(
     start: Start, work_dir: Path, shell: str
 ) -> None:
     client = start(SHELL=shell)
@@ -153,7 +155,7 @@ def test_term_ends_a_pause_too(start: Start) -> None:
 
 
 @pytest.mark.parametrize("shell", LOGIN_SHELLS)
-def test_control_c_interrupts_what_runs_and_not_the_box(
+def test_control_c_interrupts_the_command_and_not_the_dev_server(
     start: Start, work_dir: Path, shell: str
 ) -> None:
     with Screen(start(SHELL=shell)) as screen:
@@ -167,9 +169,7 @@ def test_control_c_interrupts_what_runs_and_not_the_box(
 
 
 @pytest.mark.parametrize("shell", LOGIN_SHELLS)
-def test_a_shell_that_is_killed_is_followed_by_one_that_works(
-    start: Start, work_dir: Path, shell: str
-) -> None:
+def test_a_killed_shell_is_replaced(start: Start, work_dir: Path, shell: str) -> None:
     with Screen(start(SHELL=shell)) as screen:
         for _ in range(2):
             screen.type("stty raw -echo; kill -9 $$\n")
@@ -184,7 +184,7 @@ def test_a_shell_that_is_killed_is_followed_by_one_that_works(
 
 
 @pytest.mark.long
-def test_shells_that_end_at_once_do_not_spin(start: Start) -> None:
+def test_shells_that_exit_at_once_are_restarted_with_a_pause(start: Start) -> None:
     with Screen(start(SHELL="/bin/false")) as screen:
         screen.read_until("the next one begins in 3 s.")
         pauses = re.findall(
