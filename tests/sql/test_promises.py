@@ -107,7 +107,7 @@ class Promises(RuleBasedStateMachine):
         """Tasks of arrays that got a row of their own before they started."""
         self.started: set[tuple[int, int]] = set()
         self.ended: dict[int, str] = {}
-        self.told: list[dict[str, Any]] = []
+        self.recorded_facts: list[dict[str, Any]] = []
         self.preemptions = Preemptions(self.sql)
         self.quiet = False
         """Nothing was changed since the last pass but by time and by jobs that came or ended."""
@@ -478,7 +478,7 @@ class Promises(RuleBasedStateMachine):
             *([fact[name] for fact in facts] for name in FACTS),
             self.now,
         )
-        self.told += facts
+        self.recorded_facts += facts
 
     @rule()
     def members_start(self) -> None:
@@ -505,12 +505,12 @@ class Promises(RuleBasedStateMachine):
         ])  # fmt: skip
         self.a_pass()
 
-    @precondition(lambda self: self.told)
+    @precondition(lambda self: self.recorded_facts)
     @rule(pick=Pick, count=st.integers(1, 5))
     def facts_are_told_again(self, pick: int, count: int) -> None:
         """Late, and in another order; it has no effect."""
-        at = pick % len(self.told)
-        again = self.told[at : at + count][::-1]
+        at = pick % len(self.recorded_facts)
+        again = self.recorded_facts[at : at + count][::-1]
         live = {(m["job_id"], m["attempt"], m["rank"]) for m in self.members()}
         gone = [f for f in again if (f["job_id"], f["attempt"], f["rank"]) not in live]
         before = self.fingerprint()

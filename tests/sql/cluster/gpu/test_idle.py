@@ -26,7 +26,7 @@ def rest(queue: GpuQueue, job: int, minutes: int, *resting: str) -> None:
         queue.look(a_look(job, util_ratio=0.01, resting=list(resting)))
 
 
-def test_gpus_that_rest_for_long_are_idle(queue: GpuQueue) -> None:
+def test_gpus_unused_for_long_are_idle(queue: GpuQueue) -> None:
     job = queue.run(gpus_per_node=8)
     began = queue.now
     rest(queue, job, 15, "GPU-a", "GPU-b")
@@ -35,13 +35,13 @@ def test_gpus_that_rest_for_long_are_idle(queue: GpuQueue) -> None:
     assert (one["gpu_type"], one["kind"], one["node_names"]) == ("h100", "batch", ["gpu-1"])
     assert one["idle_since"] == f"{began:%Y-%m-%dT%H:%M:%SZ}"
     assert one["lost_gpu_s"] == 2 * 900
-    told = queue.reported_use(job)["now"]
-    assert (told["util_ratio"], told["mem_used_mib"], told["idle_gpus"]) == (0.01, 1000, 2)
+    use = queue.reported_use(job)["now"]
+    assert (use["util_ratio"], use["mem_used_mib"], use["idle_gpus"]) == (0.01, 1000, 2)
     assert queue.measured()["odcd_gpus_held_idle"] == {"h100": 2}
     assert queue.measured()["odcd_jobs_held_idle"] == {"batch": 1, "reservation": 0}
 
 
-def test_a_gpu_that_was_used_once_begins_anew(queue: GpuQueue) -> None:
+def test_any_use_of_a_gpu_restarts_its_idle_time(queue: GpuQueue) -> None:
     job = queue.run()
     rest(queue, job, 14, "GPU-a", "GPU-b")
     assert queue.idle()["jobs"] == []
@@ -54,7 +54,7 @@ def test_a_gpu_that_was_used_once_begins_anew(queue: GpuQueue) -> None:
     assert (one["idle_gpus"], one["lost_gpu_s"]) == (2, 900 + 1800)
 
 
-def test_what_was_not_seen_counts_as_use(queue: GpuQueue) -> None:
+def test_gpus_without_observations_count_as_used(queue: GpuQueue) -> None:
     job = queue.run()
     rest(queue, job, 20, "GPU-a")
     queue.move(179)
@@ -67,7 +67,7 @@ def test_what_was_not_seen_counts_as_use(queue: GpuQueue) -> None:
     assert queue.reported_use(job)["now"]["idle_since"] is None
 
 
-def test_a_look_at_what_does_not_run_any_more_is_nothing(queue: GpuQueue) -> None:
+def test_observations_of_ended_attempts_are_ignored(queue: GpuQueue) -> None:
     job = queue.run(requeue=True)
     queue.look(a_look(job, 2), a_look(job + 1000))
     assert queue.reported_use(job) is None
@@ -77,7 +77,7 @@ def test_a_look_at_what_does_not_run_any_more_is_nothing(queue: GpuQueue) -> Non
     assert queue.sql.values("select job_id from odc.gpu_now") == []
 
 
-def test_where_gpus_are_is_learnt_from_looks(queue: GpuQueue) -> None:
+def test_observations_show_on_which_node_a_gpu_is(queue: GpuQueue) -> None:
     gang = queue.run(gpus_per_node=8, node_count=2)
     seen = [
         {"rank": rank, "index": index, "uuid": f"card-{rank}{index}", "model": "NVIDIA H100"}
@@ -96,7 +96,7 @@ def test_where_gpus_are_is_learnt_from_looks(queue: GpuQueue) -> None:
     ]  # fmt: skip
 
 
-def test_who_waits_for_such_gpus_is_told(queue: GpuQueue) -> None:
+def test_jobs_waiting_for_the_type_of_idle_gpus_are_listed(queue: GpuQueue) -> None:
     idle = [queue.run(gpus_per_node=8), queue.run(gpus_per_node=8)]
     queue.submit(BOB, gpus_per_node=4, node_count=2)
     queue.submit(BOB, gpus_per_node=1, gpu_type="h100", hold=True)
@@ -108,13 +108,17 @@ def test_who_waits_for_such_gpus_is_told(queue: GpuQueue) -> None:
     for _ in range(15):
         queue.move(60)
         queue.look(*(a_look(job, resting=["GPU-a"]) for job in idle))
-    told = queue.idle()
-    assert [one["id"] for one in told["jobs"]] == idle
-    assert told["waiting"] == [
+    idle_gpus = queue.idle()
+    assert [one["id"] for one in idle_gpus["jobs"]] == idle
+    assert idle_gpus["waiting"] == [
         {"gpu_type": "h100", "jobs": 2, "gpus": 9, "since": f"{waited:%Y-%m-%dT%H:%M:%SZ}",
          "users": ["alice", "bob"]},
     ]  # fmt: skip
-    assert (told["source"], told["idle_ratio"], told["idle_after_s"]) == ("prometheus", 0.05, 900)
+    assert (idle_gpus["source"], idle_gpus["idle_ratio"], idle_gpus["idle_after_s"]) == (
+        "prometheus",
+        0.05,
+        900,
+    )
 
 
 def test_the_list_is_filtered(queue: GpuQueue) -> None:
@@ -132,50 +136,50 @@ def test_the_list_is_filtered(queue: GpuQueue) -> None:
         }  # fmt: skip
 
 
-def look_at_box(queue: GpuQueue, box: int, gpu: int | None) -> None:
+def look_at_box(queue: GpuQueue, dev_server: int, gpu: int | None) -> None:
     queue.sql.rows(
         "select * from odc.note_look(0, $1, 1, 0, $2, 1.0, $3, $4)",
-        box, gpu, timedelta(minutes=5), queue.now,
+        dev_server, gpu, timedelta(minutes=5), queue.now,
     )  # fmt: skip
 
 
-def alone_since(queue: GpuQueue, box: int) -> object:
-    return queue.sql.value("select idle_since from odc.box_look where job_id = $1", box)
+def alone_since(queue: GpuQueue, dev_server: int) -> object:
+    return queue.sql.value("select idle_since from odc.box_look where job_id = $1", dev_server)
 
 
-def test_a_dev_server_that_cannot_tell_takes_its_use_from_here(queue: GpuQueue) -> None:
+def test_a_dev_server_that_cannot_report_use_takes_it_from_observations(queue: GpuQueue) -> None:
     """Without nvidia-smi in its pod: not known was use, and is known now."""
-    box = Reservations(queue).active(gpus=2)
-    look_at_box(queue, box, None)
+    dev_server = Reservations(queue).active(gpus=2)
+    look_at_box(queue, dev_server, None)
     queue.move(300)
-    look_at_box(queue, box, None)
-    assert alone_since(queue, box) is None
-    rest(queue, box, 5, "GPU-a", "GPU-b")
-    look_at_box(queue, box, None)
-    assert alone_since(queue, box) == queue.now
+    look_at_box(queue, dev_server, None)
+    assert alone_since(queue, dev_server) is None
+    rest(queue, dev_server, 5, "GPU-a", "GPU-b")
+    look_at_box(queue, dev_server, None)
+    assert alone_since(queue, dev_server) == queue.now
     # One of the two is used.
-    rest(queue, box, 5, "GPU-a")
-    look_at_box(queue, box, None)
-    assert alone_since(queue, box) is None
+    rest(queue, dev_server, 5, "GPU-a")
+    look_at_box(queue, dev_server, None)
+    assert alone_since(queue, dev_server) is None
     # The pod's own measurement is more precise.
-    rest(queue, box, 5, "GPU-a", "GPU-b")
-    look_at_box(queue, box, 40)
-    assert alone_since(queue, box) is None
+    rest(queue, dev_server, 5, "GPU-a", "GPU-b")
+    look_at_box(queue, dev_server, 40)
+    assert alone_since(queue, dev_server) is None
 
 
-def test_looks_at_dev_servers_tell_of_idle_gpus_where_nobody_measures(queue: GpuQueue) -> None:
+def test_observations_of_dev_servers_show_idle_gpus_without_another_source(queue: GpuQueue) -> None:
     queue.meter(None)
-    box = Reservations(queue).active(gpus=2)
+    dev_server = Reservations(queue).active(gpus=2)
     for _ in range(6):
-        look_at_box(queue, box, 0)
+        look_at_box(queue, dev_server, 0)
         queue.move(300)
     [one] = queue.idle()["jobs"]
-    assert (one["id"], one["kind"], one["idle_gpus"]) == (box, "reservation", 2)
+    assert (one["id"], one["kind"], one["idle_gpus"]) == (dev_server, "reservation", 2)
     assert one["alone_since"] == one["idle_since"]
     assert queue.measured()["odcd_reservation_idle_seconds"] == {"alice": 1500}
 
 
-def test_what_is_owed_is_measured(queue: GpuQueue) -> None:
+def test_missing_gpu_use_is_a_metric(queue: GpuQueue) -> None:
     assert queue.measured() == {
         "odcd_gpus_held_idle": {"h100": 0}, "odcd_gpu_use_pending": {"": 0},
         "odcd_gpu_use_pending_seconds": {"": 0},

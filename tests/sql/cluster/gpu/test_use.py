@@ -25,7 +25,7 @@ def queue(sql: Sql) -> Iterator[GpuQueue]:
     assert queue.contradictions() == []
 
 
-def test_an_attempt_that_ends_owes_what_its_gpus_did(queue: GpuQueue) -> None:
+def test_an_ended_attempt_awaits_its_gpu_use(queue: GpuQueue) -> None:
     job = queue.run()
     assert queue.owed() == []
     queue.move(3600)
@@ -40,23 +40,23 @@ def test_an_attempt_that_ends_owes_what_its_gpus_did(queue: GpuQueue) -> None:
     }  # fmt: skip
 
 
-def test_what_is_stored_is_told_with_the_job_and_stays(queue: GpuQueue) -> None:
+def test_stored_use_is_shown_with_the_job_and_kept(queue: GpuQueue) -> None:
     job = queue.run()
     queue.move(3600)
     queue.end(job)
     assert queue.store(a_figure(job)) == 1
     assert queue.owed() == []
-    told = queue.reported_use(job)
-    assert (told["held_gpu_s"], told["seen_gpu_s"], told["busy_gpu_s"]) == (7200, 6000, 4000)
-    assert (told["busy_ratio"], told["mem_peak_mib"], told["owed"]) == (0.6667, 70_000, 0)
-    assert told["energy_j"] == 1_500_000
+    use = queue.reported_use(job)
+    assert (use["held_gpu_s"], use["seen_gpu_s"], use["busy_gpu_s"]) == (7200, 6000, 4000)
+    assert (use["busy_ratio"], use["mem_peak_mib"], use["owed"]) == (0.6667, 70_000, 0)
+    assert use["energy_j"] == 1_500_000
     # Told twice, as by a leader that did not hear that it was stored.
     assert queue.store(a_figure(job, busy_gpu_s=1.0)) == 0
-    assert queue.reported_use(job) == told
+    assert queue.reported_use(job) == use
     assert queue.use(job)["gpu_uuids"] == ["GPU-a", "GPU-b"]
 
 
-def test_no_more_is_stored_than_was_held(queue: GpuQueue) -> None:
+def test_stored_use_never_exceeds_the_allocation(queue: GpuQueue) -> None:
     """A scrape's clock is not the runner's."""
     job = queue.run()
     queue.move(100)
@@ -66,7 +66,7 @@ def test_no_more_is_stored_than_was_held(queue: GpuQueue) -> None:
     assert queue.reported_use(job)["busy_ratio"] == 1
 
 
-def test_what_is_not_known_yet_is_asked_again_then_given_up_with_a_reason(queue: GpuQueue) -> None:
+def test_unknown_use_is_requested_again_and_then_given_up_with_a_reason(queue: GpuQueue) -> None:
     job = queue.run()
     queue.move(60)
     queue.end(job)
@@ -80,7 +80,7 @@ def test_what_is_not_known_yet_is_asked_again_then_given_up_with_a_reason(queue:
     assert queue.reported_use(job)["busy_ratio"] is None
 
 
-def test_every_attempt_is_owed_and_told_together(queue: GpuQueue) -> None:
+def test_use_is_stored_per_attempt_and_shown_in_total(queue: GpuQueue) -> None:
     job = queue.run(requeue=True)
     queue.move(1000)
     queue.lose(job)
@@ -93,12 +93,12 @@ def test_every_attempt_is_owed_and_told_together(queue: GpuQueue) -> None:
     assert queue.owed() == [(job, 1), (job, 2)]
     queue.store(a_figure(job, 1, covered_s=1000, busy_gpu_s=500, mem_peak_mib=10))
     queue.store(a_figure(job, 2, covered_s=500, busy_gpu_s=1000, mem_peak_mib=5, energy_j=None))
-    told = queue.reported_use(job)
-    assert (told["held_gpu_s"], told["seen_gpu_s"], told["busy_gpu_s"]) == (3000, 3000, 1500)
-    assert (told["busy_ratio"], told["mem_peak_mib"], told["energy_j"]) == (0.5, 10, 1_500_000)
+    use = queue.reported_use(job)
+    assert (use["held_gpu_s"], use["seen_gpu_s"], use["busy_gpu_s"]) == (3000, 3000, 1500)
+    assert (use["busy_ratio"], use["mem_peak_mib"], use["energy_j"]) == (0.5, 10, 1_500_000)
 
 
-def test_nothing_is_owed_of_what_held_no_gpus_or_never_ran(queue: GpuQueue) -> None:
+def test_attempts_without_gpus_or_that_never_ran_await_no_use(queue: GpuQueue) -> None:
     a_cluster(queue.sql, now=queue.now, cpu_x86=1, h100=1, more=[
         {"name": "gpu-1", "gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000},
     ])  # fmt: skip
@@ -134,22 +134,22 @@ def test_by_nvml_parts_add_up_while_it_runs(queue: GpuQueue) -> None:
     # The answer was lost, so it is reported again.
     queue.add(parts[1])
     queue.add(parts[2])
-    told = queue.reported_use(job)
-    assert (told["held_gpu_s"], told["seen_gpu_s"], told["busy_gpu_s"]) == (360, 360, 90)
-    assert (told["mem_peak_mib"], told["energy_j"], told["owed"]) == (2, 3000, 0)
+    use = queue.reported_use(job)
+    assert (use["held_gpu_s"], use["seen_gpu_s"], use["busy_gpu_s"]) == (360, 360, 90)
+    assert (use["mem_peak_mib"], use["energy_j"], use["owed"]) == (2, 3000, 0)
     assert queue.use(job)["gpu_uuids"] == ["GPU-0", "GPU-1", "GPU-2"]
     queue.end(job)
     assert queue.owed() == [(job, 1)]
     # The last part comes after the end.
     queue.add(a_part(queue, job, 3, busy_gpu_s=10.0))
     assert queue.store({"job_id": job, "attempt": 1}) == 1
-    told = queue.reported_use(job)
-    assert (told["busy_gpu_s"], told["seen_gpu_s"], told["gave_up"]) == (100, 360, None)
+    use = queue.reported_use(job)
+    assert (use["busy_gpu_s"], use["seen_gpu_s"], use["gave_up"]) == (100, 360, None)
     queue.add(a_part(queue, job, 4, busy_gpu_s=1000.0))
-    assert queue.reported_use(job) == told
+    assert queue.reported_use(job) == use
 
 
-def test_what_was_begun_is_owed_whatever_the_source_is_now(queue: GpuQueue) -> None:
+def test_use_that_was_begun_is_awaited_whatever_the_source_is_now(queue: GpuQueue) -> None:
     queue.meter("nvml")
     job = queue.run()
     queue.add(a_part(queue, job, 0))
@@ -170,7 +170,7 @@ def a_part(queue: GpuQueue, job: int, minute: int, **fields: Any) -> dict[str, A
     }  # fmt: skip
 
 
-def test_the_past_knows_nothing_of_what_came_later(queue: GpuQueue) -> None:
+def test_the_past_shows_no_later_use(queue: GpuQueue) -> None:
     job = queue.run()
     queue.move(3600)
     queue.end(job)
@@ -188,7 +188,7 @@ def test_the_past_knows_nothing_of_what_came_later(queue: GpuQueue) -> None:
     assert json.loads(text)[0]["gpu_use"] is None
 
 
-def test_only_the_leader_writes(queue: GpuQueue) -> None:
+def test_only_the_leader_writes_gpu_use(queue: GpuQueue) -> None:
     for call in (
         "odc.set_gpu_meter(7, null, 0, 1)", "odc.owed_gpu_use(7, now(), 1, now())",
         "odc.store_gpu_use(7, '[]', now())", "odc.add_gpu_use(7, '[]')", "odc.live_gpus(7)",
@@ -198,14 +198,14 @@ def test_only_the_leader_writes(queue: GpuQueue) -> None:
             queue.sql.rows(f"select * from {call}")
 
 
-def test_who_holds_which_gpu(queue: GpuQueue) -> None:
+def test_the_attempts_to_measure_are_listed_with_their_gpus(queue: GpuQueue) -> None:
     first = queue.run(gpus_per_node=3)
     gang = queue.submit(gpus_per_node=5, node_count=2)
     assert gang in queue.start()
     rows = queue.sql.rows("select * from odc.live_gpus(0)")
-    told = [(r["job_id"], r["rank"], r["gpu_indexes"], r["running_at"] is None) for r in rows]
-    assert told[0] == (first, 0, [0, 1, 2], False)
-    assert [(job, rank, len(bits), waits) for job, rank, bits, waits in told[1:]] == [
+    holders = [(r["job_id"], r["rank"], r["gpu_indexes"], r["running_at"] is None) for r in rows]
+    assert holders[0] == (first, 0, [0, 1, 2], False)
+    assert [(job, rank, len(bits), waits) for job, rank, bits, waits in holders[1:]] == [
         (gang, 0, 5, True), (gang, 1, 5, True),
     ]  # fmt: skip
     queue.end(first)

@@ -21,7 +21,7 @@ ALL = """select odc.end_user_keys('{"user": "root", "operator": true}', 'ann', $
 TIMES = (NOW, NOW + timedelta(hours=1))
 
 
-def test_what_is_made_of_a_key_that_ends_now_is_not_made(database_url: str) -> None:
+def test_nothing_is_created_from_a_key_that_ends_at_the_same_time(database_url: str) -> None:
     async def race(first: asyncpg.Connection, second: asyncpg.Connection, waits: Any) -> None:
         async with first.transaction():
             await first.execute(LOG_OUT, NOW)
@@ -34,7 +34,7 @@ def test_what_is_made_of_a_key_that_ends_now_is_not_made(database_url: str) -> N
 
 @pytest.mark.parametrize("end", [LOG_OUT, ALL])
 @pytest.mark.parametrize("make", [TICKET, SESSION])
-def test_what_was_being_made_ends_with_the_key(database_url: str, make: str, end: str) -> None:
+def test_a_session_being_created_ends_with_its_key(database_url: str, make: str, end: str) -> None:
     async def race(first: asyncpg.Connection, second: asyncpg.Connection, waits: Any) -> None:
         async with first.transaction():
             more = ("new",) if make is TICKET else ()

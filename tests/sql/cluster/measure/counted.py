@@ -97,10 +97,10 @@ class Counted:
         folded = self.sql.value(
             "select odc.fold_tally($1, $2, $3)", self.term, limit, self.queue.now
         )
-        told = self.total("odcd_gpu_seconds_total")
-        assert told >= self.gpu_s or self.sql._in_transaction, "a counter must not go back"
+        gpu_seconds = self.total("odcd_gpu_seconds_total")
+        assert gpu_seconds >= self.gpu_s or self.sql._in_transaction, "a counter must not go back"
         if not self.sql._in_transaction:
-            self.gpu_s = told
+            self.gpu_s = gpu_seconds
         return folded
 
     def fold_whole(self, limit: int) -> int:
@@ -117,10 +117,10 @@ class Counted:
         """What it tells, once it tells something. Of a transaction of another database that ends as
         an event is looked for, nobody can say that it was none of this one: it hides the event."""
         deadline = time.monotonic() + 60
-        while not (told := look()):
+        while not (found := look()):
             assert time.monotonic() < deadline, "a transaction stays open"
             time.sleep(0.02)
-        return told
+        return found
 
     def fold_all(self) -> None:
         """All that is committed is counted, unless what is to be committed late hides it."""

@@ -11,7 +11,7 @@ def measured(queue: Queue, name: str) -> dict[tuple[str, ...], float]:
     """By the sample's name and its label values."""
     rows = queue.sql.rows(f"select * from odc.{name}($1)", queue.now)
     found = {(row["metric"], *row["labels"]): row["value"] for row in rows}
-    assert len(found) == len(rows), "a series is told once"
+    assert len(found) == len(rows), "a series is returned once"
     return found
 
 

@@ -18,7 +18,7 @@ EAST = {
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     return Reservations(queue)
 
 
@@ -33,11 +33,11 @@ def count(queue: Queue) -> None:
     queue.sql.execute("select odc._tally_events(array(select id from odc.event))")
 
 
-def progress(queue: Queue, box: int, phase: str) -> None:
+def progress(queue: Queue, dev_server: int, phase: str) -> None:
     queue.sql.rows(
         "select odc.record_progress(0, array[$1::bigint], '{1}', '{0}', array[$2], "
         "array[$3::timestamptz], '{null}', $3)",
-        box, phase, queue.now,
+        dev_server, phase, queue.now,
     )  # fmt: skip
 
 
@@ -51,56 +51,58 @@ def statuses(queue: Queue) -> dict[object, float]:
     return of(measured(queue, "measure_reservations"), "odcd_reservations")
 
 
-def test_a_box_is_told_in_each_of_its_phases(boxes: Reservations, queue: Queue) -> None:
-    box = boxes.reserve(hours=1)
+def test_a_dev_server_is_counted_in_each_of_its_phases(
+    reservations: Reservations, queue: Queue
+) -> None:
+    dev_server = reservations.reserve(hours=1)
     queue.move(5)
     assert (statuses(queue), phase(queue)) == ({"pending": 1}, {"queued": 5})
     queue.start()
     queue.move(2)
     assert (statuses(queue), phase(queue)) == ({"preparing": 1}, {"starting": 2})
-    progress(queue, box, "image_pull")
+    progress(queue, dev_server, "image_pull")
     queue.move(40)
     assert phase(queue) == {"image_pull": 40}
-    assert boxes.show(box)["phase"] == "image_pull"
-    boxes.facts(box, "started", 0)
+    assert reservations.show(dev_server)["phase"] == "image_pull"
+    reservations.facts(dev_server, "started", 0)
     queue.move(100)
     assert (statuses(queue), phase(queue)) == ({"active": 1}, {"active": 100})
-    queue.cancel(box)
+    queue.cancel(dev_server)
     queue.move(3)
     assert (statuses(queue), phase(queue)) == ({"cancelled": 1}, {"cleaning_up": 3})
-    boxes.facts(box, "exited", 0, exit_code=0)
+    reservations.facts(dev_server, "exited", 0, exit_code=0)
     assert (statuses(queue), phase(queue)) == ({}, {})
 
 
-def test_who_waits_for_a_disk_is_not_stuck_with_gpus(
-    boxes: Reservations, disks: Disks, queue: Queue
+def test_a_reservation_waiting_for_a_disk_is_not_stuck_with_gpus(
+    reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
     """Its other dev server may have it for days."""
     disks.create()
-    first = boxes.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    first = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()
     disks.settle(3)
-    boxes.facts(first, "started", 0)
-    second = boxes.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    reservations.facts(first, "started", 0)
+    second = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
     assert queue.pending(second)["lacks"] == "disk"
     queue.move(3600)
-    assert boxes.show(second)["phase"] is None
+    assert reservations.show(second)["phase"] is None
     assert set(phase(queue)) == {"active", "queued"}
 
 
-def test_phases_are_counted_by_how_long_they_took(boxes: Reservations, queue: Queue) -> None:
-    box = boxes.reserve(hours=1)
+def test_phases_are_counted_by_their_duration(reservations: Reservations, queue: Queue) -> None:
+    dev_server = reservations.reserve(hours=1)
     queue.move(5)
     queue.start()
     queue.move(2)
-    progress(queue, box, "image_pull")
+    progress(queue, dev_server, "image_pull")
     queue.move(40)
-    progress(queue, box, "ssh")
+    progress(queue, dev_server, "ssh")
     queue.move(4)
-    boxes.facts(box, "started", 0)
+    reservations.facts(dev_server, "started", 0)
     queue.move(100)
-    queue.cancel(box)
-    boxes.facts(box, "exited", 0, exit_code=0)
+    queue.cancel(dev_server)
+    reservations.facts(dev_server, "exited", 0, exit_code=0)
     count(queue)
     found = measured(queue, "measure_tally")
     took: dict[str, Any] = {
@@ -111,26 +113,26 @@ def test_phases_are_counted_by_how_long_they_took(boxes: Reservations, queue: Qu
     bucket = of(found, "odcd_reservation_phase_seconds_bucket")
     assert ("image_pull", "30") not in bucket
     assert bucket["image_pull", "60"] == 1
-    told = {one["phase"]: one["took_s"] for one in boxes.show(box)["phases"]}
-    assert {name: told[name] for name in took} == took
+    took_s = {one["phase"]: one["took_s"] for one in reservations.show(dev_server)["phases"]}
+    assert {name: took_s[name] for name in took} == took
 
 
 def state(queue: Queue) -> dict[object, float]:
     return of(measured(queue, "measure_disks"), "odcd_disks")
 
 
-def test_disks_are_told_by_the_states_that_their_users_see(
-    boxes: Reservations, disks: Disks, queue: Queue
+def test_disks_are_counted_by_the_states_that_users_see(
+    reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
     disks.create()
     assert state(queue) == {disks.show()["state"]: 1} == {"available": 1}
-    box = boxes.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    dev_server = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()
     disks.settle(3)
-    boxes.facts(box, "started", 0)
+    reservations.facts(dev_server, "started", 0)
     assert state(queue) == {disks.show()["state"]: 1} == {"in-use": 1}
-    queue.cancel(box)
-    boxes.facts(box, "exited", 0, exit_code=0)
+    queue.cancel(dev_server)
+    reservations.facts(dev_server, "exited", 0, exit_code=0)
     queue.move(7)
     found = measured(queue, "measure_disks")
     assert found["odcd_disk_lock_stale_seconds",] >= 7, "held, and its dev server is over"
@@ -149,7 +151,7 @@ def test_disks_are_told_by_the_states_that_their_users_see(
         assert found[f"odcd_{name}_seconds",] == 0
 
 
-def test_what_nobody_has_is_told_and_counted(queue: Queue) -> None:
+def test_orphans_are_reported_and_counted(queue: Queue) -> None:
     sql = queue.sql
     sql.execute("select odc.note_orphans(0, '{odc-7-1-0,odc-8-1-0}', $1)", queue.now)
     stray = '[{"id": "vol-1", "operation": null, "tags": {}}]'

@@ -17,17 +17,17 @@ from tests.support.harness.database import Sql
 OPERATOR = '{"user": "root", "uid": 0, "operator": true}'
 
 
-def test_each_row_is_of_a_family_that_is_told_by_one_function(sql: Sql) -> None:
+def test_each_metric_is_returned_by_one_function(sql: Sql) -> None:
     a_cluster(sql, h100=1)
     queue = Queue(sql)
-    told: dict[str, str] = {}
+    function_of: dict[str, str] = {}
     for name in MEASURES:
         rows = queue.sql.rows(f"select * from odc.{name}($1)", queue.now)
         Cluster([(row["metric"], row["labels"], row["value"]) for row in rows])
         for row in rows:
-            assert told.setdefault(row["metric"], name) == name
+            assert function_of.setdefault(row["metric"], name) == name
     # Some have labels without values yet; some are the sampler's own, or have no data.
-    silent = {f.name for f in CLUSTER if not told.keys() & set(f.samples)}
+    silent = {f.name for f in CLUSTER if not function_of.keys() & set(f.samples)}
     assert silent == {
         "odcd_gpu_seconds_total", "odcd_job_preemptions_total", "odcd_limit_used_ratio",
         "odcd_scheduler_jobs_considered", "odcd_scheduler_last_success_timestamp_seconds",
@@ -39,7 +39,7 @@ def test_each_row_is_of_a_family_that_is_told_by_one_function(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_without_a_node_or_a_job_nothing_fails(sql: Sql, name: str) -> None:
+def test_an_empty_database_is_measured(sql: Sql, name: str) -> None:
     measured(Queue(sql), name)
 
 
@@ -99,7 +99,7 @@ def test_reasons_are_those_that_users_see(queue: Queue, steps: list[str], seed: 
         assert of(found, "odcd_jobs_pending") == {row["reason"]: row["jobs"] for row in seen}
 
 
-def test_who_is_at_a_limit_and_how_full_it_is(queue: Queue) -> None:
+def test_limits_are_measured_with_their_use(queue: Queue) -> None:
     queue.sql.execute("insert into odc.resource_limit values ('qos', 1, 'group', 'gpus', 4)")
     queue.sql.execute("insert into odc.resource_limit values ('account', 1, 'group', 'jobs', 0)")
     found = measured(queue, "measure_queue")
@@ -116,7 +116,7 @@ def test_who_is_at_a_limit_and_how_full_it_is(queue: Queue) -> None:
     }  # fmt: skip
 
 
-def test_the_oldest_wait_is_of_who_may_start(queue: Queue) -> None:
+def test_the_oldest_wait_is_of_a_job_that_may_start(queue: Queue) -> None:
     queue.submit(gpus=1, hold=True)
     queue.move(1000)
     key = ("odcd_job_oldest_wait_seconds", "main")
@@ -175,7 +175,7 @@ def test_gpus_come_free_as_jobs_are_expected_to_end(queue: Queue) -> None:
     assert measured(queue, "measure_forecast")["odcd_gpus_forecast", "h100", "24"] == 8
 
 
-def test_ends_that_are_late_are_told(queue: Queue) -> None:
+def test_overdue_ends_are_reported(queue: Queue) -> None:
     queue.submit(gpus=1, time_limit_s=600)
     queue.start()
     queue.move(600)
@@ -184,7 +184,7 @@ def test_ends_that_are_late_are_told(queue: Queue) -> None:
     assert measured(queue, "measure_reservations")["odcd_expiry_lag_seconds",] == 45
 
 
-def test_members_are_told_with_what_users_named_as_a_label_is_written(queue: Queue) -> None:
+def test_job_names_are_escaped_in_labels(queue: Queue) -> None:
     one = queue.submit(gpus=1)
     gang = queue.submit(node_count=2, gpus_per_node=4)
     queue.start()

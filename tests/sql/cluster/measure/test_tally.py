@@ -26,14 +26,14 @@ STEPS = (
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(st.sampled_from(STEPS), min_size=5, max_size=40), seed=st.integers(0, 99))
-def test_what_happened_is_counted_once(counted: Counted, steps: list[str], seed: int) -> None:
+def test_each_event_is_counted_once(counted: Counted, steps: list[str], seed: int) -> None:
     chance = random.Random(seed)
     for step in steps:
         counted.happen(step, chance)
     counted.check()
 
 
-def test_what_is_committed_late_is_waited_for_and_not_passed_over(counted: Counted) -> None:
+def test_late_commits_are_waited_for_and_counted(counted: Counted) -> None:
     counted.happen("late", random.Random(0))
     counted.orphan(counted.sql)
     counted.fold_all()
@@ -43,7 +43,7 @@ def test_what_is_committed_late_is_waited_for_and_not_passed_over(counted: Count
     assert counted.total("odcd_orphans_found_total") == 2
 
 
-def test_ids_that_are_given_out_in_another_order_than_transactions_hide_none(
+def test_events_with_ids_out_of_transaction_order_are_all_counted(
     counted: Counted,
 ) -> None:
     late = counted.late
@@ -63,7 +63,7 @@ def test_ids_that_are_given_out_in_another_order_than_transactions_hide_none(
     assert counted.total("odcd_orphans_found_total") == 2
 
 
-def test_what_is_held_now_is_told_at_once_and_never_less(counted: Counted) -> None:
+def test_current_gpu_time_counts_at_once_and_never_decreases(counted: Counted) -> None:
     queue = counted.queue
     job = queue.submit(gpus=8, gpu_type="h100")
     queue.start()
@@ -86,7 +86,7 @@ def test_what_is_held_now_is_told_at_once_and_never_less(counted: Counted) -> No
 
 
 @pytest.mark.parametrize("becomes", ["another", "gone"])
-def test_what_a_node_was_is_what_its_gpus_are_counted_as(counted: Counted, becomes: str) -> None:
+def test_gpu_time_counts_under_the_type_that_the_node_had(counted: Counted, becomes: str) -> None:
     """Otherwise they count twice: by the node's type at that time, and by its current type."""
     queue = counted.queue
     jobs = [queue.submit(gpus=8, gpu_type="h100") for _ in range(2)]
@@ -113,7 +113,7 @@ def test_what_a_node_was_is_what_its_gpus_are_counted_as(counted: Counted, becom
     assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 1600}
 
 
-def test_an_event_that_cannot_be_counted_is_put_aside_and_told(counted: Counted) -> None:
+def test_an_event_that_cannot_be_counted_is_set_aside_and_reported(counted: Counted) -> None:
     sql, now = counted.sql, counted.queue.now
     counted.orphan(sql)
     bad = sql.value(
@@ -163,7 +163,7 @@ def test_waits_fall_into_their_buckets(counted: Counted) -> None:
     assert counted.total("odcd_job_queue_wait_seconds_sum") == 180
 
 
-def test_a_database_put_back_goes_on_where_it_was(counted: Counted) -> None:
+def test_a_restored_database_counts_on_from_its_backup(counted: Counted) -> None:
     counted.queue.submit(gpus=1)
     counted.fold_all()
     counted.queue.submit(gpus=1)

@@ -42,16 +42,16 @@ def queue(sql: Sql) -> Queue:
     return Queue(sql)
 
 
-def test_what_others_use_is_not_given_to_jobs(queue: Queue) -> None:
+def test_gpus_used_outside_odc_are_not_allocated(queue: Queue) -> None:
     register(queue, n1={"foreign_gpus": 3, "foreign_cpus": 10, "foreign_mem_mib": 4000})
     whole = queue.submit(gpus=8)
     part = queue.submit(gpus=5)
     assert queue.start() == [part]
     assert queue.contradictions() == []
-    told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", whole, queue.now))
+    explanation = json.loads(queue.sql.value("select odc.explain_job($1, $2)", whole, queue.now))
     assert any(
         "3 GPUs, 10 CPUs and 4000 MiB of n1 are used by programs outside odc" in cause["text"]
-        for cause in told["why"]
+        for cause in explanation["why"]
     )
     queue.end(part)
     register(queue, n1={})
@@ -59,7 +59,7 @@ def test_what_others_use_is_not_given_to_jobs(queue: Queue) -> None:
     assert queue.contradictions() == []
 
 
-def test_others_never_take_what_jobs_hold(queue: Queue) -> None:
+def test_use_outside_odc_never_takes_allocated_gpus(queue: Queue) -> None:
     register(queue, n1={})
     job = queue.submit(gpus=6)
     assert queue.start() == [job]
@@ -86,7 +86,9 @@ def test_others_never_take_what_jobs_hold(queue: Queue) -> None:
         max_size=12,
     )
 )
-def test_the_books_hold_whatever_others_do(sql: Sql, steps: list[tuple[str, int, int]]) -> None:
+def test_the_books_stay_consistent_under_any_outside_use(
+    sql: Sql, steps: list[tuple[str, int, int]]
+) -> None:
     with sql.trial():
         queue = Queue(sql)
         gpus, cpus, size = 0, 0, {"gpus": 8, "cpus": 64}
@@ -125,7 +127,7 @@ def test_a_cordoned_node_drains_and_comes_back(queue: Queue) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_cordoned_is_not_resumed_here(queue: Queue) -> None:
+def test_a_cordoned_node_cannot_be_resumed_in_odc(queue: Queue) -> None:
     """It took jobs, which its cluster would not start, until the daemon was restarted."""
     register(queue, n1={"state": "DRAIN", "reason": "cordoned"})
     resume = "select odc.set_node_state($1::jsonb, array['n1'], 'UP', null, $2)"
@@ -137,20 +139,20 @@ def test_what_is_cordoned_is_not_resumed_here(queue: Queue) -> None:
     assert node(queue)["state"] == "UP"
 
 
-def test_a_node_that_others_use_is_not_idle(queue: Queue) -> None:
+def test_a_node_used_outside_odc_is_not_idle(queue: Queue) -> None:
     register(queue, n1={"foreign_gpus": 3, "foreign_cpus": 10}, n2={})
-    told = json.loads(queue.sql.value("select odc.list_nodes($1)", queue.now))
-    assert [one["state"] for one in told] == ["MIXED", "IDLE"]
+    nodes = json.loads(queue.sql.value("select odc.list_nodes($1)", queue.now))
+    assert [one["state"] for one in nodes] == ["MIXED", "IDLE"]
 
 
-def test_an_operators_word_comes_before_the_inventorys(queue: Queue) -> None:
+def test_an_operators_state_takes_precedence_over_the_inventory(queue: Queue) -> None:
     register(queue, n1={})
     actor = json.dumps({"user": ROOT.user, "uid": 0, "operator": True})
     queue.sql.execute(
         "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'new disks', $2)", actor, queue.now
     )
-    for told in ({}, {"state": "DOWN", "reason": "not ready"}, {"state": "DRAIN"}):
-        register(queue, n1=told)
+    for report in ({}, {"state": "DOWN", "reason": "not ready"}, {"state": "DRAIN"}):
+        register(queue, n1=report)
         assert (node(queue)["state"], node(queue)["reason"]) == ("DRAIN", "new disks")
 
 
@@ -158,7 +160,7 @@ def sweep(queue: Queue) -> Any:
     return queue.sql.value("select odc.sweep(0, $1, false, $2)", queue.now, GRACE)
 
 
-def test_a_node_may_be_away_for_its_grace_and_no_longer(queue: Queue) -> None:
+def test_a_missing_node_loses_its_jobs_after_the_grace(queue: Queue) -> None:
     register(queue, n1={}, n2={})
     job = queue.submit(gpus=8, node_list=["n1"])
     other = queue.submit(gpus=8, node_list=["n2"])
@@ -176,7 +178,7 @@ def test_a_node_may_be_away_for_its_grace_and_no_longer(queue: Queue) -> None:
     assert queue.running(other)["intent"] is None
 
 
-def test_when_most_nodes_fall_silent_at_once_no_job_ends(queue: Queue) -> None:
+def test_no_job_ends_when_most_nodes_go_missing_at_once(queue: Queue) -> None:
     names = [f"n{n}" for n in range(1, 6)]
     away = {"state": "DOWN", "reason": "not ready: Kubelet stopped posting node status."}
     register(queue, **{name: {} for name in names})
@@ -218,7 +220,7 @@ def test_a_node_that_an_operator_took_down_keeps_its_jobs(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(("requeue", "state"), [(True, "PENDING"), (False, "NODE_FAIL")])
-def test_whether_a_job_of_a_lost_node_runs_again_is_its_own_choice(
+def test_a_job_of_a_lost_node_runs_again_if_it_allows_requeue(
     queue: Queue, requeue: bool, state: str
 ) -> None:
     register(queue, n1={})

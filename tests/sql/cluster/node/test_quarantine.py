@@ -26,10 +26,10 @@ class Cluster(Queue):
         self.gpu_type = gpu_type
         self.register()
 
-    def register(self, **told: dict[str, Any]) -> None:
+    def register(self, **reports: dict[str, Any]) -> None:
         body = [
             {"name": name, "gpu_type": self.gpu_type, "gpus": 8, "cpus": 64, "mem_mib": 64_000}
-            | told.get(name, {})
+            | reports.get(name, {})
             for name in self.names
         ]
         self.sql.execute(
@@ -67,7 +67,7 @@ class Cluster(Queue):
         self.sql.value("select odc.sweep(0, $1, true, null, $2, $3)", self.now, on, canaries)
         assert self.contradictions() == []
 
-    def told(self) -> list[str]:
+    def event_kinds(self) -> list[str]:
         return self.sql.values(
             "select kind from odc.event where kind like any "
             "('{node_quar%,node_susp%,canary%,node_ret%}') order by id"
@@ -95,8 +95,10 @@ class Cluster(Queue):
     def canaries(self) -> list[int]:
         return self.sql.values("select number from odc.take_canaries(0, $1)", self.now)
 
-    def canary_ends(self, number: int, passed: bool, told: str = "said") -> None:
-        self.sql.execute("select odc.end_canary(0, $1, $2, $3, $4)", number, passed, told, self.now)
+    def canary_ends(self, number: int, passed: bool, detail: str = "said") -> None:
+        self.sql.execute(
+            "select odc.end_canary(0, $1, $2, $3, $4)", number, passed, detail, self.now
+        )
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def eat(cluster: Cluster, name: str = "n1", how: str = "failed", times: int = 3)
         cluster.run(name, how, user=number % 2, script=f"{name}-{number}")
 
 
-def test_a_node_that_eats_jobs_takes_no_more_and_says_why(cluster: Cluster) -> None:
+def test_a_node_where_jobs_keep_failing_is_quarantined_with_a_reason(cluster: Cluster) -> None:
     cluster.peers_do_well()
     cluster.run("n1")
     stays = cluster.on("n1")
@@ -121,7 +123,7 @@ def test_a_node_that_eats_jobs_takes_no_more_and_says_why(cluster: Cluster) -> N
         "other h100 nodes, 0 of 6 did",
         "odcd",
     )
-    assert cluster.told() == ["node_quarantined"]
+    assert cluster.event_kinds() == ["node_quarantined"]
     assert cluster.running(stays)["intent"] is None
     waits = cluster.submit(gpus=1, node_list=["n1"])
     assert cluster.start() == []
@@ -132,14 +134,16 @@ def test_a_node_that_eats_jobs_takes_no_more_and_says_why(cluster: Cluster) -> N
 @pytest.mark.parametrize(
     ("how", "words"), [("lost", "were lost"), ("launch", "could not be started")]
 )
-def test_what_a_node_loses_or_cannot_start_counts(cluster: Cluster, how: str, words: str) -> None:
+def test_lost_and_unlaunchable_jobs_count_against_a_node(
+    cluster: Cluster, how: str, words: str
+) -> None:
     cluster.peers_do_well()
     eat(cluster, how=how)
     cluster.judge()
     assert f"3 of its last 3 jobs {words} (3 scripts" in str(cluster.node()[1])
 
 
-def test_a_node_that_goes_away_with_its_jobs_has_lost_them(cluster: Cluster) -> None:
+def test_jobs_of_a_vanished_node_count_against_it(cluster: Cluster) -> None:
     cluster.peers_do_well()
     jobs = [cluster.on("n1", user=n % 2, script=f"s{n}") for n in range(3)]
     gang = cluster.submit(node_count=2, gpus_per_node=1, node_list=["n1", "n2"])
@@ -159,7 +163,7 @@ def test_a_node_that_goes_away_with_its_jobs_has_lost_them(cluster: Cluster) -> 
     ) == ["n1"]
 
 
-def test_what_ended_because_it_was_to_end_accuses_nobody(cluster: Cluster) -> None:
+def test_intended_ends_count_against_no_node(cluster: Cluster) -> None:
     cluster.peers_do_well()
     for number in range(4):
         job = cluster.on("n1", user=number % 2, script=f"s{number}")
@@ -168,7 +172,7 @@ def test_what_ended_because_it_was_to_end_accuses_nobody(cluster: Cluster) -> No
     assert cluster.sql.values("select cause from odc.node_strike") == []
 
 
-def test_of_a_gang_the_node_is_struck_whose_member_failed_by_itself(cluster: Cluster) -> None:
+def test_of_a_gang_only_the_node_of_the_failed_member_counts(cluster: Cluster) -> None:
     gang = cluster.submit(node_count=2, gpus_per_node=8, node_list=["n1", "n2"])
     assert cluster.start() == [gang]
     cluster.ends(gang, "launch", rank=1)
@@ -184,7 +188,9 @@ def test_of_a_gang_the_node_is_struck_whose_member_failed_by_itself(cluster: Clu
     [(1, 6), (6, 1)],
     ids=["one user's scripts", "one script of all users"],
 )
-def test_one_user_or_one_script_never_does_it(cluster: Cluster, users: int, scripts: int) -> None:
+def test_failures_of_one_user_or_one_script_never_quarantine_a_node(
+    cluster: Cluster, users: int, scripts: int
+) -> None:
     cluster.peers_do_well(8)
     for number in range(24):
         cluster.run("n1", "failed", user=number % users % 4, script=f"s{number % scripts}")
@@ -192,14 +198,14 @@ def test_one_user_or_one_script_never_does_it(cluster: Cluster, users: int, scri
     assert cluster.quarantined() == []
 
 
-def test_scripts_that_fail_elsewhere_too_are_no_evidence(cluster: Cluster) -> None:
+def test_scripts_that_also_fail_elsewhere_are_no_evidence(cluster: Cluster) -> None:
     cluster.peers_do_well()
     eat(cluster)
     for number in range(3):
         cluster.run("n2", "failed", user=number % 2, script=f"n1-{number}")
     cluster.peers_do_well(8)
     cluster.judge()
-    assert cluster.told() == []
+    assert cluster.event_kinds() == []
 
 
 def test_repeats_count_once_on_either_side(cluster: Cluster) -> None:
@@ -217,11 +223,11 @@ def test_repeats_count_once_on_either_side(cluster: Cluster) -> None:
     assert "5 of its last 10 jobs" in str(cluster.node()[1])
 
 
-def test_a_bad_hour_of_the_whole_cluster_is_nobodys(cluster: Cluster) -> None:
+def test_failures_across_the_whole_cluster_quarantine_no_node(cluster: Cluster) -> None:
     for name in cluster.names:
         eat(cluster, name)
     cluster.judge()
-    assert cluster.told() == []
+    assert cluster.event_kinds() == []
 
 
 def test_a_long_healthy_past_does_not_hide_what_happens_now(cluster: Cluster) -> None:
@@ -240,14 +246,14 @@ def test_old_failures_are_forgotten(cluster: Cluster) -> None:
     eat(cluster)
     cluster.move(3600)
     cluster.judge()
-    assert cluster.told() == []
+    assert cluster.event_kinds() == []
     cluster.move(86_400)
     cluster.judge()
     assert cluster.sql.values("select node_id from odc.node_strike") == []
 
 
 @pytest.mark.parametrize(("count", "most"), [(10, 1), (20, 2), (25, 2)])
-def test_beyond_the_cap_a_node_is_only_told_of(sql: Sql, count: int, most: int) -> None:
+def test_beyond_the_cap_a_node_is_only_suspected(sql: Sql, count: int, most: int) -> None:
     cluster = Cluster(sql, count)
     cluster.sql.execute("update odc.node_free set ended = 60")
     for name in cluster.names[:3]:
@@ -258,7 +264,7 @@ def test_beyond_the_cap_a_node_is_only_told_of(sql: Sql, count: int, most: int) 
     cluster.judge()
     bad = ["n2", "n3", "n1"]
     assert cluster.quarantined() == sorted(bad[:most])
-    assert cluster.told() == ["node_quarantined"] * most + ["node_suspected"] * (3 - most)
+    assert cluster.event_kinds() == ["node_quarantined"] * most + ["node_suspected"] * (3 - most)
     cluster.resume(*bad[:most])
     cluster.judge()
     assert cluster.quarantined() == sorted(bad[most : 2 * most]), "there is room now"
@@ -286,12 +292,12 @@ def test_the_inventory_does_not_end_a_quarantine_but_may_take_the_node_down(
     cluster.register()
     assert cluster.node() == kept
     job = cluster.submit(gpus=1, node_list=["n1"])
-    for told in (
+    for report in (
         {"state": "DOWN", "reason": "not ready"},
         {"state": "DRAIN", "reason": "cordoned"},
     ):
-        cluster.register(n1=told)
-        assert cluster.node() == (told["state"], told["reason"], None)
+        cluster.register(n1=report)
+        assert cluster.node() == (report["state"], report["reason"], None)
         cluster.move(3600)
         assert cluster.canaries() == [], "not while it is away"
     cluster.register()
@@ -303,7 +309,7 @@ def test_the_inventory_does_not_end_a_quarantine_but_may_take_the_node_down(
     assert cluster.contradictions() == []
 
 
-def test_a_canary_that_succeeds_brings_the_node_back_and_all_is_forgiven(cluster: Cluster) -> None:
+def test_a_canary_that_succeeds_returns_the_node_and_clears_its_failures(cluster: Cluster) -> None:
     cluster.peers_do_well()
     eat(cluster)
     cluster.judge()
@@ -311,11 +317,11 @@ def test_a_canary_that_succeeds_brings_the_node_back_and_all_is_forgiven(cluster
     assert cluster.canaries() == []
     cluster.move(1)
     [number] = cluster.canaries()
-    assert cluster.canaries() == [number], "another leader is told of the same"
+    assert cluster.canaries() == [number], "another leader gets the same"
     cluster.canary_ends(number, True)
     cluster.judge()
     assert cluster.node() == ("UP", None, None)
-    assert cluster.told() == ["node_quarantined", "node_returned"]
+    assert cluster.event_kinds() == ["node_quarantined", "node_returned"]
     assert cluster.canaries() == []
     cluster.canary_ends(number, False)
     assert cluster.node() == ("UP", None, None), "nobody waits for that one any more"
@@ -339,7 +345,7 @@ def test_a_canary_that_fails_is_tried_again_later_each_time(cluster: Cluster) ->
     state, reason, _ = cluster.node()
     assert state == "DRAIN"
     assert str(reason).endswith("; its canary failed 7 times: exit code 6: No devices were found")
-    assert cluster.told() == ["node_quarantined", *["canary_failed"] * 7]
+    assert cluster.event_kinds() == ["node_quarantined", *["canary_failed"] * 7]
 
 
 def test_a_canary_waits_for_a_gpu_that_no_job_has(cluster: Cluster) -> None:
@@ -355,7 +361,7 @@ def test_a_canary_waits_for_a_gpu_that_no_job_has(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("state", ["UP", "DRAIN"])
-def test_an_operators_word_ends_it(cluster: Cluster, state: str) -> None:
+def test_an_operator_ends_a_quarantine(cluster: Cluster, state: str) -> None:
     cluster.peers_do_well()
     eat(cluster)
     cluster.judge()
@@ -370,17 +376,17 @@ def test_an_operators_word_ends_it(cluster: Cluster, state: str) -> None:
     assert cluster.quarantined() == []
 
 
-def test_switched_off_it_lets_go_of_what_it_held(cluster: Cluster) -> None:
+def test_quarantined_nodes_return_when_quarantine_is_switched_off(cluster: Cluster) -> None:
     cluster.peers_do_well()
     eat(cluster)
     cluster.judge(on=False)
-    assert cluster.told() == []
+    assert cluster.event_kinds() == []
     cluster.judge()
     cluster.judge(on=False)
-    assert (cluster.node()[0], cluster.told()[-1]) == ("UP", "node_returned")
+    assert (cluster.node()[0], cluster.event_kinds()[-1]) == ("UP", "node_returned")
 
 
-def test_without_canaries_an_operator_is_asked(cluster: Cluster) -> None:
+def test_without_canaries_a_quarantined_node_waits_for_an_operator(cluster: Cluster) -> None:
     cluster.peers_do_well()
     eat(cluster)
     cluster.judge(canaries=False)
@@ -409,7 +415,7 @@ def test_without_canaries_an_operator_is_asked(cluster: Cluster) -> None:
     ),
     st.sampled_from(("all", "one user", "one script")),
 )  # fmt: skip
-def test_whatever_the_order_of_ends(
+def test_the_verdict_does_not_depend_on_the_order_of_ends(
     sql: Sql, steps: list[tuple[str, int, str, int, int]], who: str
 ) -> None:
     """Never more than the cap; never by one user or one script; the books balance."""
@@ -442,4 +448,4 @@ def test_whatever_the_order_of_ends(
             held = cluster.quarantined()
             assert len(held) <= 1
             if who != "all":
-                assert cluster.told() == []
+                assert cluster.event_kinds() == []

@@ -26,24 +26,24 @@ class Builds:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.sql = queue.sql
-        self.boxes = Reservations(queue)
+        self.reservations = Reservations(queue)
 
     def put(
         self, digest: str = "a", who: Identity = ALICE, *, anew: bool = False
     ) -> dict[str, Any]:  # fmt: skip
-        told = self.sql.value(
+        build = self.sql.value(
             "select odc.put_build($1::jsonb, $2, $3, 'Dockerfile', $4, $5, $6)",
             actor(who), digest * 64, TARGET, digest.encode(), anew, self.queue.now,
         )  # fmt: skip
-        return json.loads(told)
+        return json.loads(build)
 
     def reserve(
         self, digest: str = "a", who: Identity = ALICE, disk: str | None = None, **fields: Any
     ) -> int:
         build = self.put(digest, who)
-        asked = {"build": digest * 64, "build_id": build["id"]}
-        asked |= {"disk": disk} if disk else {}
-        return self.boxes.reserve(who, asked=asked, **fields)
+        ask = {"build": digest * 64, "build_id": build["id"]}
+        ask |= {"disk": disk} if disk else {}
+        return self.reservations.reserve(who, asked=ask, **fields)
 
     def take(self, most: int = 8) -> list[tuple[int, int, bool]]:
         """Build, attempt, and whether it had a Job."""
@@ -66,17 +66,17 @@ class Builds:
         )  # fmt: skip
 
     def show(self, digest: str = "a", who: Identity = ALICE) -> dict[str, Any]:
-        told = self.sql.value(
+        build = self.sql.value(
             "select odc.show_build($1::jsonb, $2, $3)", actor(who), digest * 64, TARGET
         )
-        return json.loads(told)
+        return json.loads(build)
 
     def contexts(self) -> int:
         return self.sql.value("select count(*) from odc.build_context")
 
     def dispatched_image(self, job_id: int) -> str | None:
-        told = self.sql.value("select odc.dispatch_of($1)", job_id)
-        return json.loads(told)["options"].get("image")
+        dispatch = self.sql.value("select odc.dispatch_of($1)", job_id)
+        return json.loads(dispatch)["options"].get("image")
 
 
 @pytest.fixture
@@ -106,38 +106,38 @@ def test_a_build_is_measured_from_its_own_begin(builds: Builds, queue: Queue) ->
 
 
 def test_a_new_begin_time_does_not_end_the_wait_for_an_image(builds: Builds, queue: Queue) -> None:
-    box = builds.reserve()
+    dev_server = builds.reserve()
     for hours in (1, -1):
         begin_at = (queue.now + timedelta(hours=hours)).isoformat()
-        assert queue.update(box, changes={"begin_at": begin_at}) == {box: "updated"}
-    assert queue.pending(box)["lacks"] == "image"
-    assert queue.pending(box)["eligible_at"] is None
+        assert queue.update(dev_server, changes={"begin_at": begin_at}) == {dev_server: "updated"}
+    assert queue.pending(dev_server)["lacks"] == "image"
+    assert queue.pending(dev_server)["eligible_at"] is None
 
 
-def test_nothing_is_claimed_before_the_image_is_there(builds: Builds, queue: Queue) -> None:
+def test_no_gpus_are_allocated_before_the_image_exists(builds: Builds, queue: Queue) -> None:
     """IMG-10, LIF-03, BUG-06: the wait is a state of the queue, with its reason and its end."""
-    box = builds.reserve()
+    dev_server = builds.reserve()
     [(build, attempt, made)] = builds.take()
     assert (attempt, made) == (1, False)
     assert queue.start() == []
-    pending = queue.pending(box)
+    pending = queue.pending(dev_server)
     assert pending["lacks"] == "image"
     assert pending["lacks_until"] == queue.now + timedelta(minutes=5)
     builds.note(build, attempt, "step 3/5: RUN pip install numpy")
-    told = builds.boxes.show(box)
-    assert (told["reason"], told["phase"]) == ("ImageBuild", "image_build")
-    assert "image: step 3/5: RUN pip install numpy" in told["message"]
+    shown = builds.reservations.show(dev_server)
+    assert (shown["reason"], shown["phase"]) == ("ImageBuild", "image_build")
+    assert "image: step 3/5: RUN pip install numpy" in shown["message"]
     queue.move(60)
     assert builds.end(build, attempt, IMAGE)
     assert builds.take() == []
-    assert queue.start() == [box]
-    assert builds.boxes.show(box)["image"] == IMAGE
+    assert queue.start() == [dev_server]
+    assert builds.reservations.show(dev_server)["image"] == IMAGE
 
 
-def test_who_has_no_image_to_wait_for_passes(builds: Builds, queue: Queue) -> None:
+def test_reservations_that_wait_for_no_image_start_first(builds: Builds, queue: Queue) -> None:
     """IMG-10: a pending build blocks no other job."""
     builds.reserve(gpus=8)
-    other = builds.boxes.reserve(BOB, gpus=8)
+    other = builds.reservations.reserve(BOB, gpus=8)
     builds.take()
     assert queue.start() == [other]
 
@@ -153,19 +153,21 @@ def test_the_same_context_is_one_build(builds: Builds, queue: Queue) -> None:
     assert builds.contexts() == 0
 
 
-def test_a_failed_build_fails_who_waits_with_its_last_words(builds: Builds, queue: Queue) -> None:
+def test_a_failed_build_fails_its_reservations_with_the_end_of_its_log(
+    builds: Builds, queue: Queue
+) -> None:
     """IMG-07, LIF-18"""
-    box = builds.reserve()
+    dev_server = builds.reserve()
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, None, "RUN make: exit code 2")
-    told = builds.boxes.show(box)
-    assert told["status"] == "failed"
-    assert told["failure_reason"] == "its image could not be built: RUN make: exit code 2"
+    shown = builds.reservations.show(dev_server)
+    assert shown["status"] == "failed"
+    assert shown["failure_reason"] == "its image could not be built: RUN make: exit code 2"
     assert builds.show()["error"] == "RUN make: exit code 2"
     assert queue.contradictions() == []
 
 
-def test_what_failed_is_tried_again_when_it_is_asked_for_again(builds: Builds) -> None:
+def test_a_failed_build_is_retried_when_requested_again(builds: Builds) -> None:
     """IMG-07: the reason may have passed."""
     builds.reserve()
     [(build, attempt, _)] = builds.take()
@@ -174,17 +176,19 @@ def test_what_failed_is_tried_again_when_it_is_asked_for_again(builds: Builds) -
     assert builds.take() == [(build, 2, False)]
 
 
-def test_one_that_comes_to_a_build_that_just_failed_is_told(builds: Builds) -> None:
+def test_a_reservation_of_a_build_that_just_failed_is_refused(builds: Builds) -> None:
     builds.reserve()
-    told = builds.put("a", BOB)
+    other = builds.put("a", BOB)
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, None, "no such file")
-    late = builds.boxes.reserve(BOB, asked={"build": "a" * 64, "build_id": told["id"]})
+    late = builds.reservations.reserve(BOB, asked={"build": "a" * 64, "build_id": other["id"]})
     builds.take()
-    assert "no such file" in builds.boxes.show(late, BOB)["failure_reason"]
+    assert "no such file" in builds.reservations.show(late, BOB)["failure_reason"]
 
 
-def test_the_last_who_cancels_ends_the_build(builds: Builds, queue: Queue) -> None:
+def test_the_build_ends_when_its_last_reservation_is_cancelled(
+    builds: Builds, queue: Queue
+) -> None:
     """IMG-08: a user who asks again gets a new attempt, with another number."""
     first, second = builds.reserve(), builds.reserve(who=BOB)
     [(build, _, _)] = builds.take()
@@ -199,19 +203,19 @@ def test_the_last_who_cancels_ends_the_build(builds: Builds, queue: Queue) -> No
     assert builds.take() == [(build, 2, False)]
 
 
-def test_a_job_that_was_lost_is_made_again_but_not_for_ever(builds: Builds) -> None:
+def test_a_lost_build_is_retried_a_limited_number_of_times(builds: Builds) -> None:
     """BUG-23: an attempt counts once, even if it is reported twice."""
-    box = builds.reserve()
+    dev_server = builds.reserve()
     for attempt in (1, 2, 3):
         [(build, number, made)] = builds.take()
         assert (number, made) == (attempt, False)
         builds.note(build, number)
         assert not builds.end(build, number, None, "its Job is gone", lost=True)
         assert not builds.end(build, number, None, "its Job is gone", lost=True)
-    assert builds.boxes.status(box) == "failed"
+    assert builds.reservations.status(dev_server) == "failed"
 
 
-def test_only_so_many_are_built_at_once(builds: Builds) -> None:
+def test_the_number_of_concurrent_builds_is_limited(builds: Builds) -> None:
     for digest in "abc":
         builds.reserve(digest)
     (first, *_), *_ = built = builds.take(2)
@@ -220,26 +224,28 @@ def test_only_so_many_are_built_at_once(builds: Builds) -> None:
     assert len(builds.take(2)) == 2
 
 
-def test_how_long_it_takes_is_learnt(builds: Builds, queue: Queue) -> None:
+def test_build_times_are_learned(builds: Builds, queue: Queue) -> None:
     builds.reserve()
     [(build, attempt, _)] = builds.take()
     queue.move(120)
     builds.end(build, attempt, IMAGE)
-    box = builds.reserve("b")
+    dev_server = builds.reserve("b")
     builds.take()
-    assert queue.pending(box)["lacks_until"] == queue.now + timedelta(seconds=120)
+    assert queue.pending(dev_server)["lacks_until"] == queue.now + timedelta(seconds=120)
 
 
-def test_a_context_that_nobody_waits_for_goes_after_a_day(builds: Builds, queue: Queue) -> None:
+def test_an_unused_context_is_deleted_after_a_day(builds: Builds, queue: Queue) -> None:
     builds.put("a")
-    box = builds.reserve("b")
+    dev_server = builds.reserve("b")
     queue.move(DAY + 1)
     builds.take()
     assert builds.contexts() == 1, "who waits needs it"
-    late = builds.boxes.reserve(asked={"build": "a" * 64, "build_id": builds.show("a")["id"]})
+    late = builds.reservations.reserve(
+        asked={"build": "a" * 64, "build_id": builds.show("a")["id"]}
+    )
     builds.take()
-    assert "no longer kept" in builds.boxes.show(late)["failure_reason"]
-    assert queue.state(box) == "PENDING"
+    assert "no longer kept" in builds.reservations.show(late)["failure_reason"]
+    assert queue.state(dev_server) == "PENDING"
 
 
 def test_contexts_of_one_user_do_not_fill_the_database(builds: Builds) -> None:
@@ -250,7 +256,7 @@ def test_contexts_of_one_user_do_not_fill_the_database(builds: Builds) -> None:
     builds.put("z", BOB)
 
 
-def test_who_does_not_have_the_context_knows_nothing_of_the_build(builds: Builds) -> None:
+def test_a_build_is_shown_only_to_users_with_its_context(builds: Builds) -> None:
     builds.put()
     with pytest.raises(UnknownBuild):
         builds.show(who=BOB)
@@ -259,7 +265,7 @@ def test_who_does_not_have_the_context_knows_nothing_of_the_build(builds: Builds
     assert builds.show(who=BOB)["state"] == "queued"
 
 
-def test_an_image_can_be_built_anew(builds: Builds, queue: Queue) -> None:
+def test_an_image_can_be_rebuilt(builds: Builds, queue: Queue) -> None:
     """As when its registry has lost it."""
     builds.reserve()
     [(build, attempt, _)] = builds.take()
@@ -270,34 +276,36 @@ def test_an_image_can_be_built_anew(builds: Builds, queue: Queue) -> None:
     assert builds.take() == [(build, 2, False)]
 
 
-def test_an_attempt_has_the_image_that_was_built(builds: Builds, queue: Queue) -> None:
+def test_an_attempt_runs_the_image_that_was_built(builds: Builds, queue: Queue) -> None:
     """IMG-15: by its digest, also when it is started again."""
-    box = builds.reserve()
+    dev_server = builds.reserve()
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, IMAGE)
     queue.start()
-    assert builds.dispatched_image(box) == IMAGE
+    assert builds.dispatched_image(dev_server) == IMAGE
 
 
-def test_who_waits_for_an_image_holds_no_disk_up(builds: Builds, queue: Queue) -> None:
+def test_a_reservation_waiting_for_an_image_blocks_no_disk(builds: Builds, queue: Queue) -> None:
     """IMG-10: the image is asked for before the disk, and the disk goes to who could start."""
     disks = Disks(queue)
     disks.create()
     first = builds.reserve(disk="main")
-    second = builds.boxes.reserve(asked={"disk": "main"})
-    assert [queue.pending(box)["lacks"] for box in (first, second)] == ["image", None]
+    second = builds.reservations.reserve(asked={"disk": "main"})
+    assert [queue.pending(dev_server)["lacks"] for dev_server in (first, second)] == ["image", None]
     [(build, attempt, _)] = builds.take()
     assert queue.start() == [second]
     builds.end(build, attempt, IMAGE)
     assert queue.pending(first)["lacks"] == "disk"
 
 
-def test_who_has_their_image_comes_before_who_came_later(builds: Builds, queue: Queue) -> None:
+def test_reservations_with_images_keep_their_place_in_the_queue(
+    builds: Builds, queue: Queue
+) -> None:
     disks = Disks(queue)
     disks.create()
     first = builds.reserve(disk="main")
-    second = builds.boxes.reserve(asked={"disk": "main"})
+    second = builds.reservations.reserve(asked={"disk": "main"})
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, IMAGE)
-    assert [queue.pending(box)["lacks"] for box in (first, second)] == [None, "disk"]
+    assert [queue.pending(dev_server)["lacks"] for dev_server in (first, second)] == [None, "disk"]
     assert queue.start() == [first]

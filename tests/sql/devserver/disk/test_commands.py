@@ -15,7 +15,7 @@ from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     return Reservations(queue)
 
 
@@ -24,14 +24,14 @@ def disks(queue: Queue) -> Disks:
     return Disks(queue)
 
 
-def used(disks: Disks, boxes: Reservations, name: str = "main") -> None:
+def used(disks: Disks, reservations: Reservations, name: str = "main") -> None:
     """A dev server used it, and it was saved."""
-    box = boxes.reserve(asked={"disk": name})
-    assert disks.queue.start() == [box]
+    dev_server = reservations.reserve(asked={"disk": name})
+    assert disks.queue.start() == [dev_server]
     disks.settle(3)
-    boxes.facts(box, "started", 0)
-    disks.write(box, f"box {box}")
-    boxes.facts(box, "lost", 0)
+    reservations.facts(dev_server, "started", 0)
+    disks.write(dev_server, f"box {dev_server}")
+    reservations.facts(dev_server, "lost", 0)
     disks.settle(5)
     disks.complete()
 
@@ -43,7 +43,7 @@ def test_a_name_is_plain(disks: Disks, name: str) -> None:
         disks.create(name)
 
 
-def test_a_name_is_one_disk_of_a_user(disks: Disks) -> None:
+def test_a_users_disk_names_are_unique(disks: Disks) -> None:
     disks.create("a")
     with pytest.raises(InUse, match='disk "a" already exists'):
         disks.create("a")
@@ -53,7 +53,7 @@ def test_a_name_is_one_disk_of_a_user(disks: Disks) -> None:
             disks.create("big", size)
 
 
-def test_a_list_has_ones_own(disks: Disks) -> None:
+def test_a_list_has_the_users_own_disks(disks: Disks) -> None:
     """CLI-36, STO-19, AUT-08, AUT-09: another's only for operators."""
     disks.create("a")
     disks.create("b", who=BOB)
@@ -70,7 +70,7 @@ def test_a_list_has_ones_own(disks: Disks) -> None:
             disks.act(verb, None, "b")
 
 
-def test_renaming(disks: Disks, boxes: Reservations, queue: Queue) -> None:
+def test_a_disk_is_renamed(disks: Disks, reservations: Reservations, queue: Queue) -> None:
     """CLI-40: not while it is used or waited for, nor onto another, nor deleted; labels follow."""
     disks.create("a")
     disks.create("b")
@@ -78,15 +78,15 @@ def test_renaming(disks: Disks, boxes: Reservations, queue: Queue) -> None:
         disks.act("rename_disk", None, "a", "b")
     with pytest.raises(UnknownDisk):
         disks.act("rename_disk", None, "c", "d")
-    used(disks, boxes, "a")
-    waits = boxes.reserve(asked={"disk": "a"})
+    used(disks, reservations, "a")
+    waits = reservations.reserve(asked={"disk": "a"})
     with pytest.raises(InUse, match=f"reservation {waits} is waiting for it"):
         disks.act("rename_disk", None, "a", "c")
     queue.start()
     with pytest.raises(InUse, match=f"reservation {waits} is using it"):
         disks.act("rename_disk", None, "a", "c")
     queue.cancel(waits)
-    boxes.facts(waits, "exited", 0)
+    reservations.facts(waits, "exited", 0)
     disks.settle(3)
     assert disks.act("rename_disk", None, "a", "c")["name"] == "c"
     [label] = [work for work in disks.due() if work["verb"] == "label"]
@@ -97,14 +97,16 @@ def test_renaming(disks: Disks, boxes: Reservations, queue: Queue) -> None:
         disks.act("rename_disk", None, "b", "e")
 
 
-def test_deleting_is_soft(disks: Disks, boxes: Reservations, queue: Queue) -> None:
+def test_a_deleted_disk_is_kept_for_a_while(
+    disks: Disks, reservations: Reservations, queue: Queue
+) -> None:
     """STO-15, CLI-38: 30 days, its snapshots labelled with the date; then they go."""
     disks.create("a")
-    used(disks, boxes, "a")
-    told = disks.act("delete_disk", None, "a")
-    assert (told["state"], told["snapshot_count"]) == ("deleted", 1)
+    used(disks, reservations, "a")
+    deleted = disks.act("delete_disk", None, "a")
+    assert (deleted["state"], deleted["snapshot_count"]) == ("deleted", 1)
     purge_at = queue.now + timedelta(days=30)
-    assert told["purge_at"].startswith(f"{purge_at:%Y-%m-%dT%H:%M}")
+    assert deleted["purge_at"].startswith(f"{purge_at:%Y-%m-%dT%H:%M}")
     [label] = disks.due()
     assert label["tags"]["delete-date"] == f"{purge_at:%Y-%m-%d}"
     assert "marked-deleted-at" in label["tags"]
@@ -120,9 +122,11 @@ def test_deleting_is_soft(disks: Disks, boxes: Reservations, queue: Queue) -> No
     assert [d["state"] for d in disks.act("list_disks", None)] == ["available"]
 
 
-def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Reservations, queue: Queue) -> None:
+def test_a_disk_in_use_is_not_deleted(
+    disks: Disks, reservations: Reservations, queue: Queue
+) -> None:
     disks.create("a")
-    boxes.reserve(asked={"disk": "a"})
+    reservations.reserve(asked={"disk": "a"})
     with pytest.raises(InUse):
         disks.act("delete_disk", None, "a")
     queue.start()
@@ -131,53 +135,53 @@ def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Reservations, queue: 
 
 
 def test_three_snapshots_of_each_disk_are_kept(
-    disks: Disks, boxes: Reservations, queue: Queue
+    disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
     """STO-16: counted per disk, so that no disk loses its last one."""
     disks.create("a")
     disks.create("b")
-    used(disks, boxes, "b")
+    used(disks, reservations, "b")
     for _ in range(5):
-        used(disks, boxes, "a")
+        used(disks, reservations, "a")
     queue.sweep()
     disks.settle(2)
     assert [d["snapshot_count"] for d in disks.act("list_disks", None)] == [3, 1]
     assert len(disks.cloud.snapshots) == 4
-    used(disks, boxes, "a")
+    used(disks, reservations, "a")
     [*_, newest] = disks.cloud.snapshots.values()
     assert len(newest) == 6, "the newest is what was kept"
 
 
 def test_a_clone_begins_as_the_newest_snapshot(
-    disks: Disks, boxes: Reservations, queue: Queue
+    disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
     """CLI-41: for operators; what it begins with stays while it needs it."""
     disks.create("a")
     with pytest.raises(WrongState, match="no completed snapshot"):
         disks.act("clone_disk", "alice", "a", None, "b", who=ROOT)
-    used(disks, boxes, "a")
+    used(disks, reservations, "a")
     with pytest.raises(NotOwner):
         disks.act("clone_disk", None, "a", None, "b")
     disks.create("own", who=BOB)
-    told = disks.act("clone_disk", "alice", "a", "bob", "b", who=ROOT)
-    assert (told["user"], told["snapshot_count"]) == ("bob", 0)
+    clone = disks.act("clone_disk", "alice", "a", "bob", "b", who=ROOT)
+    assert (clone["user"], clone["snapshot_count"]) == ("bob", 0)
     for _ in range(5):
-        used(disks, boxes, "a")
+        used(disks, reservations, "a")
     queue.sweep()
     disks.settle(2)
     assert len(disks.cloud.snapshots) == 4
-    box = boxes.reserve(BOB, asked={"disk": "b"})
+    dev_server = reservations.reserve(BOB, asked={"disk": "b"})
     queue.start()
     disks.settle(3)
-    assert len(disks.read(box)) == 1
+    assert len(disks.read(dev_server)) == 1
 
 
-def test_an_operator_does_not_unlock_what_is_used(
-    disks: Disks, boxes: Reservations, queue: Queue
+def test_an_operator_cannot_unlock_a_disk_in_use(
+    disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
     """CLI-41."""
     disks.create("a")
-    boxes.reserve(asked={"disk": "a"})
+    reservations.reserve(asked={"disk": "a"})
     queue.start()
     with pytest.raises(InUse):
         disks.act("unlock_disk", "alice", "a", who=ROOT)
@@ -191,28 +195,30 @@ def reconcile(disks: Disks, volumes: list[object], snapshots: list[object]) -> i
     )  # fmt: skip
 
 
-def test_an_empty_listing_is_not_believed(disks: Disks, boxes: Reservations, queue: Queue) -> None:
+def test_an_empty_listing_of_the_cloud_is_ignored(
+    disks: Disks, reservations: Reservations, queue: Queue
+) -> None:
     """STO-25, BUG-20, BUG-21: nothing is concluded from nothing."""
     disks.create("a")
-    used(disks, boxes, "a")
+    used(disks, reservations, "a")
     queue.move(60)
     assert reconcile(disks, [], []) is None
     assert disks.show("a")["state"] == "available"
 
 
-def test_what_nobody_knows_is_told_and_left_alone(
-    disks: Disks, boxes: Reservations, queue: Queue
+def test_unknown_volumes_and_snapshots_are_reported_and_left_alone(
+    disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
     """STO-07, STO-25, BUG-12, BUG-24: a copy with our tags is never what a disk goes on from."""
     disks.create("a")
-    used(disks, boxes, "a")
+    used(disks, reservations, "a")
     queue.move(60)
     [saved] = disks.cloud.snapshots
     ours = {"id": saved, "operation": None, "tags": {}}
     copy = {"id": "snap-copy", "operation": None, "tags": {"disk_name": "a"}}
     assert reconcile(disks, [], [ours, copy]) == 1
     assert queue.sql.values("select cloud_id from odc.disk_stray") == ["snap-copy"]
-    box = boxes.reserve(asked={"disk": "a"})
+    dev_server = reservations.reserve(asked={"disk": "a"})
     queue.start()
     [create] = disks.due()
     assert create["snapshot_cloud_id"] == saved
@@ -220,15 +226,15 @@ def test_what_nobody_knows_is_told_and_left_alone(
     # Its answer has not come yet.
     mine = {"id": "vol-new", "operation": create["operation"], "tags": {}}
     assert reconcile(disks, [mine], [ours]) == 0
-    assert disks.volume(box)["cloud_id"] is None
+    assert disks.volume(dev_server)["cloud_id"] is None
 
 
-def test_a_database_put_back_from_a_backup_restores_nothing_older(
-    disks: Disks, boxes: Reservations, queue: Queue
+def test_a_restored_database_restores_no_older_snapshot(
+    disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
     """STO-06, STO-40: the cloud has a newer snapshot of ours than it knows; a copy is none."""
     disks.create("a")
-    used(disks, boxes, "a")
+    used(disks, reservations, "a")
     queue.move(60)
     [saved] = disks.cloud.snapshots
     [known] = queue.sql.values("select operation::text from odc.disk_snapshot")
@@ -237,13 +243,13 @@ def test_a_database_put_back_from_a_backup_restores_nothing_older(
     copy = {"id": "snap-copy", "operation": known, "tags": {**of_a, "odc-operation": known}}
     assert reconcile(disks, [], [ours, copy]) == 1
     assert disks.show("a")["state"] == "available"
-    waits = boxes.reserve(asked={"disk": "a"})
+    waits = reservations.reserve(asked={"disk": "a"})
     queue.move(60)
     newer = {"id": "snap-new", "operation": "x", "tags": {**of_a, "odc-operation": "x"}}
     assert reconcile(disks, [], [ours, copy, newer]) == 2
-    told = disks.show("a")
-    assert told["state"] == "trouble"
-    assert "snapshot snap-new of it, which this database does not know" in told["trouble"]
+    disk = disks.show("a")
+    assert disk["state"] == "trouble"
+    assert "snapshot snap-new of it, which this database does not know" in disk["trouble"]
     assert queue.start() == []
     disks.act("unlock_disk", "alice", "a", who=ROOT)
     queue.move(60)
@@ -251,7 +257,7 @@ def test_a_database_put_back_from_a_backup_restores_nothing_older(
     assert queue.start() == [waits], "an operator has looked"
 
 
-def test_actors_are_in_the_record(disks: Disks, queue: Queue) -> None:
+def test_events_of_disks_name_the_actor(disks: Disks, queue: Queue) -> None:
     disks.create("a")
     disks.act("rename_disk", None, "a", "b")
     disks.act("delete_disk", "alice", "b", who=ROOT)

@@ -20,7 +20,7 @@ class Day:
     def __init__(self, queue: Queue, seed: int) -> None:
         self.random = random.Random(seed)
         self.queue = queue
-        self.boxes = Reservations(queue)
+        self.reservations = Reservations(queue)
         self.disks = Disks(queue)
         self.written: dict[tuple[int, str], list[str]] = {}
         self.mounted: set[int] = set()
@@ -37,8 +37,8 @@ class Day:
             return {"busy": "no answer in 30 s"}
         if chance < 0.28 and work["kind"] == "snapshot" and work["verb"] == "look":
             return {"state": "error"}
-        wanted = (work["kind"], work["id"])
-        if chance < 0.30 and wanted not in self.disks.cloud.made and wanted[0] == "volume":
+        key = (work["kind"], work["id"])
+        if chance < 0.30 and key not in self.disks.cloud.made and key[0] == "volume":
             return {"refused": "InsufficientVolumeCapacity"}
         if work["verb"] == "withdraw" and chance < 0.5:
             return {"done": False}
@@ -56,7 +56,7 @@ class Day:
     def reserve(self) -> None:
         if self.queue.sql.value("select count(*) from odc.pending") < 6:
             who = self.random.choice(USERS)
-            self.boxes.reserve(who, hours=1, asked={"disk": self.random.choice(NAMES)})
+            self.reservations.reserve(who, hours=1, asked={"disk": self.random.choice(NAMES)})
 
     def cancel(self) -> None:
         waiting = self.queue.sql.values("select job_id from odc.pending order by 1")
@@ -78,7 +78,7 @@ class Day:
                 assert self.disks.read(job) == self.written.get(key, []), "older, or another's"
                 self.reads += 1
                 if self.random.random() < 0.8:
-                    self.boxes.facts(job, "started", 0)
+                    self.reservations.facts(job, "started", 0)
             self.disks.write(job, f"{job}:{len(self.disks.read(job))}")
             self.written[key] = list(self.disks.read(job))
 
@@ -108,7 +108,7 @@ class Day:
             "launch": ("start_failed", {"cause": "launch", "detail": "no"}),
         }[how]  # fmt: skip
         self.disks.cloud.attached.discard(self.disks.volume(job)["cloud_id"])
-        self.boxes.facts(job, kind, 0, **more)
+        self.reservations.facts(job, kind, 0, **more)
         self.mounted.discard(job)
 
     def work(self) -> None:
@@ -161,7 +161,7 @@ class Day:
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 8))]
 )
-def test_nothing_that_was_written_is_lost(queue: Queue, seed: int) -> None:
+def test_no_written_data_is_lost(queue: Queue, seed: int) -> None:
     """STO-03, STO-04, STO-06, STO-10, STO-22, STO-26, BUG-13, BUG-23, BUG-24: one holder, one live
     volume, and who mounts a disk reads what was written last."""
     day = Day(queue, seed)

@@ -18,147 +18,170 @@ TOKEN = "0a" * 32
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     return Reservations(queue)
 
 
-def ask(boxes: Reservations, box: int, on: bool, who: Identity = ALICE) -> None:
-    boxes.sql.value(
+def ask(reservations: Reservations, dev_server: int, on: bool, who: Identity = ALICE) -> None:
+    reservations.sql.value(
         "select odc.set_jupyter($1::jsonb, $2, $3, $4) is null",
-        actor(who), box, on, boxes.queue.now,
+        actor(who), dev_server, on, reservations.queue.now,
     )  # fmt: skip
 
 
-def due(boxes: Reservations) -> list[tuple[int, bool]]:
-    rows = boxes.sql.rows("select * from odc.due_jupyters(0)")
+def due(reservations: Reservations) -> list[tuple[int, bool]]:
+    rows = reservations.sql.rows("select * from odc.due_jupyters(0)")
     return [(row["job_id"], row["wanted"]) for row in rows]
 
 
-def note(boxes: Reservations, box: int, running: bool, error: str | None = None) -> None:
-    boxes.queue.now += timedelta(seconds=1)
-    attempt = boxes.queue.running(box)["attempt"]
-    boxes.sql.value(
+def note(
+    reservations: Reservations, dev_server: int, running: bool, error: str | None = None
+) -> None:
+    reservations.queue.now += timedelta(seconds=1)
+    attempt = reservations.queue.running(dev_server)["attempt"]
+    reservations.sql.value(
         "select odc.note_jupyter(0, $1, $2, $3, $4, $5) is null",
-        box, attempt, running, error, boxes.queue.now,
+        dev_server, attempt, running, error, reservations.queue.now,
     )  # fmt: skip
 
 
-def enter(boxes: Reservations, box: int, rank: int = 0, who: Identity = ALICE) -> int:
-    return boxes.sql.value(
-        "select odc.enter_reservation($1::jsonb, $2, $3, 'jupyter')", actor(who), box, rank
+def enter(reservations: Reservations, dev_server: int, rank: int = 0, who: Identity = ALICE) -> int:
+    return reservations.sql.value(
+        "select odc.enter_reservation($1::jsonb, $2, $3, 'jupyter')", actor(who), dev_server, rank
     )
 
 
-def keyed(boxes: Reservations, box: int) -> None:
-    boxes.sql.rows(
+def keyed(reservations: Reservations, dev_server: int) -> None:
+    reservations.sql.rows(
         "select * from odc.keep_box_key(0, $1, 'h', 'hp', 'g', 'gp', $2, $3)",
-        box, TOKEN, boxes.queue.now,
+        dev_server, TOKEN, reservations.queue.now,
     )  # fmt: skip
 
 
-def told(boxes: Reservations, box: int, who: Identity = ALICE) -> tuple[Any, ...]:
-    one = boxes.show(box, who)
+def jupyter(reservations: Reservations, dev_server: int, who: Identity = ALICE) -> tuple[Any, ...]:
+    one = reservations.show(dev_server, who)
     return one["jupyter"], one["jupyter_error"], one["jupyter_url"]
 
 
 URL = f"http://127.0.0.1:8888/lab?token={TOKEN}"
 
 
-def test_it_starts_with_a_box_that_asked_for_it_and_is_told_when_it_runs(
-    boxes: Reservations, queue: Queue
+def test_jupyter_starts_with_a_dev_server_that_requested_it(
+    reservations: Reservations, queue: Queue
 ) -> None:
     """CLI-07, ACC-13, ACC-14"""
-    box = boxes.reserve(asked=WITH)
-    assert (due(boxes), told(boxes, box)) == ([], (None, None, None))
+    dev_server = reservations.reserve(asked=WITH)
+    assert (due(reservations), jupyter(reservations, dev_server)) == ([], (None, None, None))
     queue.start()
-    keyed(boxes, box)
-    assert due(boxes) == [], "it is not ready"
-    boxes.facts(box, "started", 0)
-    assert due(boxes) == [(box, True)]
-    assert told(boxes, box) == ("starting", None, None)
-    note(boxes, box, True)
-    assert (due(boxes), told(boxes, box)) == ([], ("running", None, URL))
-    assert told(boxes, box, ROOT)[2] == URL
-    assert told(boxes, box, BOB) == ("running", None, None)
+    keyed(reservations, dev_server)
+    assert due(reservations) == [], "it is not ready"
+    reservations.facts(dev_server, "started", 0)
+    assert due(reservations) == [(dev_server, True)]
+    assert jupyter(reservations, dev_server) == ("starting", None, None)
+    note(reservations, dev_server, True)
+    assert (due(reservations), jupyter(reservations, dev_server)) == ([], ("running", None, URL))
+    assert jupyter(reservations, dev_server, ROOT)[2] == URL
+    assert jupyter(reservations, dev_server, BOB) == ("running", None, None)
 
 
-def test_it_is_enabled_and_disabled_at_any_time_and_twice_is_once(boxes: Reservations) -> None:
+def test_jupyter_is_enabled_and_disabled_idempotently(
+    reservations: Reservations,
+) -> None:
     """ACC-13, ACC-15, ACC-16"""
-    box = boxes.active(asked=SSH)
-    keyed(boxes, box)
-    assert (due(boxes), told(boxes, box)[0]) == ([], None)
+    dev_server = reservations.active(asked=SSH)
+    keyed(reservations, dev_server)
+    assert (due(reservations), jupyter(reservations, dev_server)[0]) == ([], None)
     with pytest.raises(WrongState, match="has no Jupyter Lab"):
-        enter(boxes, box)
-    ask(boxes, box, True)
-    ask(boxes, box, True)
-    assert due(boxes) == [(box, True)]
-    note(boxes, box, True)
-    ask(boxes, box, True)
-    assert (due(boxes), enter(boxes, box)) == ([], 1)
-    ask(boxes, box, False)
-    assert (due(boxes), told(boxes, box)) == ([(box, False)], ("ending", None, None))
+        enter(reservations, dev_server)
+    ask(reservations, dev_server, True)
+    ask(reservations, dev_server, True)
+    assert due(reservations) == [(dev_server, True)]
+    note(reservations, dev_server, True)
+    ask(reservations, dev_server, True)
+    assert (due(reservations), enter(reservations, dev_server)) == ([], 1)
+    ask(reservations, dev_server, False)
+    assert (due(reservations), jupyter(reservations, dev_server)) == (
+        [(dev_server, False)],
+        ("ending", None, None),
+    )
     with pytest.raises(WrongState, match="has no Jupyter Lab"):
-        enter(boxes, box)
-    note(boxes, box, False)
-    ask(boxes, box, False)
-    assert (due(boxes), told(boxes, box)) == ([], (None, None, None))
-    ask(boxes, box, True)
-    assert (due(boxes), told(boxes, box)[0]) == ([(box, True)], "starting")
-    history = [one["text"] for one in boxes.show(box)["history"]]
+        enter(reservations, dev_server)
+    note(reservations, dev_server, False)
+    ask(reservations, dev_server, False)
+    assert (due(reservations), jupyter(reservations, dev_server)) == ([], (None, None, None))
+    ask(reservations, dev_server, True)
+    assert (due(reservations), jupyter(reservations, dev_server)[0]) == (
+        [(dev_server, True)],
+        "starting",
+    )
+    history = [one["text"] for one in reservations.show(dev_server)["history"]]
     assert history.count("alice asked to start Jupyter Lab") == 2
     assert TOKEN not in str(history)
 
 
-def test_an_error_is_kept_and_asking_again_tries_again(boxes: Reservations) -> None:
+def test_an_error_of_jupyter_is_kept_and_a_new_request_retries(reservations: Reservations) -> None:
     """ACC-15"""
-    box = boxes.active(asked=WITH)
-    note(boxes, box, True, "there is no jupyter")
-    assert (due(boxes), told(boxes, box)[:2]) == ([], ("failed", "there is no jupyter"))
-    assert told(boxes, box, BOB)[1] is None
-    ask(boxes, box, True)
-    assert (due(boxes), told(boxes, box)[:2]) == ([(box, True)], ("starting", None))
-    ask(boxes, box, False)
-    assert (due(boxes), told(boxes, box)[:2]) == ([], (None, None))
-    ask(boxes, box, True)
-    note(boxes, box, True)
-    ask(boxes, box, False)
-    note(boxes, box, False, "it does not end")
-    assert (due(boxes), told(boxes, box)[:2]) == ([], ("failed", "it does not end"))
-    ask(boxes, box, False)
-    assert due(boxes) == [(box, False)]
+    dev_server = reservations.active(asked=WITH)
+    note(reservations, dev_server, True, "there is no jupyter")
+    assert (due(reservations), jupyter(reservations, dev_server)[:2]) == (
+        [],
+        ("failed", "there is no jupyter"),
+    )
+    assert jupyter(reservations, dev_server, BOB)[1] is None
+    ask(reservations, dev_server, True)
+    assert (due(reservations), jupyter(reservations, dev_server)[:2]) == (
+        [(dev_server, True)],
+        ("starting", None),
+    )
+    ask(reservations, dev_server, False)
+    assert (due(reservations), jupyter(reservations, dev_server)[:2]) == ([], (None, None))
+    ask(reservations, dev_server, True)
+    note(reservations, dev_server, True)
+    ask(reservations, dev_server, False)
+    note(reservations, dev_server, False, "it does not end")
+    assert (due(reservations), jupyter(reservations, dev_server)[:2]) == (
+        [],
+        ("failed", "it does not end"),
+    )
+    ask(reservations, dev_server, False)
+    assert due(reservations) == [(dev_server, False)]
 
 
-def test_it_is_seen_to_after_a_container_began_anew(boxes: Reservations, queue: Queue) -> None:
+def test_jupyter_starts_again_after_a_container_restart(
+    reservations: Reservations, queue: Queue
+) -> None:
     """LIF-26"""
-    box = boxes.active(asked=WITH)
-    note(boxes, box, True)
+    dev_server = reservations.active(asked=WITH)
+    note(reservations, dev_server, True)
     queue.now += timedelta(minutes=1)
-    boxes.sql.rows(
+    reservations.sql.rows(
         "select odc.record_progress(0, array[$1::bigint], '{1}', '{0}', '{restart}', "
         "array[$2::timestamptz], '{x}', $2)",
-        box, queue.now,
+        dev_server, queue.now,
     )  # fmt: skip
-    assert due(boxes) == [(box, True)]
-    note(boxes, box, True)
-    assert due(boxes) == []
+    assert due(reservations) == [(dev_server, True)]
+    note(reservations, dev_server, True)
+    assert due(reservations) == []
 
 
-def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Reservations, queue: Queue) -> None:
+def test_only_the_owner_enables_jupyter_and_it_runs_on_the_first_member(
+    reservations: Reservations, queue: Queue
+) -> None:
     """ACC-16, AUT-08: and no one once it is over."""
-    box = boxes.active(asked=WITH, nodes=2, gpus=8)
+    dev_server = reservations.active(asked=WITH, nodes=2, gpus=8)
     with pytest.raises(NotOwner):
-        ask(boxes, box, False, BOB)
+        ask(reservations, dev_server, False, BOB)
     with pytest.raises(NotOwner):
-        enter(boxes, box, who=BOB)
+        enter(reservations, dev_server, who=BOB)
     with pytest.raises(BadRequest, match="member 1"):
-        enter(boxes, box, 1)
-    note(boxes, box, True)
+        enter(reservations, dev_server, 1)
+    note(reservations, dev_server, True)
     for rank in (0, 1):
-        boxes.facts(box, "lost", rank)
-    boxes.sweep()
-    assert boxes.sql.value("select count(*) from odc.box_jupyter") == 0
+        reservations.facts(dev_server, "lost", rank)
+    reservations.sweep()
+    assert reservations.sql.value("select count(*) from odc.box_jupyter") == 0
     with pytest.raises(WrongState, match="is over"):
-        ask(boxes, box, True)
-    other = boxes.active()
+        ask(reservations, dev_server, True)
+    other = reservations.active()
     with pytest.raises(WrongState, match="does not run odc's start program"):
-        ask(boxes, other, True)
+        ask(reservations, other, True)

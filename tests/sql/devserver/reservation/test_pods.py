@@ -13,128 +13,134 @@ from tests.support.builders.jobs import Queue
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     return Reservations(queue)
 
 
 def progress(
-    boxes: Reservations, job_id: int, *told: tuple[int, str, str | None], attempt: int = 0
+    reservations: Reservations, job_id: int, *reports: tuple[int, str, str | None], attempt: int = 0
 ) -> None:
     """reports: rank, kind, detail."""
-    now = boxes.queue.now
-    attempt = attempt or boxes.queue.running(job_id)["attempt"]
-    n = len(told)
-    boxes.sql.rows(
+    now = reservations.queue.now
+    attempt = attempt or reservations.queue.running(job_id)["attempt"]
+    n = len(reports)
+    reservations.sql.rows(
         "select odc.record_progress(0, $1, $2, $3, $4, $5, $6, $7)",
-        [job_id] * n, [attempt] * n, [one[0] for one in told], [one[1] for one in told], [now] * n,
-        [one[2] for one in told], now,
+        [job_id] * n, [attempt] * n, [rank for rank, _, _ in reports],
+        [kind for _, kind, _ in reports], [now] * n, [detail for _, _, detail in reports], now,
     )  # fmt: skip
 
 
-def keys(boxes: Reservations, job_id: int, host: str = "h") -> dict[str, Any] | None:
-    rows = boxes.sql.rows(
+def keys(reservations: Reservations, job_id: int, host: str = "h") -> dict[str, Any] | None:
+    rows = reservations.sql.rows(
         "select * from odc.keep_box_key(0, $1, $2, $3, 'g', 'gp', repeat('0a', 32), $4)",
-        job_id, host, f"ssh-ed25519 {host}", boxes.queue.now,
+        job_id, host, f"ssh-ed25519 {host}", reservations.queue.now,
     )  # fmt: skip
     return dict(rows[0]) if rows else None
 
 
-def test_a_dispatch_says_that_it_is_a_box_and_what_was_asked(
-    boxes: Reservations, queue: Queue
+def test_a_dispatch_has_the_kind_and_the_request_of_a_reservation(
+    reservations: Reservations, queue: Queue
 ) -> None:
-    box = boxes.reserve(asked={"ssh_keys": ["ssh-ed25519 A"]})
+    dev_server = reservations.reserve(asked={"ssh_keys": ["ssh-ed25519 A"]})
     queue.start()
-    [row] = boxes.sql.rows("select body from odc.dispatches(0, $1)", [box])
-    told = json.loads(row["body"])
-    assert (told["kind"], told["ask"]) == ("reservation", {"ssh_keys": ["ssh-ed25519 A"]})
+    [row] = reservations.sql.rows("select body from odc.dispatches(0, $1)", [dev_server])
+    dispatch = json.loads(row["body"])
+    assert (dispatch["kind"], dispatch["ask"]) == ("reservation", {"ssh_keys": ["ssh-ed25519 A"]})
     job = queue.submit()
     queue.start()
-    [row] = boxes.sql.rows("select body from odc.dispatches(0, $1)", [job])
-    told = json.loads(row["body"])
-    assert (told["kind"], told["ask"]) == ("batch", None)
+    [row] = reservations.sql.rows("select body from odc.dispatches(0, $1)", [job])
+    dispatch = json.loads(row["body"])
+    assert (dispatch["kind"], dispatch["ask"]) == ("batch", None)
 
 
-def test_keys_are_made_once_and_go_when_it_is_over(boxes: Reservations, queue: Queue) -> None:
+def test_keys_are_created_once_and_deleted_at_the_end(
+    reservations: Reservations, queue: Queue
+) -> None:
     """ACC-24"""
-    box = boxes.reserve()
-    assert keys(boxes, box) is None, "it is not being started"
+    dev_server = reservations.reserve()
+    assert keys(reservations, dev_server) is None, "it is not being started"
     queue.start()
-    assert keys(boxes, box, "first") == keys(boxes, box, "second")
-    assert boxes.show(box)["host_keys"] == ["ssh-ed25519 first"]
-    boxes.sweep()
-    assert boxes.show(box)["host_keys"] != []
-    boxes.facts(box, "started", 0)
-    assert boxes.show(box)["connect"] == "ssh"
-    boxes.facts(box, "lost", 0)
-    boxes.sweep()
-    assert boxes.show(box)["host_keys"] == []
-    assert boxes.sql.value("select count(*) from odc.box_key") == 0
+    assert keys(reservations, dev_server, "first") == keys(reservations, dev_server, "second")
+    assert reservations.show(dev_server)["host_keys"] == ["ssh-ed25519 first"]
+    reservations.sweep()
+    assert reservations.show(dev_server)["host_keys"] != []
+    reservations.facts(dev_server, "started", 0)
+    assert reservations.show(dev_server)["connect"] == "ssh"
+    reservations.facts(dev_server, "lost", 0)
+    reservations.sweep()
+    assert reservations.show(dev_server)["host_keys"] == []
+    assert reservations.sql.value("select count(*) from odc.box_key") == 0
 
 
-def test_the_phase_is_that_of_the_member_furthest_behind(boxes: Reservations, queue: Queue) -> None:
+def test_the_phase_is_that_of_the_slowest_member(reservations: Reservations, queue: Queue) -> None:
     """MNE-22, POD-14"""
-    box = boxes.reserve(nodes=2, gpus=8)
+    dev_server = reservations.reserve(nodes=2, gpus=8)
     queue.start()
-    progress(boxes, box, (0, "scheduling", None), (1, "scheduling", "0/3 nodes"))
+    progress(reservations, dev_server, (0, "scheduling", None), (1, "scheduling", "0/3 nodes"))
     queue.move(5)
-    progress(boxes, box, (0, "image_pull", "pulling x"))
-    told = boxes.show(box)
-    assert told["phase"] == "scheduling"
-    assert told["message"].endswith(": pod 2 of 2: 0/3 nodes")
+    progress(reservations, dev_server, (0, "image_pull", "pulling x"))
+    shown = reservations.show(dev_server)
+    assert shown["phase"] == "scheduling"
+    assert shown["message"].endswith(": pod 2 of 2: 0/3 nodes")
     queue.move(5)
-    progress(boxes, box, (1, "ssh", "SSH"), (0, "gang_barrier", "ready"))
-    told = boxes.show(box)
-    assert (told["phase"], told["phase_at"]) == ("ssh", told["phases"][-2]["at"])
-    assert "pod 2 of 2: SSH" in told["message"]
-    boxes.facts(box, "started", 0, 1)
-    told = boxes.show(box)
-    assert (told["status"], told["phase"]) == ("active", None)
-    assert [one["phase"] for one in told["phases"]][:4] == [
+    progress(reservations, dev_server, (1, "ssh", "SSH"), (0, "gang_barrier", "ready"))
+    shown = reservations.show(dev_server)
+    assert (shown["phase"], shown["phase_at"]) == ("ssh", shown["phases"][-2]["at"])
+    assert "pod 2 of 2: SSH" in shown["message"]
+    reservations.facts(dev_server, "started", 0, 1)
+    shown = reservations.show(dev_server)
+    assert (shown["status"], shown["phase"]) == ("active", None)
+    assert [one["phase"] for one in shown["phases"]][:4] == [
         "queued", "starting", "scheduling", "image_pull",
     ]  # fmt: skip
-    assert [one["took_s"] for one in told["phases"]][2:4] == [5, 5]
+    assert [one["took_s"] for one in shown["phases"]][2:4] == [5, 5]
 
 
-def test_what_is_told_again_changes_the_words_alone(boxes: Reservations, queue: Queue) -> None:
-    box = boxes.reserve()
+def test_a_repeated_report_changes_only_the_message(
+    reservations: Reservations, queue: Queue
+) -> None:
+    dev_server = reservations.reserve()
     queue.start()
-    progress(boxes, box, (0, "init", "one"))
-    first = boxes.show(box)["phase_at"]
+    progress(reservations, dev_server, (0, "init", "one"))
+    first = reservations.show(dev_server)["phase_at"]
     queue.move(9)
-    progress(boxes, box, (0, "init", "two"), (0, "init", "three"))
-    told = boxes.show(box)
-    assert (told["phase_at"], told["message"].rpartition(": ")[2]) == (first, "three")
+    progress(reservations, dev_server, (0, "init", "two"), (0, "init", "three"))
+    shown = reservations.show(dev_server)
+    assert (shown["phase_at"], shown["message"].rpartition(": ")[2]) == (first, "three")
 
 
-def test_what_is_over_or_another_attempt_is_left_alone(boxes: Reservations, queue: Queue) -> None:
+def test_reports_of_ended_or_other_attempts_are_ignored(
+    reservations: Reservations, queue: Queue
+) -> None:
     """LIF-10"""
-    box = boxes.reserve()
+    dev_server = reservations.reserve()
     queue.start()
-    progress(boxes, box, (0, "init", "x"), attempt=2)
-    assert boxes.show(box)["phase"] == "starting"
-    boxes.facts(box, "start_failed", 0, detail="no image")
-    progress(boxes, box, (0, "init", "x"), attempt=1)
-    assert boxes.sql.value("select count(*) from odc.box_phase") == 0
+    progress(reservations, dev_server, (0, "init", "x"), attempt=2)
+    assert reservations.show(dev_server)["phase"] == "starting"
+    reservations.facts(dev_server, "start_failed", 0, detail="no image")
+    progress(reservations, dev_server, (0, "init", "x"), attempt=1)
+    assert reservations.sql.value("select count(*) from odc.box_phase") == 0
 
 
-def test_out_of_memory_is_counted_once_per_moment_and_is_no_end(
-    boxes: Reservations, queue: Queue
+def test_each_out_of_memory_kill_counts_once_and_ends_nothing(
+    reservations: Reservations, queue: Queue
 ) -> None:
     """LIF-14, EXP-15"""
-    box = boxes.active()
-    progress(boxes, box, (0, "oom", "OOMKilled"), (0, "oom", "OOMKilled"))
-    progress(boxes, box, (0, "oom", "OOMKilled"))
-    told = boxes.show(box)
-    assert (told["status"], told["oom_count"]) == ("active", 1)
-    assert told["last_oom_at"] == boxes.sql.value("select odc._iso($1)", queue.now)
+    dev_server = reservations.active()
+    progress(reservations, dev_server, (0, "oom", "OOMKilled"), (0, "oom", "OOMKilled"))
+    progress(reservations, dev_server, (0, "oom", "OOMKilled"))
+    shown = reservations.show(dev_server)
+    assert (shown["status"], shown["oom_count"]) == ("active", 1)
+    assert shown["last_oom_at"] == reservations.sql.value("select odc._iso($1)", queue.now)
     queue.now += timedelta(seconds=5)
-    progress(boxes, box, (0, "oom", None), (0, "restart", "exit code 1"))
+    progress(reservations, dev_server, (0, "oom", None), (0, "restart", "exit code 1"))
     queue.now += timedelta(seconds=5)
-    progress(boxes, box, (0, "restart", "exit code 1"))
-    told = boxes.show(box)
-    assert (told["oom_count"], told["status"]) == (2, "active")
-    said = [one["text"] for one in told["history"]]
-    assert sum("ran out of memory" in text for text in said) == 2
-    assert sum("exit code 1" in text for text in said) == 1
-    kinds = boxes.sql.values("select kind from odc.event where kind like 'box%' order by id")
+    progress(reservations, dev_server, (0, "restart", "exit code 1"))
+    shown = reservations.show(dev_server)
+    assert (shown["oom_count"], shown["status"]) == (2, "active")
+    texts = [one["text"] for one in shown["history"]]
+    assert sum("ran out of memory" in text for text in texts) == 2
+    assert sum("exit code 1" in text for text in texts) == 1
+    kinds = reservations.sql.values("select kind from odc.event where kind like 'box%' order by id")
     assert kinds == ["box_oom", "box_oom", "box_restarted"]

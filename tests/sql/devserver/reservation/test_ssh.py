@@ -17,87 +17,101 @@ ASKED: dict[str, object] = {"github_user": "alice-gh", "ssh_keys": [MINE]}
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     return Reservations(queue)
 
 
 def share(
-    boxes: Reservations, box: int, name: str, *keys: str, who: Identity = ALICE
+    reservations: Reservations, dev_server: int, name: str, *keys: str, who: Identity = ALICE
 ) -> dict[str, Any]:
-    told = boxes.sql.value(
+    answer = reservations.sql.value(
         "select odc.share_reservation($1::jsonb, $2, $3, $4, $5)",
-        actor(who), box, name, list(keys), boxes.queue.now,
+        actor(who), dev_server, name, list(keys), reservations.queue.now,
     )  # fmt: skip
-    return json.loads(told)
+    return json.loads(answer)
 
 
-def enter(boxes: Reservations, box: int, who: Identity = ALICE, rank: int = 0) -> int:
-    return boxes.sql.value("select odc.enter_reservation($1::jsonb, $2, $3)", actor(who), box, rank)
-
-
-def call_oneself(boxes: Reservations, who: Identity, name: str | None) -> dict[str, Any]:
-    told = boxes.sql.value(
-        "select odc.set_github_user($1::jsonb, $2, $3)", actor(who), name, boxes.queue.now
+def enter(reservations: Reservations, dev_server: int, who: Identity = ALICE, rank: int = 0) -> int:
+    return reservations.sql.value(
+        "select odc.enter_reservation($1::jsonb, $2, $3)", actor(who), dev_server, rank
     )
-    return json.loads(told)
 
 
-def test_a_users_keys_are_added_once_and_kept(boxes: Reservations) -> None:
+def call_oneself(reservations: Reservations, who: Identity, name: str | None) -> dict[str, Any]:
+    setting = reservations.sql.value(
+        "select odc.set_github_user($1::jsonb, $2, $3)", actor(who), name, reservations.queue.now
+    )
+    return json.loads(setting)
+
+
+def test_a_users_keys_are_added_once_and_kept(reservations: Reservations) -> None:
     """ACC-18, BUG-33: in the database, where every start of the dev server finds them."""
-    box = boxes.active(asked=ASKED)
-    assert share(boxes, box, "Octocat", OTHERS, MINE) == {"attempt": 1, "keys": [MINE, OTHERS]}
-    assert share(boxes, box, "octocat", OTHERS) == {"attempt": 1, "keys": [MINE, OTHERS]}
-    assert boxes.show(box)["secondary_users"] == ["Octocat"]
-    assert json.loads(boxes.row(box)["ask"])["ssh_keys"] == [MINE, OTHERS]
-    assert "added the SSH keys of GitHub user Octocat" in str(boxes.show(box)["history"])
+    dev_server = reservations.active(asked=ASKED)
+    assert share(reservations, dev_server, "Octocat", OTHERS, MINE) == {
+        "attempt": 1,
+        "keys": [MINE, OTHERS],
+    }
+    assert share(reservations, dev_server, "octocat", OTHERS) == {
+        "attempt": 1,
+        "keys": [MINE, OTHERS],
+    }
+    assert reservations.show(dev_server)["secondary_users"] == ["Octocat"]
+    assert json.loads(reservations.row(dev_server)["ask"])["ssh_keys"] == [MINE, OTHERS]
+    assert "added the SSH keys of GitHub user Octocat" in str(
+        reservations.show(dev_server)["history"]
+    )
 
 
-def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Reservations, queue: Queue) -> None:
+def test_only_the_owner_shares_a_reservation_and_only_before_its_end(
+    reservations: Reservations, queue: Queue
+) -> None:
     """ACC-18: owner only; a queued one is shared, too."""
-    box = boxes.reserve(asked=ASKED)
-    assert share(boxes, box, "octocat", OTHERS)["attempt"] is None
+    dev_server = reservations.reserve(asked=ASKED)
+    assert share(reservations, dev_server, "octocat", OTHERS)["attempt"] is None
     with pytest.raises(NotOwner):
-        share(boxes, box, "bob-gh", OTHERS, who=BOB)
-    queue.cancel(box)
+        share(reservations, dev_server, "bob-gh", OTHERS, who=BOB)
+    queue.cancel(dev_server)
     with pytest.raises(WrongState, match="is over"):
-        share(boxes, box, "octocat", OTHERS)
+        share(reservations, dev_server, "octocat", OTHERS)
     with pytest.raises(WrongState, match="cannot be reached by SSH"):
-        share(boxes, boxes.reserve(), "octocat", OTHERS)
+        share(reservations, reservations.reserve(), "octocat", OTHERS)
 
 
-def test_the_way_in_is_for_owner_operators_and_added_users(boxes: Reservations) -> None:
+def test_the_owner_operators_and_added_users_may_connect(reservations: Reservations) -> None:
     """ACC-18, ACC-19, AUT-08: an added user is known by the GitHub name that they gave."""
-    box = boxes.active(asked=ASKED)
-    assert [enter(boxes, box), enter(boxes, box, ROOT)] == [1, 1]
+    dev_server = reservations.active(asked=ASKED)
+    assert [enter(reservations, dev_server), enter(reservations, dev_server, ROOT)] == [1, 1]
     with pytest.raises(NotOwner, match="belongs to alice"):
-        enter(boxes, box, BOB)
-    share(boxes, box, "Bob-GH", OTHERS)
-    assert boxes.show(box, BOB)["connect"] is None
-    assert call_oneself(boxes, BOB, "bob-gh")["github_user"] == "bob-gh"
-    assert enter(boxes, box, BOB) == 1
-    assert boxes.show(box, BOB)["connect"] == "ssh"
-    assert boxes.show(box, BOB)["ssh_command"] == f"ssh odc-{box}"
-    call_oneself(boxes, BOB, None)
+        enter(reservations, dev_server, BOB)
+    share(reservations, dev_server, "Bob-GH", OTHERS)
+    assert reservations.show(dev_server, BOB)["connect"] is None
+    assert call_oneself(reservations, BOB, "bob-gh")["github_user"] == "bob-gh"
+    assert enter(reservations, dev_server, BOB) == 1
+    assert reservations.show(dev_server, BOB)["connect"] == "ssh"
+    assert reservations.show(dev_server, BOB)["ssh_command"] == f"ssh odc-{dev_server}"
+    call_oneself(reservations, BOB, None)
     with pytest.raises(NotOwner):
-        enter(boxes, box, BOB)
+        enter(reservations, dev_server, BOB)
 
 
-def test_only_what_is_active_is_entered(boxes: Reservations, queue: Queue) -> None:
+def test_only_an_active_reservation_can_be_entered(
+    reservations: Reservations, queue: Queue
+) -> None:
     """CLI-27: the actual state is reported."""
-    box = boxes.reserve(asked=ASKED)
+    dev_server = reservations.reserve(asked=ASKED)
     with pytest.raises(WrongState, match="is queued"):
-        enter(boxes, box)
+        enter(reservations, dev_server)
     queue.start()
     with pytest.raises(WrongState, match="is preparing"):
-        enter(boxes, box)
-    assert boxes.show(box)["ssh_command"] is None
-    boxes.facts(box, "started", 0)
+        enter(reservations, dev_server)
+    assert reservations.show(dev_server)["ssh_command"] is None
+    reservations.facts(dev_server, "started", 0)
     with pytest.raises(BadRequest, match="no member 1"):
-        enter(boxes, box, rank=1)
-    queue.cancel(box)
+        enter(reservations, dev_server, rank=1)
+    queue.cancel(dev_server)
     with pytest.raises(WrongState, match="is cancelled"):
-        enter(boxes, box)
+        enter(reservations, dev_server)
     with pytest.raises(UnknownJob):
-        enter(boxes, 10**9)
+        enter(reservations, 10**9)
     with pytest.raises(WrongState, match="cannot be reached by SSH"):
-        enter(boxes, boxes.active())
+        enter(reservations, reservations.active())

@@ -84,7 +84,7 @@ def books(queue: Queue) -> Books:
     return Books(queue)
 
 
-def test_an_account_is_made_changed_and_deleted(books: Books) -> None:
+def test_an_account_is_created_changed_and_deleted(books: Books) -> None:
     books.account("top", description="All", shares=10, limits={"group": {"gpus": 64}})
     made = books.account("lab", parent="top", organisation="Physics", default_qos="normal")
     assert made == {
@@ -166,7 +166,7 @@ def test_a_create_under_one_key_makes_one_account(books: Books) -> None:
          "limit job.wall cannot be 10000000000000"),
     ],
 )  # fmt: skip
-def test_an_account_that_makes_no_sense_is_refused_whole(
+def test_an_invalid_account_is_refused_completely(
     books: Books, ask: dict[str, Any], error: type[OdcError], message: str
 ) -> None:
     books.account("a")
@@ -180,7 +180,7 @@ def test_an_account_that_makes_no_sense_is_refused_whole(
     assert books.queue.sql.value("select odc.list_accounts(null)") == before
 
 
-def test_what_is_in_use_is_not_deleted(books: Books) -> None:
+def test_an_account_or_qos_in_use_is_not_deleted(books: Books) -> None:
     books.account("top")
     books.account("lab", parent="top")
     books.qos("fast")
@@ -200,7 +200,7 @@ def test_what_is_in_use_is_not_deleted(books: Books) -> None:
             books.delete(kind, name)
 
 
-def test_a_qos_is_made_changed_and_deleted(books: Books) -> None:
+def test_a_qos_is_created_changed_and_deleted(books: Books) -> None:
     books.qos("scavenge")
     made = books.qos(
         "urgent", priority=100, restricted=True, deny_on_limit=False, usage_factor=2.5,
@@ -240,7 +240,7 @@ def test_a_qos_is_made_changed_and_deleted(books: Books) -> None:
          "gpu_minutes cannot be limited per user in a QOS"),
     ],
 )  # fmt: skip
-def test_a_qos_that_makes_no_sense_is_refused(
+def test_an_invalid_qos_is_refused(
     books: Books, ask: dict[str, Any], error: type[OdcError], message: str
 ) -> None:
     books.qos("a")
@@ -287,7 +287,7 @@ def test_users_are_added_changed_and_removed(books: Books) -> None:
         books.call("remove_member", ROOT, "other", "alice", None)
 
 
-def test_a_member_of_one_partition_is_told_as_one(books: Books) -> None:
+def test_a_member_of_one_partition_is_listed_with_it(books: Books) -> None:
     books.account("lab")
     books.member("lab", ALICE, partition="main")
     with pytest.raises(UnknownUser) as refused:
@@ -296,7 +296,7 @@ def test_a_member_of_one_partition_is_told_as_one(books: Books) -> None:
     assert refused.value.hint == "Name an existing membership: there is one for partition main."
 
 
-def test_a_user_nobody_knows_needs_a_number(books: Books) -> None:
+def test_a_user_unknown_to_this_machine_needs_a_uid(books: Books) -> None:
     with pytest.raises(UnknownUser, match='user "carol" is unknown') as refused:
         books.call("put_member", ROOT, "default", "carol", None, True, {})
     assert "--uid" in (refused.value.hint or "")
@@ -304,7 +304,7 @@ def test_a_user_nobody_knows_needs_a_number(books: Books) -> None:
     assert books.call("put_member", ROOT, "default", "alice", None, True, {})["uid"] == ALICE.uid
 
 
-def test_a_name_is_one_person_and_a_person_has_one_name(books: Books) -> None:
+def test_names_and_uids_of_users_are_unique(books: Books) -> None:
     books.call("put_member", ROOT, "default", "ann", 5001, True, {})
     books.account("lab")
     for function in ("put_member", "set_coordinator"):
@@ -375,9 +375,7 @@ def test_only_operators_change_accounts_qos_and_settings(books: Books) -> None:
         ({"cpus_per_gpu": 0}, 'a value of {"cpus_per_gpu": 0} is out of range'),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(
-    books: Books, ask: dict[str, Any], message: str
-) -> None:
+def test_invalid_settings_are_refused(books: Books, ask: dict[str, Any], message: str) -> None:
     before = books.queue.sql.value("select odc.show_accounting()")
     with pytest.raises(BadRequest) as refused:
         books.call("edit_accounting", ROOT, ask)

@@ -18,7 +18,7 @@ from tests.support.harness.database import Sql, TestServer
 WEEK = timedelta(weeks=1)
 
 
-def test_everybody_of_an_account_below_its_share_goes_before_everybody_of_one_above(
+def test_users_of_accounts_below_their_share_go_before_users_of_accounts_above(
     sql: Sql,
 ) -> None:
     """Two departments with equal shares. chem has used 10, phys 30; so heavy users of chem come
@@ -37,7 +37,7 @@ def test_everybody_of_an_account_below_its_share_goes_before_everybody_of_one_ab
     }
 
 
-def test_shares_weigh_what_was_used(sql: Sql) -> None:
+def test_shares_weigh_usage(sql: Sql) -> None:
     lab = an_account(sql, "lab")
     ana, ben = a_user(0), a_user(1)
     a_member(sql, lab, ana, shares=10)
@@ -47,7 +47,7 @@ def test_shares_weigh_what_was_used(sql: Sql) -> None:
     assert fair_share(sql) == {(lab, ana.uid): 1_000_000, (lab, ben.uid): 500_000}
 
 
-def test_who_used_alike_has_the_same_factor(sql: Sql) -> None:
+def test_users_with_equal_usage_have_equal_factors(sql: Sql) -> None:
     lab = an_account(sql, "lab")
     for n, used in enumerate((500, 500, 0, 700)):
         has_used(sql, lab, a_user(n), used)
@@ -60,7 +60,7 @@ def test_a_user_who_has_only_a_pending_job_is_ranked(queue: Queue) -> None:
     assert fair_share(queue.sql) == {(1, ALICE.uid): 1_000_000, (1, BOB.uid): 500_000}
 
 
-def test_what_runs_counts_before_it_ends(queue: Queue) -> None:
+def test_running_jobs_count_before_they_end(queue: Queue) -> None:
     job = queue.submit(gpus=8, gpu_type="h100", time_limit_s=7200)
     queue.submit(BOB, gpus=1)
     queue.start()

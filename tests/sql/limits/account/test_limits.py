@@ -23,7 +23,7 @@ from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster
 from tests.support.harness.database import Sql
 
 
-def test_without_limits_there_is_nothing_to_look_at(queue: Queue) -> None:
+def test_without_limits_a_pass_reads_none(queue: Queue) -> None:
     queue.submit(gpus=1)
     row = queue.sql.row(
         "select * from odc._plan_limits($1, '{1}', '{60}', '{1}', '{1}', '{1}')", queue.now
@@ -31,7 +31,7 @@ def test_without_limits_there_is_nothing_to_look_at(queue: Queue) -> None:
     assert set(row.values()) == {None}
 
 
-def test_a_user_runs_as_many_gpus_as_the_qos_lets_them_and_others_go_on(queue: Queue) -> None:
+def test_a_user_at_a_qos_limit_waits_and_others_start(queue: Queue) -> None:
     a_limit(queue.sql, "qos", 1, "user", "gpus", 4)
     mine = [queue.submit(gpus=2, gpu_type="h100") for _ in range(4)]
     theirs = [queue.submit(BOB, gpus=2, gpu_type="h100") for _ in range(2)]
@@ -51,7 +51,7 @@ def test_a_job_over_a_limit_is_not_planned_ahead(queue: Queue) -> None:
     assert queue.sql.rows("select * from odc.planned") == []
 
 
-def test_an_account_answers_for_all_accounts_below_it(queue: Queue) -> None:
+def test_an_accounts_limit_covers_the_accounts_below_it(queue: Queue) -> None:
     top = an_account(queue.sql, "top")
     an_account(queue.sql, "left", top)
     an_account(queue.sql, "right", top)
@@ -62,7 +62,7 @@ def test_an_account_answers_for_all_accounts_below_it(queue: Queue) -> None:
     assert queue.start() == [first, third]
 
 
-def test_a_users_own_limit_goes_before_the_accounts(queue: Queue) -> None:
+def test_a_users_own_limit_replaces_the_accounts(queue: Queue) -> None:
     lab = an_account(queue.sql, "lab")
     a_limit(queue.sql, "account", lab, "user", "jobs", 1)
     own = a_member(queue.sql, lab, ALICE)
@@ -72,7 +72,7 @@ def test_a_users_own_limit_goes_before_the_accounts(queue: Queue) -> None:
     assert queue.start() == [*mine[:2], theirs[0]]
 
 
-def test_a_limit_of_the_qos_stands_in_for_the_accounts(queue: Queue) -> None:
+def test_a_limit_of_the_qos_replaces_the_accounts(queue: Queue) -> None:
     lab = an_account(queue.sql, "lab")
     fast = a_qos(queue.sql, "fast")
     a_limit(queue.sql, "account", lab, "user", "jobs", 1)
@@ -88,7 +88,7 @@ def test_an_exclusive_job_counts_with_the_whole_node(queue: Queue) -> None:
     assert queue.start() == jobs[:1]
 
 
-def test_gpu_minutes_are_spoken_for_at_the_start(queue: Queue) -> None:
+def test_gpu_minutes_are_set_aside_at_the_start(queue: Queue) -> None:
     """100 GPU-minutes: one job may use 60, then there is no room for another that may use 60."""
     a_limit(queue.sql, "account", 1, "group", "gpu_minutes", 100)
     jobs = [queue.submit(gpus=2, gpu_type="h100", time_limit_s=1800) for _ in range(3)]
@@ -128,14 +128,12 @@ def test_a_limit_of_a_partition_counts_what_runs_there(queue: Queue) -> None:
         ("node", "group", "jobs"), ("qos", "group", "dollars"),
     ],
 )  # fmt: skip
-def test_a_limit_that_has_no_meaning_cannot_be_kept(
-    sql: Sql, scope: str, per: str, what: str
-) -> None:
+def test_a_meaningless_limit_cannot_be_stored(sql: Sql, scope: str, per: str, what: str) -> None:
     with pytest.raises(Exception, match="check constraint"):
         a_limit(sql, scope, 1, per, what, 1)
 
 
-def test_every_limit_that_can_be_kept_has_slurms_name(sql: Sql) -> None:
+def test_every_limit_has_slurms_name(sql: Sql) -> None:
     kept: list[str] = []
     for scope in ("qos", "account", "user", "partition"):
         for per in ("group", "user", "account", "job"):
@@ -284,10 +282,10 @@ def hold_to_it(database_url: str, **chosen: Any) -> None:
         )
 
 
-def test_limits_hold_in_whatever_order(database_url: str) -> None:
+def test_limits_hold_in_any_order(database_url: str) -> None:
     hold_to_it(database_url, max_examples=20, stateful_step_count=12, derandomize=True)
 
 
 @pytest.mark.long
-def test_limits_hold_in_whatever_order_for_long(database_url: str) -> None:
+def test_limits_hold_in_any_order_for_long(database_url: str) -> None:
     hold_to_it(database_url, max_examples=300, stateful_step_count=30)

@@ -67,7 +67,7 @@ def test_the_order_shown_is_the_order_of_a_multifactor_pass(queue: Queue) -> Non
     assert [j["id"] for j in priorities(queue)["jobs"]] == shown[2:]
 
 
-def test_priorities_are_filtered_and_cut(queue: Queue) -> None:
+def test_priorities_are_filtered_and_limited_in_number(queue: Queue) -> None:
     an_account(queue.sql, "lab")
     mine = [queue.submit(gpus=1, account="lab") for _ in range(3)]
     theirs = queue.submit(BOB, gpus=1)

@@ -24,7 +24,7 @@ def terms_of(queue: Queue, job_id: int) -> tuple[str, str]:
     )
 
 
-def test_with_nothing_configured_everybody_has_the_defaults(queue: Queue) -> None:
+def test_with_nothing_configured_every_user_has_the_defaults(queue: Queue) -> None:
     assert terms(queue) == ("default", "normal")
 
 
@@ -37,7 +37,7 @@ def test_a_users_default_account_is_taken(queue: Queue) -> None:
     assert terms(queue, BOB) == ("default", "normal")
 
 
-def test_the_qos_comes_from_the_nearest_who_says(queue: Queue) -> None:
+def test_the_default_qos_comes_from_the_nearest_account_that_has_one(queue: Queue) -> None:
     fast, slow = a_qos(queue.sql, "fast"), a_qos(queue.sql, "slow")
     top = an_account(queue.sql, "top")
     an_account(queue.sql, "leaf", top)
@@ -49,7 +49,7 @@ def test_the_qos_comes_from_the_nearest_who_says(queue: Queue) -> None:
     assert terms(queue, BOB, account="top", qos="fast") == ("top", "fast")
 
 
-def test_a_restricted_qos_is_for_those_who_name_it(queue: Queue) -> None:
+def test_a_restricted_qos_is_only_for_users_and_accounts_that_list_it(queue: Queue) -> None:
     urgent = a_qos(queue.sql, "urgent", restricted=True)
     lab = an_account(queue.sql, "lab")
     queue.sql.execute("update odc.account set qos_ids = $1 where id = $2", [1, urgent], lab)
@@ -83,7 +83,7 @@ def test_unknown_names_are_refused(
     assert refused.message == message
 
 
-def test_what_was_deleted_does_not_exist(queue: Queue) -> None:
+def test_deleted_names_do_not_exist(queue: Queue) -> None:
     queue.sql.execute(
         "update odc.qos set deleted_at = $1 where id = $2", queue.now, a_qos(queue.sql, "old")
     )
@@ -96,7 +96,7 @@ def test_what_was_deleted_does_not_exist(queue: Queue) -> None:
     assert isinstance(queue.refused(gpus=1, account="gone"), UnknownAccount)
 
 
-def test_only_members_where_that_is_enforced(queue: Queue) -> None:
+def test_only_members_may_submit_where_that_is_enforced(queue: Queue) -> None:
     sql = queue.sql
     sql.execute("update odc.account_setting set enforce = true")
     lab = an_account(sql, "lab")
@@ -167,7 +167,7 @@ def test_a_hint_names_the_qos_that_are_left(queue: Queue) -> None:
     assert terms(queue, qos="long", time_limit_s=7200) == ("default", "long")
 
 
-def test_another_qos_is_no_advice_against_the_limit_of_an_account(queue: Queue) -> None:
+def test_a_hint_names_no_qos_for_the_limit_of_an_account(queue: Queue) -> None:
     a_qos(queue.sql, "long")
     a_limit(queue.sql, "account", 1, "job", "wall_s", 3600)
     hint = "Request less; an operator can change the limit."

@@ -63,7 +63,7 @@ def test_every_attempt_of_a_job_is_charged(queue: Queue) -> None:
     assert usage(queue)[ALICE.uid][2] == 960_000
 
 
-def test_what_is_added_meets_what_has_decayed(queue: Queue) -> None:
+def test_new_usage_is_added_to_decayed_usage(queue: Queue) -> None:
     for _ in range(2):
         job = queue.submit(gpus=1, gpu_type="h100", time_limit_s=3600)
         queue.start()

@@ -15,7 +15,7 @@ def why(queue: Queue, job: int) -> list[dict[str, Any]]:
     return queue.sql.rows("select * from odc._why_limits($1, $2)", job, queue.now)
 
 
-def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
+def test_a_limit_is_explained_with_the_jobs_that_use_it_up(queue: Queue) -> None:
     queue.sql.execute("update odc.partition set policy = 'fifo'")
     a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
     first = queue.submit(gpus=4, gpu_type="h100", time_limit_s=7200)
@@ -37,7 +37,7 @@ def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
     ]
 
 
-def test_root_is_a_user_as_others_are(queue: Queue) -> None:
+def test_root_is_a_user_like_others(queue: Queue) -> None:
     """uid 0 is not "all users"."""
     a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
     a_limit(queue.sql, "qos", 1, "user", "submitted", 2)
@@ -70,7 +70,7 @@ def test_a_job_within_its_limits_has_no_such_cause(queue: Queue) -> None:
     assert why(queue, queue.submit(gpus=6, gpu_type="h100")) == []
 
 
-def test_what_no_end_can_help_has_no_time(queue: Queue) -> None:
+def test_a_limit_that_no_end_of_a_job_can_free_has_no_time(queue: Queue) -> None:
     queue.sql.execute("update odc.qos set deny_on_limit = false")
     lab = an_account(queue.sql, "lab")
     a_limit(queue.sql, "account", lab, "group", "gpu_minutes", 100)
@@ -102,7 +102,7 @@ def test_what_no_end_can_help_has_no_time(queue: Queue) -> None:
          "a limit of account default, or of one above it, allows a job less time"),
     ],
 )  # fmt: skip
-def test_a_list_says_what_a_limit_is_about(
+def test_lists_show_which_limit_a_job_waits_for(
     queue: Queue, scope: str, per: str, what: str, value: int, text: str
 ) -> None:
     if per == "job":
@@ -115,7 +115,7 @@ def test_a_list_says_what_a_limit_is_about(
     assert why["text"] == text
 
 
-def test_a_list_says_which_licences_a_job_waits_for(queue: Queue) -> None:
+def test_lists_show_which_licences_a_job_waits_for(queue: Queue) -> None:
     queue.sql.execute("insert into odc.licence (name, total) values ('matlab', 2)")
     waits = queue.submit(licences={"matlab": 2})
     queue.sql.execute("update odc.licence set total = 1")

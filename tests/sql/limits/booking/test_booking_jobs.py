@@ -34,11 +34,11 @@ def test_an_owners_job_carries_its_booking(desk: Desk) -> None:
     job = desk.queue.submit(booking="b", gpus=1, time_limit_s=600)
     assert desk.queue.shape(job)["booking_id"] == desk.show()["id"]
     assert desk.show()["jobs"] == [job]
-    [told] = json.loads(desk.sql.value("select odc.show_jobs($1, null, $2)", job, desk.now))
-    assert told["booking"] == "b"
+    [shown] = json.loads(desk.sql.value("select odc.show_jobs($1, null, $2)", job, desk.now))
+    assert shown["booking"] == "b"
 
 
-def test_a_limit_that_was_not_asked_for_is_cut_to_the_window(desk: Desk) -> None:
+def test_a_default_time_limit_is_shortened_to_the_window(desk: Desk) -> None:
     desk.create(node_list=["h100-1"])
     assert desk.queue.pending(desk.queue.submit(booking="b", gpus=1))["time_limit_s"] == HOUR
 
@@ -120,7 +120,7 @@ def test_a_repeated_booking_takes_a_job_that_fits_the_next_window(desk: Desk) ->
 
 
 @pytest.mark.parametrize("how", ["deleted", "ended"])
-def test_pending_jobs_of_a_booking_that_is_over_are_held_with_a_clear_why(
+def test_pending_jobs_of_a_booking_that_is_over_are_held_with_a_reason(
     desk: Desk, how: str
 ) -> None:
     desk.create(node_list=["h100-1"])
@@ -137,9 +137,9 @@ def test_pending_jobs_of_a_booking_that_is_over_are_held_with_a_clear_why(
         assert (desk.queue.pending(held)["held"], desk.queue.pending(held)["ready"]) == (
             "user", False,
         )  # fmt: skip
-        told = explain(desk, held)
-        assert told["reason"] == "ReservationDeleted"
-        cause = told["why"][0]
+        explanation = explain(desk, held)
+        assert explanation["reason"] == "ReservationDeleted"
+        cause = explanation["why"][0]
         assert cause["cause"] == "booking"
         assert f'its booking "b" {how.replace("del", "was del")} at' in (cause["text"])
         assert desk.queue.events(held)[-1] == "held"
@@ -197,7 +197,7 @@ def test_an_update_moves_a_job_into_a_booking_and_out(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("joins", ["nestloop", "hashjoin", "mergejoin"])
-def test_bookings_in_the_way_are_told_soonest_first(queue: Queue, joins: str) -> None:
+def test_bookings_in_the_way_are_listed_soonest_first(queue: Queue, joins: str) -> None:
     """However PostgreSQL reads them."""
     desk = Desk(queue)
     desk.create("later", node_list=["h100-1"], starts_at=desk.at(3 * HOUR))
@@ -227,7 +227,7 @@ def test_a_short_job_is_backfilled_up_to_the_window_and_a_long_one_waits(queue: 
     assert queue.start() == [long]
 
 
-def test_the_owners_job_starts_in_the_window_and_nobody_elses_does(queue: Queue) -> None:
+def test_only_the_owners_jobs_start_in_the_window(queue: Queue) -> None:
     desk = Desk(queue)
     desk.create(node_list=["h100-1"], starts_at=desk.at(HOUR))
     mine = queue.submit(ALICE, gpus=8, time_limit_s=HOUR, booking="b")
@@ -259,7 +259,7 @@ def test_a_job_in_a_booking_must_end_with_the_window(queue: Queue) -> None:
     assert queue.start() == [job]
 
 
-def test_forced_maintenance_lets_running_jobs_be_and_starts_nothing(queue: Queue) -> None:
+def test_forced_maintenance_keeps_running_jobs_and_starts_none(queue: Queue) -> None:
     desk = Desk(queue)
     running = queue.submit(gpus=8, time_limit_s=3 * HOUR, node_list=["h100-1"])
     assert queue.start() == [running]
@@ -339,7 +339,7 @@ def a_busy_day(queue: Queue, chance: random.Random) -> int:
 
 
 @pytest.mark.long
-def test_no_stranger_ever_runs_in_a_window_whatever_happens(queue: Queue) -> None:
+def test_no_other_users_job_ever_runs_in_a_window(queue: Queue) -> None:
     booked = 0
     for seed in range(5):
         with queue.sql.trial():
@@ -350,7 +350,7 @@ def test_no_stranger_ever_runs_in_a_window_whatever_happens(queue: Queue) -> Non
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100))
-def test_no_stranger_ever_runs_in_a_window_however_long(queue: Queue, seed: int) -> None:
+def test_no_other_users_job_ever_runs_in_a_window_for_long(queue: Queue, seed: int) -> None:
     a_busy_day(queue, random.Random(f"booking/long/{seed}"))
 
 
@@ -375,7 +375,7 @@ def test_why_names_the_booking_when_and_what_would_fit(queue: Queue) -> None:
     assert queue.start() == [job]
 
 
-def test_why_is_silent_about_bookings_that_are_in_nobodys_way(desk: Desk) -> None:
+def test_why_omits_bookings_that_block_nothing(desk: Desk) -> None:
     desk.create(node_list=["h100-1"], starts_at=desk.at(5 * HOUR))
     job = desk.queue.submit(gpu_type="h100", gpus=8, time_limit_s=HOUR, hold=True)
     other = desk.queue.submit(gpu_type="l4", gpus=1, time_limit_s=9 * HOUR, hold=True)

@@ -78,7 +78,7 @@ def test_a_node_that_fails_is_replaced_by_a_free_one(desk: Desk) -> None:
     assert (event["actor"], detail["added"], detail["removed"]) == ("odcd", "h100-4", "h100-1")
 
 
-def test_one_that_cannot_be_replaced_stays_and_the_booking_says_so(desk: Desk) -> None:
+def test_a_failed_node_without_a_replacement_stays_and_is_reported(desk: Desk) -> None:
     desk.create("other", gpu_type="h100", node_count=2)
     desk.create(gpu_type="h100", node_count=2)
     desk.node("h100-4", "DRAIN")
@@ -129,25 +129,25 @@ def test_an_edit_keeps_the_nodes_it_may_keep(desk: Desk) -> None:
     assert desk.edit(duration_s=3 * HOUR)["node_names"] == ["h100-3", "h100-4"]
 
 
-def test_nodes_tell_of_the_booking_they_are_in_and_of_the_next(desk: Desk) -> None:
+def test_nodes_show_their_current_and_next_booking(desk: Desk) -> None:
     desk.create("now", node_list=["l4-1"], starts_at=desk.at(0))
     desk.create("then", node_list=["l4-1", "l4-2"], kind="maintenance")
-    told = {
+    bookings = {
         node["name"]: (node["booking"] or {}, node["next_booking"] or {})
         for node in json.loads(desk.sql.value(
             """select odc.list_nodes($1, '{"operator": true}')""", desk.now
         ))
     }  # fmt: skip
-    assert [one.get("name") for one in told["l4-1"]] == ["now", "then"]
-    assert [one.get("name") for one in told["l4-2"]] == [None, "then"]
-    assert told["h100-1"] == ({}, {})
-    assert told["l4-1"][1] == {
+    assert [one.get("name") for one in bookings["l4-1"]] == ["now", "then"]
+    assert [one.get("name") for one in bookings["l4-2"]] == [None, "then"]
+    assert bookings["h100-1"] == ({}, {})
+    assert bookings["l4-1"][1] == {
         "id": desk.show("then")["id"], "name": "then", "kind": "maintenance",
         "starts_at": "2026-01-01T02:00:00Z", "ends_at": "2026-01-01T03:00:00Z",
     }  # fmt: skip
 
 
-def test_owners_see_theirs_and_operators_all(desk: Desk) -> None:
+def test_owners_see_their_bookings_and_operators_all(desk: Desk) -> None:
     desk.create("alices", node_list=["h100-1"])
     desk.create("bobs", node_list=["h100-2"], users=["bob"])
     desk.queue.submit(BOB)
@@ -170,7 +170,7 @@ def test_the_same_request_under_a_key_books_once(desk: Desk) -> None:
         desk.request({"name": "c", "node_list": ["l4-2"]}, key="k", digest="e")
 
 
-def test_every_change_writes_who_did_it(desk: Desk) -> None:
+def test_every_change_records_its_actor(desk: Desk) -> None:
     desk.create(node_list=["l4-1"])
     desk.edit(comment="x")
     desk.delete()

@@ -55,7 +55,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_makes_no_sense_is_refused_with_code_value_and_hint(desk: Desk, case: str) -> None:
+def test_invalid_bookings_are_refused_with_code_value_and_hint(desk: Desk, case: str) -> None:
     ask, code, value = REFUSALS[case]
     with pytest.raises(OdcError) as refused:
         desk.request({"name": "b", "node_list": ["h100-1"], **ask})
@@ -75,7 +75,7 @@ def test_only_operators_book_change_and_delete(desk: Desk) -> None:
             do()
 
 
-def test_a_name_is_unique_among_those_that_live(desk: Desk) -> None:
+def test_a_name_is_unique_among_current_bookings(desk: Desk) -> None:
     desk.create("b", node_list=["h100-1"])
     with pytest.raises(BookingConflict, match='booking "b" already exists'):
         desk.create("b", node_list=["h100-2"])
@@ -84,7 +84,7 @@ def test_a_name_is_unique_among_those_that_live(desk: Desk) -> None:
     assert desk.list(ended=True) == ["b", "b"]
 
 
-def test_a_conflict_says_with_which_booking_when_and_on_which_nodes(desk: Desk) -> None:
+def test_a_conflict_names_the_booking_the_time_and_the_nodes(desk: Desk) -> None:
     desk.create("one", node_list=["h100-1", "h100-2"])
     desk.create("two", node_list=["h100-3"], starts_at=desk.at(2.5 * HOUR))
     with pytest.raises(BookingConflict) as refused:
@@ -154,7 +154,7 @@ def test_a_job_without_a_limit_reaches_into_every_window(desk: Desk) -> None:
     assert "no time limit" in (refused.value.hint or "")
 
 
-def test_what_is_not_there_or_over_cannot_be_changed(desk: Desk) -> None:
+def test_unknown_and_past_bookings_cannot_be_changed(desk: Desk) -> None:
     with pytest.raises(UnknownBooking) as unknown:
         desk.edit("b", comment="x")
     assert unknown.value.hint == "There are no bookings now."

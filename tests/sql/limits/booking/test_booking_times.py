@@ -147,12 +147,12 @@ def test_windows_come_in_order_of_time_then_node(desk: Desk) -> None:
     assert len(keys) == 4
 
 
-def test_one_far_away_is_seen_though_it_repeats(desk: Desk) -> None:
+def test_a_distant_repeated_booking_is_considered(desk: Desk) -> None:
     desk.create(node_list=["l4-1"], starts_at=desk.at(90 * DAY), repeats="weekly")
     assert desk.windows()[0][1] == desk.at(90 * DAY)
 
 
-def test_a_booking_begins_comes_again_and_ends_with_an_event_each(desk: Desk) -> None:
+def test_a_booking_has_an_event_for_each_start_and_end(desk: Desk) -> None:
     desk.create(node_list=["l4-1"], repeats="daily", until=desk.at(DAY + 2 * HOUR))
     assert desk.queue.sweep() == desk.at(60)
     states: list[str] = []
@@ -176,7 +176,7 @@ def test_the_next_sweep_is_when_a_booking_begins_or_ends(desk: Desk) -> None:
     assert desk.queue.sweep() == NOW + timedelta(seconds=50)
 
 
-def test_an_edit_moves_what_it_says_and_keeps_the_rest(desk: Desk) -> None:
+def test_an_edit_changes_only_the_given_fields(desk: Desk) -> None:
     desk.create(node_list=["l4-1"], repeats="daily", comment="x")
     edited = desk.edit(ends_at=desk.at(5 * HOUR), comment=None)
     assert (edited["starts_at"], edited["ends_at"]) == (

@@ -33,7 +33,7 @@ def shape_of(queue: Queue, job: int) -> int:
     return queue.shape(job)["id"]
 
 
-def test_who_may_set_them_and_to_what(queue: Queue) -> None:
+def test_operators_set_licences_to_valid_counts(queue: Queue) -> None:
     with pytest.raises(NotOwner):
         put(queue, "matlab", 1, ALICE)
     with pytest.raises(NotOwner):
@@ -50,7 +50,7 @@ def test_who_may_set_them_and_to_what(queue: Queue) -> None:
     assert kinds == ["licence_set", "licence_set"]
 
 
-def test_a_job_that_asks_for_more_than_there_are_is_refused(queue: Queue) -> None:
+def test_a_job_that_requests_more_licences_than_exist_is_refused(queue: Queue) -> None:
     assert type(queue.refused(licences={"matlab": 1})) is UnknownLicence
     put(queue, "matlab", 2)
     refused = queue.refused(licences={"matlab": 3})
@@ -64,13 +64,13 @@ def test_a_job_that_asks_for_more_than_there_are_is_refused(queue: Queue) -> Non
     assert shape_of(queue, queue.submit()) != shape_of(queue, job)
 
 
-def test_without_licences_a_pass_is_told_nothing(queue: Queue) -> None:
+def test_without_licences_a_pass_reads_none(queue: Queue) -> None:
     put(queue, "matlab", 2)
     shape = shape_of(queue, queue.submit())
     assert set(buckets(queue, shape).values()) == {None}
 
 
-def test_a_pass_is_told_what_each_class_draws_and_what_is_left(queue: Queue) -> None:
+def test_a_pass_reads_the_licences_that_each_class_needs_and_those_left(queue: Queue) -> None:
     for name, total in (("ansys", 1), ("idl", 7), ("matlab", 4)):
         put(queue, name, total)
     running = queue.submit(licences={"matlab": 3})
@@ -79,41 +79,43 @@ def test_a_pass_is_told_what_each_class_draws_and_what_is_left(queue: Queue) -> 
         queue.submit(), queue.submit(licences={"matlab": 2, "ansys": 1}),
         queue.submit(licences={"matlab": 1}),
     )  # fmt: skip
-    told = buckets(queue, *(shape_of(queue, job) for job in (none, both, one)), -1)
-    reasons, left = told["reasons"], told["left"]
+    limits = buckets(queue, *(shape_of(queue, job) for job in (none, both, one)), -1)
+    reasons, left = limits["reasons"], limits["left"]
     draws = [
         [
             (reasons[bucket - 1], left[bucket - 1], need)
             for bucket, need in zip(
-                told["use_bucket"][start - 1 : end], told["use_need"][start - 1 : end], strict=True
+                limits["use_bucket"][start - 1 : end],
+                limits["use_need"][start - 1 : end],
+                strict=True,
             )
         ]
-        for start, end in zip(told["use_from"], told["use_to"], strict=True)
+        for start, end in zip(limits["use_from"], limits["use_to"], strict=True)
     ]  # fmt: skip
     assert draws == [
         [], [("Licenses", 1, 1), ("Licenses", 1, 2)], [("Licenses", 1, 1)], [],
     ]  # fmt: skip
-    assert told["consumes"] == [True, True, True]
+    assert limits["consumes"] == [True, True, True]
 
 
-def test_running_jobs_hold_them_and_the_end_gives_them_back(queue: Queue) -> None:
+def test_running_jobs_use_licences_and_release_them_at_their_end(queue: Queue) -> None:
     put(queue, "matlab", 2)
     first = queue.submit(licences={"matlab": 2}, time_limit_s=HOUR)
     assert queue.start() == [first]
     second = queue.submit(licences={"matlab": 1}, time_limit_s=60)
     third = queue.submit(time_limit_s=60)
     assert queue.start() == [third]
-    told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", second, queue.now))
-    assert told["reason"] == "Licenses"
-    texts = [cause["text"] for cause in told["why"]]
+    explanation = json.loads(queue.sql.value("select odc.explain_job($1, $2)", second, queue.now))
+    assert explanation["reason"] == "Licenses"
+    texts = [cause["text"] for cause in explanation["why"]]
     assert texts[0] == "it needs 1 of licence matlab, and 2 of 2 are in use"
     assert texts[1] == f"job {first} holds 2 of licence matlab until 2026-01-01T01:00:00Z"
-    assert told["why"][1]["job_id"] == first
+    assert explanation["why"][1]["job_id"] == first
     queue.end(first)
     assert queue.start() == [second]
 
 
-def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -> None:
+def test_the_time_of_free_licences_is_given_only_if_they_suffice(queue: Queue) -> None:
     put(queue, "matlab", 2)
     held = [queue.submit(licences={"matlab": 1}, time_limit_s=n * HOUR) for n in (1, 2)]
     assert queue.start() == held
@@ -121,8 +123,8 @@ def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -
     assert queue.start() == []
 
     def why() -> dict[str, str]:
-        told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", both, queue.now))
-        return told["why"][0]
+        explanation = json.loads(queue.sql.value("select odc.explain_job($1, $2)", both, queue.now))
+        return explanation["why"][0]
 
     assert why()["until"] == "2026-01-01T02:00:00Z", "both are needed"
     put(queue, "matlab", 0)
@@ -130,17 +132,17 @@ def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -
     assert "until" not in why()
 
 
-def test_licences_that_are_short_are_told_by_name(queue: Queue) -> None:
+def test_missing_licences_are_named(queue: Queue) -> None:
     put(queue, "z", 1)
     put(queue, "aa", 1)
     holder = queue.submit(licences={"aa": 1, "z": 1})
     assert queue.start() == [holder]
     waits = queue.submit(licences={"aa": 1, "z": 1})
-    told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", waits, queue.now))
-    assert [cause["limit"] for cause in told["why"]] == ["aa", "z", "aa", "z"]
+    explanation = json.loads(queue.sql.value("select odc.explain_job($1, $2)", waits, queue.now))
+    assert [cause["limit"] for cause in explanation["why"]] == ["aa", "z", "aa", "z"]
 
 
-def test_one_pass_never_gives_away_more_than_there_are(queue: Queue) -> None:
+def test_one_pass_never_uses_more_licences_than_exist(queue: Queue) -> None:
     put(queue, "matlab", 5)
     queue.submit(licences={"matlab": 2}, array="0-9", gpus=1)
     queue.submit(licences={"matlab": 1}, array="0-9", gpus=1)
@@ -149,7 +151,7 @@ def test_one_pass_never_gives_away_more_than_there_are(queue: Queue) -> None:
     assert (held["used"], held["total"]) == (5, 5)
 
 
-def test_fewer_than_are_held_lets_jobs_run_and_none_start(queue: Queue) -> None:
+def test_with_fewer_licences_than_used_jobs_run_on_and_none_start(queue: Queue) -> None:
     put(queue, "matlab", 2)
     job = queue.submit(licences={"matlab": 2})
     assert queue.start() == [job]

@@ -68,11 +68,10 @@ def desk(queue: Queue) -> Desk:
     return Desk(queue.sql)
 
 
-def test_a_change_is_kept_and_told(desk: Desk) -> None:
-    told = desk.edit("main", policy="fifo", placement="spread", tier=2, max_nodes=4)
-    assert (told["policy"], told["placement"], told["tier"], told["max_nodes"]) == (
-        "fifo", "spread", 2, 4,
-    )  # fmt: skip
+def test_a_change_of_a_partition_is_stored_and_returned(desk: Desk) -> None:
+    partition = desk.edit("main", policy="fifo", placement="spread", tier=2, max_nodes=4)
+    changed = {"policy": "fifo", "placement": "spread", "tier": 2, "max_nodes": 4}
+    assert partition | changed == partition
     [(kind, detail)] = desk.events()
     assert (kind, detail["name"]) == ("partition_edited", "main")
     new = {"policy": "fifo", "placement": "spread", "tier": 2, "max_nodes": 4}
@@ -85,23 +84,27 @@ def test_a_change_is_kept_and_told(desk: Desk) -> None:
     assert desk.edit("main", max_nodes=None)["max_nodes"] is None
 
 
-def test_a_partition_is_made_with_its_nodes(desk: Desk, queue: Queue) -> None:
-    told = desk.create("few", node_list=["h100-2"], tier=2, default_time_limit_s=60)
-    assert (told["node_names"], told["gpus"], told["all_nodes"]) == (["h100-2"], 8, False)
+def test_a_partition_is_created_with_its_nodes(desk: Desk, queue: Queue) -> None:
+    partition = desk.create("few", node_list=["h100-2"], tier=2, default_time_limit_s=60)
+    assert (partition["node_names"], partition["gpus"], partition["all_nodes"]) == (
+        ["h100-2"],
+        8,
+        False,
+    )
     job = queue.submit(partitions=["few"], gpus=1)
     assert queue.start() == [job]
     assert queue.job(job)["time_limit_s"] == 60
     assert desk.edit("few", all_nodes=True)["node_names"] == ["h100-1", "h100-2"]
 
 
-def test_another_default_takes_the_place_of_the_first(desk: Desk, queue: Queue) -> None:
+def test_a_new_default_partition_replaces_the_old_one(desk: Desk, queue: Queue) -> None:
     desk.create("other", all_nodes=True, is_default=True)
     named = queue.sql.values("select name from odc.partition where is_default")
     assert named == ["other"]
     queue.submit()
 
 
-def test_the_next_pass_goes_by_what_was_said(desk: Desk, queue: Queue) -> None:
+def test_the_next_pass_applies_the_change(desk: Desk, queue: Queue) -> None:
     desk.edit("main", placement="spread")
     one, two = queue.submit(gpus=1), queue.submit(gpus=1)
     queue.start()
@@ -132,7 +135,7 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_nonsense_is_refused(desk: Desk, name: str) -> None:
+def test_an_invalid_partition_is_refused(desk: Desk, name: str) -> None:
     error, message, changes = REFUSED[name]
     with pytest.raises(error, match=message):
         desk.edit("main", **changes)
@@ -140,9 +143,11 @@ def test_nonsense_is_refused(desk: Desk, name: str) -> None:
 
 def test_two_orders_for_the_same_nodes_are_refused(desk: Desk) -> None:
     desk.create("a", node_list=["h100-1"])
-    with pytest.raises(WrongState, match=r'"a".*"main".*share nodes and both have tier 1') as told:
+    with pytest.raises(
+        WrongState, match=r'"a".*"main".*share nodes and both have tier 1'
+    ) as refused:
         desk.edit("a", policy="fifo")
-    assert "odcctl partition edit main --tier 2" in (told.value.hint or "")
+    assert "odcctl partition edit main --tier 2" in (refused.value.hint or "")
     desk.edit("a", policy="fifo", tier=2)
     with pytest.raises(WrongState):
         desk.edit("a", tier=1)
@@ -156,12 +161,12 @@ def test_two_orders_for_the_same_nodes_are_refused(desk: Desk) -> None:
 def test_the_depth_of_a_partition_is_its_policys_alone(desk: Desk) -> None:
     assert desk.edit("main", plan_depth=7)["plan_depth"] == 7
     desk.create("b")
-    with pytest.raises(WrongState, match="also used by partition b") as told:
+    with pytest.raises(WrongState, match="also used by partition b") as refused:
         desk.edit("main", plan_depth=8)
-    assert "policy create NAME --like odc --plan-depth 8" in (told.value.hint or "")
+    assert "policy create NAME --like odc --plan-depth 8" in (refused.value.hint or "")
 
 
-def test_partitions_are_made_and_changed_by_operators_only(desk: Desk, queue: Queue) -> None:
+def test_only_operators_create_and_change_partitions(desk: Desk, queue: Queue) -> None:
     alice = Desk(queue.sql, ALICE)
     for change in (
         lambda: alice.edit("main", tier=2),
@@ -222,7 +227,7 @@ def test_a_partition_that_is_the_default_or_is_booked_stays(desk: Desk, queue: Q
         desk.delete("b")
 
 
-def test_a_policy_lives(desk: Desk) -> None:
+def test_a_policy_is_created_changed_and_deleted(desk: Desk) -> None:
     made = desk.create_policy("mine", ordering="sjf", max_wait_s=3600, backfill="sjbf")
     assert made == {
         "name": "mine", "ordering": "sjf", "max_wait_s": 3600, "backfill": "sjbf",
@@ -255,13 +260,13 @@ BAD_POLICIES: dict[str, tuple[str, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("name", BAD_POLICIES)
-def test_a_policy_that_makes_no_sense_is_refused(desk: Desk, name: str) -> None:
+def test_an_invalid_policy_is_refused(desk: Desk, name: str) -> None:
     message, terms = BAD_POLICIES[name]
     with pytest.raises(BadRequest, match=message):
         desk.create_policy("mine", **terms)
 
 
-def test_policies_need_names_of_their_own(desk: Desk) -> None:
+def test_names_of_policies_are_unique(desk: Desk) -> None:
     with pytest.raises(InUse, match='"fifo" already exists'):
         desk.create_policy("fifo", ordering="fifo")
     with pytest.raises(UnknownPolicy, match='"nobody"'):

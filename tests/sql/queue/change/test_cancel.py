@@ -21,7 +21,7 @@ def test_a_pending_job_is_cancelled_at_once(queue: Queue) -> None:
     assert queue.start() == []
 
 
-def test_a_running_job_is_asked_to_end(queue: Queue) -> None:
+def test_a_cancelled_running_job_gets_an_intent(queue: Queue) -> None:
     job = queue.submit(gpus=2)
     queue.start()
     assert queue.cancel(job) == {job: "cancelling"}
@@ -36,7 +36,7 @@ def test_a_running_job_is_asked_to_end(queue: Queue) -> None:
     assert queue.job(job)["ended_by"] == "alice"
 
 
-def test_cancelling_what_has_ended_is_no_error(queue: Queue) -> None:
+def test_cancelling_an_ended_job_is_no_error(queue: Queue) -> None:
     job = queue.submit()
     queue.start()
     queue.end(job)
@@ -81,7 +81,7 @@ def test_a_job_named_twice_is_one(queue: Queue) -> None:
     assert [a["outcome"] for a in answers] == ["cancelled"]
 
 
-def test_what_waits_for_a_cancelled_job_hears_of_it(queue: Queue) -> None:
+def test_dependencies_on_a_cancelled_job_are_judged_at_once(queue: Queue) -> None:
     job = queue.submit()
     waiting = queue.submit(dependency=f"afterany:{job}")
     queue.cancel(job)
@@ -134,7 +134,7 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.parametrize(("filters", "chosen"), FILTERS, ids=range(len(FILTERS)))
-def test_a_filter_takes_the_users_own_live_jobs_and_no_others(
+def test_a_filter_selects_only_the_users_own_live_jobs(
     queue: Queue, crowd: dict[str, int], filters: dict[str, Any], chosen: set[str]
 ) -> None:
     assert queue.cancel(**filters).keys() == {crowd[name] for name in chosen}
@@ -143,7 +143,7 @@ def test_a_filter_takes_the_users_own_live_jobs_and_no_others(
         assert touched == (name in chosen), name
 
 
-def test_an_operators_filter_takes_everyones(queue: Queue, crowd: dict[str, int]) -> None:
+def test_an_operators_filter_selects_jobs_of_all_users(queue: Queue, crowd: dict[str, int]) -> None:
     assert queue.cancel(name=["plain"], who=ROOT).keys() == {crowd["plain"], crowd["bob"]}
     assert queue.cancel(user="bob", who=ROOT) == {}
     assert len(queue.cancel(all=True, who=ROOT)) == 7
@@ -155,7 +155,7 @@ def test_filters_narrow_ids_down(queue: Queue, crowd: dict[str, int]) -> None:
     assert queue.cancel(job_ids=jobs, qos="high") == {crowd["high"]: "cancelled"}
 
 
-def test_no_filter_at_all_is_refused_not_everything(queue: Queue) -> None:
+def test_a_cancel_without_ids_and_filters_is_refused(queue: Queue) -> None:
     job = queue.submit()
     with pytest.raises(BadRequest, match="the request selects no jobs"):
         queue.cancel()

@@ -19,7 +19,7 @@ def test_a_held_job_does_not_start_until_it_is_released(queue: Queue) -> None:
     assert queue.events(job) == ["submitted", "held", "released", "started"]
 
 
-def test_a_release_of_what_is_not_held_does_and_notes_nothing(queue: Queue) -> None:
+def test_a_release_of_a_job_that_is_not_held_changes_nothing(queue: Queue) -> None:
     job, held = queue.submit(), queue.submit()
     queue.hold(held)
     assert queue.release(job, held) == {job: "not_held", held: "released"}
@@ -37,14 +37,14 @@ def test_a_user_cannot_release_what_an_operator_holds(queue: Queue) -> None:
     assert queue.start() == [job]
 
 
-def test_an_operators_hold_of_its_own_job_is_a_users(queue: Queue) -> None:
+def test_an_operators_hold_of_their_own_job_is_a_user_hold(queue: Queue) -> None:
     job = queue.submit(ROOT)
     queue.hold(job, who=ROOT)
     assert queue.pending(job)["held"] == "user"
 
 
 @pytest.mark.parametrize("verb", ["hold", "release"])
-def test_only_pending_jobs_of_ones_own_can_be_held_and_released(queue: Queue, verb: str) -> None:
+def test_only_the_users_own_pending_jobs_can_be_held_and_released(queue: Queue, verb: str) -> None:
     running, ended, bobs = queue.submit(), queue.submit(), queue.submit(BOB)
     queue.start()
     queue.end(ended)
@@ -54,7 +54,7 @@ def test_only_pending_jobs_of_ones_own_can_be_held_and_released(queue: Queue, ve
     }  # fmt: skip
 
 
-def test_tasks_can_be_held_apart_from_their_array(queue: Queue) -> None:
+def test_single_tasks_of_an_array_can_be_held(queue: Queue) -> None:
     array = queue.submit(array="0-4")
     held = queue.hold((array, "{[1,3)}"))
     assert set(held.values()) == {"held"}
@@ -85,7 +85,7 @@ def test_a_released_task_takes_its_place_within_the_throttle(queue: Queue) -> No
 
 
 @pytest.mark.parametrize("verb", ["hold", "release"])
-def test_above_1000_tasks_of_an_array_are_not_changed_apart(queue: Queue, verb: str) -> None:
+def test_at_most_1000_tasks_of_an_array_are_changed_separately(queue: Queue, verb: str) -> None:
     array = queue.submit(array="0-999999", hold=True)
     change = getattr(queue, verb)
     change((array, "{[0,600)}"))
@@ -98,7 +98,7 @@ def test_above_1000_tasks_of_an_array_are_not_changed_apart(queue: Queue, verb: 
     assert len(change((array, "{[1000,1400)}"))) == 400
 
 
-def test_requeued_tasks_do_not_count_as_changed_apart(queue: Queue) -> None:
+def test_requeued_tasks_do_not_count_as_separate_tasks(queue: Queue) -> None:
     array = queue.submit(array="0-2000", gpus=1)
     started = queue.start()
     queue.requeue(*started, hold=True)
@@ -122,7 +122,7 @@ def test_an_array_does_not_wait_as_more_than_10000_ranges(queue: Queue) -> None:
     assert queue.cancel(array) == {array: "cancelled"}
 
 
-def test_what_waits_and_is_held_is_ready_only_when_both_are_over(queue: Queue) -> None:
+def test_a_held_job_with_a_begin_time_is_ready_when_both_are_over(queue: Queue) -> None:
     job = queue.submit()
     waiting = queue.submit(dependency=f"afterany:{job}", hold=True)
     queue.cancel(job)
@@ -184,7 +184,7 @@ def test_a_held_requeued_task_does_not_block_its_array(queue: Queue) -> None:
     assert next_task != task
 
 
-def test_what_cannot_be_requeued_is_refused(queue: Queue) -> None:
+def test_a_requeue_of_other_jobs_is_refused(queue: Queue) -> None:
     never = queue.submit(requeue=False)
     ended, cancelled, bobs = queue.submit(), queue.submit(), queue.submit(BOB)
     queue.start()

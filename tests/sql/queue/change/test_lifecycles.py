@@ -192,13 +192,13 @@ def check_array(queue: Queue, array: int, tasks: set[int]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_what_is_kept_adds_up(queue: Queue, seed: int) -> None:
+def test_the_stored_facts_stay_consistent(queue: Queue, seed: int) -> None:
     live(queue, seed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4, 24))
-def test_whatever_happens_for_long_what_is_kept_adds_up(queue: Queue, seed: int) -> None:
+def test_the_stored_facts_stay_consistent_for_long(queue: Queue, seed: int) -> None:
     live(queue, seed)
 
 

@@ -75,7 +75,7 @@ def rows(queue: Queue) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("held", [False, True], ids=["waiting", "held"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_stranger_changes_nothing_however_the_jobs_are_named(
+def test_other_users_cannot_change_a_job_by_any_selection(
     queue: Queue, change: str, held: bool
 ) -> None:
     """Before: hold and release of a part of an array's waiting range were carried out."""
@@ -112,7 +112,7 @@ def test_a_stranger_changes_nothing_however_the_jobs_are_named(
 
 
 @pytest.mark.parametrize("change", ["hold", "release"])
-def test_what_is_named_beside_another_users_is_changed_alone(queue: Queue, change: str) -> None:
+def test_beside_another_users_job_only_the_own_job_is_changed(queue: Queue, change: str) -> None:
     theirs, mine = queue.submit(BOB, array="0-9", hold=True), queue.submit(array="0-9", hold=True)
     before = queue.pending(theirs)
     outcomes = getattr(queue, change)((theirs, "{[3,5)}"), (mine, "{[3,5)}"))
@@ -123,9 +123,7 @@ def test_what_is_named_beside_another_users_is_changed_alone(queue: Queue, chang
 
 
 @pytest.mark.parametrize("tasks", ["{[3,4)}", "{[3,6)}", "{[0,10)}"])
-def test_a_part_of_what_an_operator_holds_is_neither_released_nor_given_rows(
-    queue: Queue, tasks: str
-) -> None:
+def test_tasks_held_by_an_operator_are_neither_released_nor_split(queue: Queue, tasks: str) -> None:
     array = queue.submit(array="0-9")
     queue.hold(array, who=ROOT)
     before = rows(queue)

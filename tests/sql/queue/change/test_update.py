@@ -53,7 +53,7 @@ def test_an_update_is_an_event_with_old_and_new_values(queue: Queue) -> None:
     }
 
 
-def test_a_job_is_changed_whole_or_not_at_all(queue: Queue) -> None:
+def test_a_job_is_changed_completely_or_not_at_all(queue: Queue) -> None:
     job = queue.submit()
     assert one(queue, job, {"name": "new", "time_limit_s": UNLIMITED_S})["code"] == "OD009"
     assert queue.job(job)["name"] == "job"
@@ -77,9 +77,7 @@ def test_a_job_is_changed_whole_or_not_at_all(queue: Queue) -> None:
         ({"dependency": "afterok:999999"}, "OD011"),
     ],
 )
-def test_a_change_that_cannot_be_is_refused(
-    queue: Queue, changes: dict[str, Any], code: str
-) -> None:
+def test_an_impossible_change_is_refused(queue: Queue, changes: dict[str, Any], code: str) -> None:
     queue.sql.execute(
         "insert into odc.partition (name, all_nodes, state, max_time_limit_s) values "
         "('empty', false, 'UP', null), ('short', true, 'UP', 60), "
@@ -95,7 +93,7 @@ def test_a_change_that_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus": 3}, {"uid": 0, "nice": 1}])
-def test_what_cannot_be_updated_at_all_is_named(queue: Queue, changes: dict[str, Any]) -> None:
+def test_unknown_fields_of_an_update_are_named(queue: Queue, changes: dict[str, Any]) -> None:
     job = queue.submit()
     with pytest.raises(BadRequest) as refusal:
         queue.update(job, changes=changes)
@@ -130,13 +128,15 @@ def test_a_running_jobs_limit_can_be_shortened_by_its_owner_and_lengthened_by_an
 
 
 @pytest.mark.parametrize("changes", [{"nice": 1}, {"partitions": ["main"]}, {"begin_at": None}])
-def test_what_planning_needs_of_a_running_job_stays(queue: Queue, changes: dict[str, Any]) -> None:
+def test_fields_used_for_planning_cannot_change_while_a_job_runs(
+    queue: Queue, changes: dict[str, Any]
+) -> None:
     job = queue.submit()
     queue.start()
     assert one(queue, job, changes)["code"] == "OD012"
 
 
-def test_of_an_ended_job_only_the_comment_changes(queue: Queue) -> None:
+def test_only_the_comment_of_an_ended_job_can_change(queue: Queue) -> None:
     job = queue.submit()
     queue.start()
     queue.end(job)
@@ -173,7 +173,7 @@ def test_a_begin_time_that_moves_stops_and_starts_a_job(queue: Queue) -> None:
     assert queue.start() == [job]
 
 
-def test_a_job_put_off_by_a_failed_launch_stays_so_until_its_begin_is_changed(queue: Queue) -> None:
+def test_a_delay_after_a_failed_launch_ends_with_a_new_begin_time(queue: Queue) -> None:
     job = queue.submit()
     assert queue.start() == [job]
     queue.sql.rows(
@@ -203,7 +203,7 @@ def test_an_arrays_throttle_can_be_moved_while_it_runs(queue: Queue) -> None:
     assert len(queue.start()) == 5
 
 
-def test_a_waiting_task_can_be_changed_apart_from_its_array(queue: Queue) -> None:
+def test_a_single_waiting_task_can_be_changed(queue: Queue) -> None:
     array = queue.submit(array="0-3", time_limit_s=600)
     [outcome] = queue.update((array, "{[2,3)}"), changes={"time_limit_s": 60}).values()
     assert outcome == "updated"

@@ -71,7 +71,7 @@ def test_a_dependency_is_met_as_its_kind_says(
         assert not set(waiting) & set(queue.start())
 
 
-def test_what_can_never_start_stays_pending_and_says_so(queue: Queue) -> None:
+def test_a_job_whose_dependency_failed_stays_pending_with_a_reason(queue: Queue) -> None:
     job = queue.submit()
     waiting = follower(queue, f"afterok:{job}")
     queue.cancel(job)
@@ -178,14 +178,14 @@ def test_a_cancelled_singleton_lets_the_next_go(queue: Queue) -> None:
     assert queue.start() == [third]
 
 
-def test_an_arrays_own_tasks_are_not_in_its_way(queue: Queue) -> None:
+def test_a_singleton_array_does_not_wait_for_its_own_tasks(queue: Queue) -> None:
     array = queue.submit(name="daily", array="0-3", dependency="singleton")
     queue.hold((array, "{[1,2)}"))
     queue.release((array, "{[1,2)}"))
     assert len(queue.start()) == 4
 
 
-def test_another_name_lets_a_singleton_go(queue: Queue) -> None:
+def test_renaming_releases_a_singleton(queue: Queue) -> None:
     queue.submit(name="daily", hold=True)
     waiting = follower(queue, "singleton", name="daily")
     queue.update(waiting, changes={"name": "own"})
@@ -320,9 +320,7 @@ def test_tasks_cancelled_together_count_as_ended(queue: Queue) -> None:
         ("999999", "does not exist"),
     ],
 )
-def test_a_dependency_on_what_is_not_there_is_refused(
-    queue: Queue, name: str, message: str
-) -> None:
+def test_a_dependency_on_an_unknown_job_is_refused(queue: Queue, name: str, message: str) -> None:
     name = name.format(job=queue.submit(), array=queue.submit(array="0-3"))
     error = queue.refused(dependency=f"afterany:{name}")
     assert error.code == "OD011"

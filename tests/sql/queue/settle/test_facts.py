@@ -64,7 +64,7 @@ def test_a_job_ends_when_its_process_did_not_when_we_learned_of_it(queue: Queue)
     assert queue.job(job_id)["ended_at"] == ended
 
 
-def test_a_fact_told_twice_or_late_changes_nothing(queue: Queue) -> None:
+def test_repeated_and_late_facts_change_nothing(queue: Queue) -> None:
     job_id = started(queue, gpus=1)
     assert tell(queue, job_id, "exited", exit_code=0) == [job_id]
     assert tell(queue, job_id, "exited", exit_code=1) == []
@@ -87,11 +87,11 @@ def test_one_failed_member_ends_the_whole_gang(queue: Queue) -> None:
     assert stops == [{"job_id": job_id, "intent": "member_failed"}]
     tell(queue, job_id, "exited", signal=15, rank=0)
     job = queue.job(job_id)
-    told = "how the member failed, not how the others were ended for it"
-    assert (job["state"], job["exit_code"], job["signal"]) == ("FAILED", 7, None), told
+    reason = "how the member failed, not how the others were ended for it"
+    assert (job["state"], job["exit_code"], job["signal"]) == ("FAILED", 7, None), reason
 
 
-def test_a_stop_is_told_once_a_minute_until_it_is_done(queue: Queue) -> None:
+def test_a_stop_is_returned_once_a_minute_until_it_is_done(queue: Queue) -> None:
     job_id = started(queue, gpus=1)
     queue.cancel(job_id)
     taken = "select count(*) from odc.take_stops(0, $1)"
@@ -118,7 +118,7 @@ def test_a_lost_job_that_may_not_run_again_has_failed_with_its_node(queue: Queue
     assert queue.state(job_id) == "NODE_FAIL"
 
 
-def test_a_machine_that_cannot_launch_is_tried_again_later_and_not_for_ever(queue: Queue) -> None:
+def test_a_failed_launch_is_retried_later_a_limited_number_of_times(queue: Queue) -> None:
     job_id = started(queue, gpus=1, requeue=False)
     for attempt in range(1, 6):
         tell(queue, job_id, "start_failed", cause="launch", detail="no space", attempt=attempt)
@@ -155,7 +155,7 @@ def test_a_lost_member_beside_one_never_launched_may_have_run(queue: Queue) -> N
     assert queue.state(job_id) == "NODE_FAIL"
 
 
-def test_what_the_database_wanted_decides_over_how_it_ended(queue: Queue) -> None:
+def test_an_intent_takes_precedence_over_the_exit(queue: Queue) -> None:
     job_id = started(queue, gpus=1)
     queue.cancel(job_id)
     tell(queue, job_id, "exited", exit_code=0)
@@ -185,16 +185,16 @@ def test_a_member_that_has_ended_is_never_sent_out_to_start(queue: Queue) -> Non
     assert states == {0: "ended", 1: "starting"}
 
 
-def test_a_time_limit_that_moved_is_told_until_it_was_taken(queue: Queue) -> None:
+def test_a_changed_time_limit_is_returned_until_it_was_applied(queue: Queue) -> None:
     """An executor that was away at that moment would end an extended job at its old end."""
     job_id = started(queue, gpus=1, time_limit_s=3600)
     assert queue.update(job_id, changes={"time_limit_s": 600}) == {job_id: "updated"}
     ends = "select job_id, ends_at from odc.moved_ends(0)"
-    told = "select odc.note_ends(0, array[$1::bigint], array[1], array[$2::timestamptz])"
+    note_ends = "select odc.note_ends(0, array[$1::bigint], array[1], array[$2::timestamptz])"
     [row] = queue.sql.rows(ends)
     assert row == {"job_id": job_id, "ends_at": queue.now + timedelta(seconds=600)}
     assert queue.sql.rows(ends) == [row]
-    queue.sql.rows(told, job_id, row["ends_at"] + timedelta(seconds=1))
+    queue.sql.rows(note_ends, job_id, row["ends_at"] + timedelta(seconds=1))
     assert queue.sql.rows(ends) == [row], "it has moved again"
-    queue.sql.rows(told, job_id, row["ends_at"])
+    queue.sql.rows(note_ends, job_id, row["ends_at"])
     assert queue.sql.rows(ends) == []

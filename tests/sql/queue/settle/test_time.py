@@ -72,17 +72,17 @@ def test_a_signal_is_due_once_before_the_limit(queue: Queue) -> None:
     assert sweep(queue) == NOW + timedelta(seconds=50)
 
 
-def test_a_new_leader_is_told_of_all_that_is_to_end(queue: Queue) -> None:
+def test_a_new_leader_gets_every_pending_stop(queue: Queue) -> None:
     job = queue.submit()
     begin(queue, job)
     queue.cancel(job)
-    told = "select job_id from odc.take_stops(0, $1, $2)"
-    assert queue.sql.values(told, queue.now, False) == [job]
-    assert queue.sql.values(told, queue.now, False) == []
-    assert queue.sql.values(told, queue.now, True) == [job]
+    take_stops = "select job_id from odc.take_stops(0, $1, $2)"
+    assert queue.sql.values(take_stops, queue.now, False) == [job]
+    assert queue.sql.values(take_stops, queue.now, False) == []
+    assert queue.sql.values(take_stops, queue.now, True) == [job]
 
 
-def test_output_that_is_kept_again_is_never_shorter(queue: Queue) -> None:
+def test_stored_output_never_becomes_shorter(queue: Queue) -> None:
     keep = "select odc.keep_output(1, 1, 0, $1, $2, $3)"
     queue.sql.execute(keep, b"whole", 5, queue.now)
     queue.sql.execute(keep, b"half", 2, queue.now)

@@ -68,7 +68,7 @@ def test_a_key_whose_first_request_failed_is_taken_by_the_second(database_url: s
 
 
 @pytest.mark.parametrize("first_ends", ["commit", "rollback"])
-def test_a_script_and_a_shape_that_two_submit_first_are_kept_once(
+def test_concurrent_submits_store_a_new_script_and_shape_once(
     database_url: str, first_ends: str
 ) -> None:
     with Sql(database_url) as sql:

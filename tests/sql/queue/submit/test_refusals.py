@@ -246,7 +246,9 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_cannot_be_is_refused_with_its_values_and_a_hint(mixed: Queue, name: str) -> None:
+def test_impossible_requests_are_refused_with_their_values_and_a_hint(
+    mixed: Queue, name: str
+) -> None:
     fields, code, message, hint = REFUSALS[name]
     error = mixed.refused(**fields)
     assert (error.code, message in error.message, hint in (error.hint or "")) == (
@@ -259,7 +261,7 @@ def test_what_cannot_be_is_refused_with_its_values_and_a_hint(mixed: Queue, name
     )
 
 
-def test_nothing_is_written_of_what_is_refused(mixed: Queue) -> None:
+def test_a_refused_request_writes_nothing(mixed: Queue) -> None:
     tables = ("job", "pending", "event", "job_text", "array_job", "dependency", "idempotency")
     before = [mixed.sql.value(f"select count(*) from odc.{table}") for table in tables]
     mixed.refused(gpus=1, account="physics")
@@ -275,18 +277,18 @@ def test_before_any_node_has_registered_the_refusal_says_so(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize(("who", "nice"), [(ROOT, -100), (ALICE, 100)])
-def test_operators_may_go_first_and_everyone_may_let_others_go(
+def test_only_operators_may_set_a_negative_nice_value(
     queue: Queue, who: Identity, nice: int
 ) -> None:
     assert queue.pending(queue.submit(who, nice=nice))["nice"] == nice
 
 
-def test_a_stopped_partition_takes_jobs_that_wait(mixed: Queue) -> None:
+def test_a_stopped_partition_accepts_jobs(mixed: Queue) -> None:
     job = mixed.submit(partitions=["stopped"])
     assert job not in mixed.start()
 
 
-def test_nodes_that_are_down_may_come_back_so_their_jobs_are_taken(queue: Queue) -> None:
+def test_jobs_for_nodes_that_are_down_are_accepted(queue: Queue) -> None:
     queue.sql.execute("update odc.node set state = 'DOWN'")
     queue.sql.execute("select odc._regroup_nodes()")
     assert queue.submit(gpus=8) not in queue.start()
@@ -297,7 +299,7 @@ def test_one_refused_job_refuses_its_request_and_names_itself(queue: Queue) -> N
     assert [(a.job_id, a.code) for a in answers] == [(None, None), (None, "OD002"), (None, None)]
 
 
-def test_a_wish_that_never_lapses_and_never_comes_true_is_refused(queue: Queue) -> None:
+def test_an_impossible_switches_request_without_a_timeout_is_refused(queue: Queue) -> None:
     a_cluster(queue.sql, h100=4)
     queue.sql.execute("update odc.node set topology = array['spine', name]")
     wish: dict[str, Any] = {"node_count": 3, "switches": 2, "gpu_type": "h100", "gpus_per_node": 1}

@@ -96,13 +96,13 @@ def mixed(queue: Queue) -> Queue:
 
 @pytest.mark.parametrize(("asked", "shape"), RANGES, ids=lambda value: str(value))
 def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
-    mixed: Queue, asked: dict[str, Any], shape: tuple[int, int | None, int]
+    mixed: Queue, request: dict[str, Any], shape: tuple[int, int | None, int]
 ) -> None:
     mixed.sql.execute(
         "insert into odc.partition (name, all_nodes, max_nodes) values ('few', true, 3)"
     )
     mixed.sql.execute("select odc._regroup_nodes()")
-    got = mixed.shape(mixed.submit(**asked))
+    got = mixed.shape(mixed.submit(**request))
     assert (got["node_count"], got["node_count_max"], got["gpus_per_node"]) == shape
 
 
@@ -118,18 +118,18 @@ def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
     ],
     ids=lambda value: str(value),
 )
-def test_a_wish_for_few_switches_is_kept_where_it_means_something(
-    mixed: Queue, asked: dict[str, Any], kept: tuple[int | None, int | None]
+def test_a_switches_request_is_stored_where_it_has_an_effect(
+    mixed: Queue, request: dict[str, Any], kept: tuple[int | None, int | None]
 ) -> None:
-    got = mixed.shape(mixed.submit(**asked))
+    got = mixed.shape(mixed.submit(**request))
     assert (got["switches"], got["switches_wait_s"]) == kept
 
 
 @pytest.mark.parametrize(("asked", "shape"), SHAPES, ids=lambda value: str(value))
 def test_a_request_becomes_a_shape(
-    mixed: Queue, asked: dict[str, Any], shape: tuple[int, int, int, int]
+    mixed: Queue, request: dict[str, Any], shape: tuple[int, int, int, int]
 ) -> None:
-    got = mixed.shape(mixed.submit(**asked))
+    got = mixed.shape(mixed.submit(**request))
     assert (
         got["node_count"], got["gpus_per_node"], got["cpus_per_node"], got["mem_per_node_mib"]
     ) == shape  # fmt: skip
@@ -160,16 +160,16 @@ def test_equal_requests_share_one_shape(queue: Queue) -> None:
         ((None, 60), UNLIMITED_S, UNLIMITED_S),
     ],
 )
-def test_a_time_limit_is_asked_for_or_the_partitions_default(
-    queue: Queue, limits: tuple[int | None, int | None], asked: int | None, limit: int
+def test_the_time_limit_is_the_requested_or_the_partitions_default(
+    queue: Queue, limits: tuple[int | None, int | None], request: int | None, limit: int
 ) -> None:
     queue.sql.execute(
         "update odc.partition set max_time_limit_s = $1, default_time_limit_s = $2", *limits
     )
-    assert queue.job(queue.submit(time_limit_s=asked))["time_limit_s"] == limit
+    assert queue.job(queue.submit(time_limit_s=request))["time_limit_s"] == limit
 
 
-def test_of_several_partitions_the_shortest_default_holds(queue: Queue) -> None:
+def test_the_default_time_limit_is_the_shortest_of_the_partitions(queue: Queue) -> None:
     queue.sql.execute(
         "insert into odc.partition (name, all_nodes, max_time_limit_s) values ('quick', true, 600)"
     )

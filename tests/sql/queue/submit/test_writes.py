@@ -16,7 +16,7 @@ def counts(queue: Queue) -> dict[str, int]:
     return {table: queue.sql.value(f"select count(*) from odc.{table}") for table in COLD}
 
 
-def test_a_job_is_kept_as_it_was_asked_for(queue: Queue) -> None:
+def test_a_job_is_stored_as_requested(queue: Queue) -> None:
     job = queue.job(
         queue.submit(
             name="train", args=["a", "b c"], umask=0o077, stdin="in", stdout="%j.out",
@@ -52,7 +52,7 @@ def test_a_held_job_waits_for_its_release(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "begun"), [(-60, True), (0, True), (60, False)])
-def test_a_begin_time_in_the_future_is_waited_for(queue: Queue, seconds: int, begun: bool) -> None:
+def test_a_job_waits_for_its_begin_time(queue: Queue, seconds: int, begun: bool) -> None:
     pending = queue.pending(queue.submit(begin_at=NOW + timedelta(seconds=seconds)))
     assert (pending["begun"], pending["ready"]) == (begun, begun)
 
@@ -81,7 +81,7 @@ def test_ids_follow_the_order_of_requests_and_jobs(queue: Queue) -> None:
     assert names == ["alice-0", "alice-1", "alice-2", "bob-0", "bob-1", "bob-2"]
 
 
-def test_a_refused_request_does_not_touch_the_others(queue: Queue) -> None:
+def test_a_refused_request_does_not_affect_the_others(queue: Queue) -> None:
     specs = [[a_job(name="a")], [a_job(), a_job(qos="gold")], [a_job(name="c"), a_job(name="d")]]
     made = [prepare(ALICE, s, key=None, dry_run=False) for s in specs]
     answers = submit_requests(queue.sql, [m.request for m in made], made[0].texts)
@@ -109,7 +109,7 @@ def test_a_dry_run_answers_without_an_id_and_writes_nothing(
 
 
 @pytest.mark.long
-def test_a_batch_of_10000_jobs_is_taken_in_one_call(queue: Queue) -> None:
+def test_a_batch_of_10000_jobs_is_accepted_in_one_call(queue: Queue) -> None:
     answers = submit(queue.sql, *(a_job(name=f"j{n}", gpus=n % 3) for n in range(10_000)))
     assert len({answer.job_id for answer in answers}) == 10_000
     assert counts(queue)["pending"] == 10_000

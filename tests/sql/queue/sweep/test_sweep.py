@@ -16,7 +16,7 @@ def test_only_the_leader_sweeps(queue: Queue) -> None:
         queue.sql.value("select odc.sweep(1, $1)", NOW)
 
 
-def test_a_begin_time_that_has_come_makes_a_job_ready(queue: Queue) -> None:
+def test_a_reached_begin_time_makes_a_job_ready(queue: Queue) -> None:
     job = queue.submit(begin_at=NOW + timedelta(seconds=30))
     assert queue.sweep() == NOW + timedelta(seconds=30)
     assert queue.start() == []
@@ -32,7 +32,7 @@ def test_with_nothing_due_the_next_sweep_is_within_a_minute(queue: Queue) -> Non
     assert queue.sweep() == NOW + timedelta(seconds=60)
 
 
-def test_a_pending_job_past_its_deadline_ends_and_its_followers_hear(queue: Queue) -> None:
+def test_a_pending_job_past_its_deadline_ends_and_its_dependents_are_judged(queue: Queue) -> None:
     job = queue.submit(deadline_at=NOW + timedelta(seconds=30), hold=True)
     array = queue.submit(deadline_at=NOW + timedelta(seconds=40), hold=True, array="0-9")
     waiting = queue.submit(dependency=f"afternotok:{job},afterany:{array}")
@@ -46,7 +46,7 @@ def test_a_pending_job_past_its_deadline_ends_and_its_followers_hear(queue: Queu
     assert queue.start() == [waiting]
 
 
-def test_a_running_job_past_its_deadline_is_asked_to_end(queue: Queue) -> None:
+def test_a_running_job_past_its_deadline_gets_an_intent(queue: Queue) -> None:
     job = queue.submit(deadline_at=NOW + timedelta(seconds=30))
     queue.start()
     assert queue.sweep() == NOW + timedelta(seconds=30)
@@ -57,7 +57,7 @@ def test_a_running_job_past_its_deadline_is_asked_to_end(queue: Queue) -> None:
     assert queue.state(job) == "DEADLINE"
 
 
-def test_a_job_far_over_its_limit_is_asked_to_end(queue: Queue) -> None:
+def test_a_job_far_over_its_limit_gets_an_intent(queue: Queue) -> None:
     job = queue.submit(time_limit_s=60)
     queue.start()
     queue.move(120)

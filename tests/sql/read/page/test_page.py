@@ -24,11 +24,11 @@ JOBS = st.lists(
 
 
 def gantt(sql: Sql, hours: float = 24, **more: Any) -> dict[str, Any]:
-    asked = {"types": None, "nodes": None, "offset": 0, "limit": 100, **more}
+    arguments = {"types": None, "nodes": None, "offset": 0, "limit": 100, **more}
     return json.loads(
         sql.value(
             "select odc.show_gantt($1, $2, $3, $4, $5, $6, $5)",
-            asked["types"], asked["nodes"], asked["offset"], asked["limit"], NOW,
+            arguments["types"], arguments["nodes"], arguments["offset"], arguments["limit"], NOW,
             NOW + timedelta(hours=hours),
         )
     )  # fmt: skip
@@ -38,12 +38,12 @@ def gantt(sql: Sql, hours: float = 24, **more: Any) -> dict[str, Any]:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(JOBS)
-def test_map_and_chart_are_as_the_books(sql: Sql, jobs: list[Any]) -> None:
+def test_map_and_chart_agree_with_the_books(sql: Sql, jobs: list[Any]) -> None:
     with sql.trial():
         a_cluster(sql, h100=4, l4=2, cpu_x86=1)
         for nodes, gpus, limit_s, name in jobs:
-            asked = a_job(node_count=nodes, gpus_per_node=gpus, time_limit_s=limit_s, name=name)
-            submit(sql, asked)
+            spec = a_job(node_count=nodes, gpus_per_node=gpus, time_limit_s=limit_s, name=name)
+            submit(sql, spec)
         sql.value("select started from odc.plan_pass(0, $1)", NOW)
         mapped = {
             row["name"]: json.loads(row["body"])
@@ -58,9 +58,9 @@ def test_map_and_chart_are_as_the_books(sql: Sql, jobs: list[Any]) -> None:
                 assert together & mask == 0
                 together |= mask
             assert together.bit_count() == row["gpus"] - row["free"]
-        told = gantt(sql)
-        assert [node["name"] for node in told["nodes"]] == list(mapped)
-        bars = [(node["name"], bar) for node in told["nodes"] for bar in node["bars"]]
+        chart = gantt(sql)
+        assert [node["name"] for node in chart["nodes"]] == list(mapped)
+        bars = [(node["name"], bar) for node in chart["nodes"] for bar in node["bars"]]
         running = [
             (n, b["job_id"], len(b["gpu_indexes"])) for n, b in bars if b["kind"] == "running"
         ]
@@ -74,7 +74,7 @@ def test_map_and_chart_are_as_the_books(sql: Sql, jobs: list[Any]) -> None:
         assert sorted(ahead) == sorted(
             (name, job["id"], job["planned_start_at"])
             for job in planned
-            if job["planned_start_at"] and job["planned_start_at"] < told["to"]
+            if job["planned_start_at"] and job["planned_start_at"] < chart["to"]
             for name in job["node_names"]
         )
         for _, bar in bars:
@@ -101,7 +101,7 @@ def test_chart_pages_have_every_node_once(sql: Sql) -> None:
     [["n1", "n2", "n10"], ["gpu-01", "gpu-2", "gpu-011"], ["a2-1", "a2-10", "a10-1"], ["a", "b"],
      ["n99999999998", "n99999999999"]],
 )  # fmt: skip
-def test_names_are_ordered_as_people_count(sql: Sql, names: list[str]) -> None:
+def test_names_are_ordered_by_their_numbers(sql: Sql, names: list[str]) -> None:
     ordered = sql.values(
         "select x from unnest($1::text[]) as x order by odc._name_order(x), x", sorted(names)[::-1]
     )
@@ -116,13 +116,13 @@ NUMBERED = st.lists(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(NUMBERED, min_size=2, max_size=20))
-def test_names_of_one_number_are_ordered_with_all_others(sql: Sql, names: set[str]) -> None:
+def test_names_with_and_without_numbers_have_one_order(sql: Sql, names: set[str]) -> None:
     names = {name for name in names if not re.search(r"\d{11}", name)}
-    told = sql.values(
+    ordered = sql.values(
         'select x from unnest($1::text[]) as x order by odc._name_order(x), x collate "C"',
         sorted(names),
     )
-    assert told == sorted(names, key=_counted)
+    assert ordered == sorted(names, key=_counted)
 
 
 def _counted(name: str) -> tuple[str, str]:
@@ -130,7 +130,7 @@ def _counted(name: str) -> tuple[str, str]:
     return re.sub(r"\d+", lambda found: f"{int(found[0]):010}", name), name
 
 
-def test_attempts_are_told_in_order(sql: Sql) -> None:
+def test_attempts_are_returned_in_order(sql: Sql) -> None:
     a_cluster(sql, h100=1)
     [job] = submit(sql, a_job())
     assert json.loads(sql.value("select odc.show_attempts($1)", job.job_id)) == []
@@ -144,8 +144,8 @@ def test_the_last_task_of_an_array_has_its_own_events_the_newest_kept(sql: Sql) 
     assert last["id"] == array.job_id
 
     def kinds(limit: int) -> list[str]:
-        told = json.loads(sql.value("select odc.list_job_events($1, $2)", array.job_id, limit))
-        return [event["kind"] for event in told]
+        events = json.loads(sql.value("select odc.list_job_events($1, $2)", array.job_id, limit))
+        return [event["kind"] for event in events]
 
     assert kinds(10) == ["submitted", "started"]
     assert kinds(1) == ["started"]
@@ -162,7 +162,7 @@ def test_a_running_job_has_an_end_and_others_none(sql: Sql) -> None:
     assert sql.rows("select * from odc.show_end($1, $2)", waits.job_id, later) == []
 
 
-def test_a_likely_end_is_what_such_jobs_did(queue: Queue) -> None:
+def test_an_expected_end_follows_similar_jobs(queue: Queue) -> None:
     sql = queue.sql
     for _ in range(2):
         job = queue.submit(time_limit_s=3600)
@@ -183,7 +183,7 @@ def test_a_likely_end_is_what_such_jobs_did(queue: Queue) -> None:
     assert sql.row("select * from odc.show_end($1, $2)", runs, late)["likely_end_at"] == likely
     later = begun + timedelta(minutes=30)
     assert sql.row("select * from odc.show_end($1, $2)", runs, later)["likely_end_at"] is None
-    told = json.loads(
+    end = json.loads(
         sql.value(
             "select odc.show_gantt(null, null, 0, 10, $1, $2, $1)",
             begun, begun + timedelta(hours=24),
@@ -191,7 +191,7 @@ def test_a_likely_end_is_what_such_jobs_did(queue: Queue) -> None:
     )  # fmt: skip
     ends = {
         bar["job_id"]: (bar["starts_at"], bar["likely_end_at"])
-        for node in told["nodes"]
+        for node in end["nodes"]
         for bar in node["bars"]
     }
     assert ends[runs] == (iso(begun), iso(likely))
@@ -203,7 +203,7 @@ def iso(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_a_job_without_a_limit_has_no_end_that_is_known(sql: Sql) -> None:
+def test_a_job_without_a_limit_has_no_known_end(sql: Sql) -> None:
     a_cluster(sql, h100=1)
     sql.execute("update odc.partition set max_time_limit_s = null")
     [job] = submit(sql, a_job(time_limit_s=2147483647))

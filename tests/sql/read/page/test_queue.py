@@ -14,11 +14,11 @@ WAITS = ((9, 1), (2, 5), (7, 0), (1, 3), (5, 0), (3, 0), (8, 0))
 """Hours and nice of what waits, by submit."""
 
 
-def page(queue: Queue, limit: int, **asked: Any) -> dict[str, Any]:
+def page(queue: Queue, limit: int, **arguments: Any) -> dict[str, Any]:
     row = queue.sql.row(
         "select * from odc.list_queue($1::jsonb, $2, $3, $4, $5, $6)",
-        json.dumps(asked.get("filters", {})), asked.get("place"), asked.get("after"), limit,
-        ["id", "state"], queue.now,
+        json.dumps(arguments.get("filters", {})), arguments.get("place"), arguments.get("after"),
+        limit, ["id", "state"], queue.now,
     )  # fmt: skip
     row["ids"] = [job["id"] for job in json.loads(row["jobs"])]
     return row
@@ -30,14 +30,14 @@ def pages(queue: Queue, limit: int, **filters: Any) -> tuple[list[int], list[int
     places: list[int | None] = []
     place = after = None
     while True:
-        told = page(queue, limit, place=place, after=after, filters=filters)
-        ids += told["ids"]
-        places += told["places"] or []
-        place, after = told["next_place"], told["next"]
+        answer = page(queue, limit, place=place, after=after, filters=filters)
+        ids += answer["ids"]
+        places += answer["places"] or []
+        place, after = answer["next_place"], answer["next"]
         assert None in (place, after)
         if place is None and after is None:
             return ids, places
-        assert len(told["ids"]) == limit
+        assert len(answer["ids"]) == limit
 
 
 def a_queue(queue: Queue, policy: str) -> tuple[list[int], list[int]]:
@@ -56,7 +56,7 @@ def a_queue(queue: Queue, policy: str) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_jobs_are_by_place_over_all_pages(queue: Queue, policy: str, limit: int) -> None:
+def test_jobs_are_ordered_by_position_over_all_pages(queue: Queue, policy: str, limit: int) -> None:
     runs, waits = a_queue(queue, policy)
     held = [queue.submit(gpus_per_node=8, hold=True, nice=nice) for nice in (5, 0, 5)]
     late = queue.submit(gpus_per_node=8, nice=9)
@@ -82,7 +82,7 @@ def test_filters_narrow_every_part(queue: Queue) -> None:
     assert pages(queue, 2, text="nothing of that name") == ([], [])
 
 
-def test_what_lacks_something_has_no_place(queue: Queue) -> None:
+def test_jobs_that_lack_something_have_no_position(queue: Queue) -> None:
     _, waits = a_queue(queue, "fifo")
     queue.sql.execute("update odc.eta set place = 1000001 where job_id = $1", waits[0])
     ids, places = pages(queue, 4)

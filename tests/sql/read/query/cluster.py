@@ -106,5 +106,7 @@ class Cluster:
         return json.loads(self.sql.value("select odc.diagnose($1)", self.now))
 
     def ended(self, job_id: int, tasks: str | None = None) -> list[dict[str, Any]] | None:
-        told = self.sql.value("select odc.ended_jobs($1, $2::text::int4multirange)", job_id, tasks)
-        return json.loads(told) if told else None
+        answer = self.sql.value(
+            "select odc.ended_jobs($1, $2::text::int4multirange)", job_id, tasks
+        )
+        return json.loads(answer) if answer else None

@@ -45,7 +45,7 @@ def test_nodes_have_the_documented_keys_and_count_what_is_used(sql: Sql) -> None
     assert idle["partitions"] == ["main"]
 
 
-def test_fragmentation_tells_how_free_gpus_lie(sql: Sql) -> None:
+def test_fragmentation_measures_the_spread_of_free_gpus(sql: Sql) -> None:
     cluster = Cluster(sql, nodes=5)
     sql.execute("update odc.node set zone = case when id % 2 = 0 then 'a' else 'b' end")
     sql.execute("select odc._regroup_nodes()")
@@ -83,7 +83,7 @@ def test_fragmentation_of_nothing_free_is_none(sql: Sql) -> None:
         (0, "DRAIN", "DRAIN"), (4, "DRAIN", "DRAINING"), (0, "DOWN", "DOWN"),
     ],
 )  # fmt: skip
-def test_a_nodes_state_is_in_the_words_of_sinfo(
+def test_a_nodes_state_is_named_as_in_sinfo(
     sql: Sql, gpus: int, state: str | None, shown: str
 ) -> None:
     cluster = Cluster(sql)
@@ -122,14 +122,14 @@ def test_the_diagnosis_counts_the_queue(sql: Sql) -> None:
     cluster.submit(array="0-9", gpus=8)
     cluster.plan()
     cluster.move(7)
-    told = msgspec.convert(cluster.diag() | EXECUTOR, cluster_answers.Cluster)
-    assert told.jobs == {"PENDING": 2, "CONFIGURING": 1, "RUNNING": 0, "COMPLETING": 0}
-    assert (told.pending_tasks, told.oldest_pending_s, told.planned) == (11, 7, 2)
-    assert (told.gpus, told.nodes["UP"]) == ({"total": 8, "used": 8}, 1)
-    assert told.last_pass is not None
-    assert told.last_pass.started == 1
+    diagnosis = msgspec.convert(cluster.diag() | EXECUTOR, cluster_answers.Cluster)
+    assert diagnosis.jobs == {"PENDING": 2, "CONFIGURING": 1, "RUNNING": 0, "COMPLETING": 0}
+    assert (diagnosis.pending_tasks, diagnosis.oldest_pending_s, diagnosis.planned) == (11, 7, 2)
+    assert (diagnosis.gpus, diagnosis.nodes["UP"]) == ({"total": 8, "used": 8}, 1)
+    assert diagnosis.last_pass is not None
+    assert diagnosis.last_pass.started == 1
 
 
-def test_an_empty_cluster_is_told_as_such(sql: Sql) -> None:
+def test_an_empty_cluster_is_reported(sql: Sql) -> None:
     assert sql.value("select odc.list_nodes(now())") == "[]"
     assert json.loads(sql.value("select odc.diagnose(now())"))["gpus"] == {"total": 0, "used": 0}

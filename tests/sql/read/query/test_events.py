@@ -14,7 +14,7 @@ from tests.support.harness.events import read_events
 READ = "select id, body from odc.events_after($1, $2, $3)"
 
 
-def test_events_tell_who_did_what_to_what(database_url: str) -> None:
+def test_events_name_actor_action_and_object(database_url: str) -> None:
     with Sql(database_url) as sql:
         cluster = Cluster(sql)
         job_id = cluster.submit(gpus=8)
@@ -48,7 +48,7 @@ def test_events_of_an_array_include_those_of_its_elements(database_url: str) -> 
         assert (started["array_job_id"], started["array_task_id"]) == (array, 0)
 
 
-def test_an_event_written_early_and_committed_late_is_not_passed_over(database_url: str) -> None:
+def test_an_event_that_is_committed_late_is_not_missed(database_url: str) -> None:
     with Sql(database_url) as first, Sql(database_url) as second, Sql(database_url) as reader:
         insert = "insert into odc.event (at, kind, actor) values (now(), $1, 'x') returning id"
         begin = "select pg_current_xact_id()"
@@ -73,7 +73,7 @@ def test_an_event_written_early_and_committed_late_is_not_passed_over(database_u
             assert time.monotonic() < deadline
 
 
-def test_pages_of_events_join_and_a_dropped_cursor_still_tells_where_to_go_on(
+def test_pages_of_events_join_and_a_deleted_cursor_is_still_valid(
     database_url: str,
 ) -> None:
     with Sql(database_url) as sql:

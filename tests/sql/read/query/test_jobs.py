@@ -33,7 +33,7 @@ def test_every_job_has_the_documented_keys_and_types(sql: Sql) -> None:
     assert list(listed[0]) == list(Job.__struct_fields__)
 
 
-def test_an_ended_job_tells_how_it_ended(sql: Sql) -> None:
+def test_an_ended_job_shows_its_outcome(sql: Sql) -> None:
     cluster = Cluster(sql)
     job_id = cluster.submit(gpus=2, name="train", nice=3, time_limit_s=100)
     cluster.plan()
@@ -63,7 +63,7 @@ def test_an_ended_job_tells_how_it_ended(sql: Sql) -> None:
     assert job["why"] == []
 
 
-def test_a_job_of_several_nodes_tells_the_least_until_it_has_some(sql: Sql) -> None:
+def test_a_pending_job_shows_its_minimum_number_of_nodes(sql: Sql) -> None:
     cluster = Cluster(sql, nodes=3)
     job_id = cluster.submit(gpus=None, gpus_per_node=8, node_count=2, node_count_max=4)
     keys = ("node_count", "node_count_max", "gpus")
@@ -77,7 +77,7 @@ def test_a_job_of_several_nodes_tells_the_least_until_it_has_some(sql: Sql) -> N
     assert (attempt["gpus"], attempt["node_names"]) == (24, ["n1", "n2", "n3"])
 
 
-def test_why_tells_of_the_wish_for_few_switches(sql: Sql) -> None:
+def test_why_names_the_switches_request(sql: Sql) -> None:
     cluster = Cluster(sql, nodes=3)
     sql.execute("update odc.node set topology = array['spine', name]")
     wish = {"gpus": None, "gpus_per_node": 8, "node_count": 3, "switches": 2}
@@ -192,7 +192,7 @@ def test_a_filter_by_what_does_not_exist_is_refused_with_what_does(
     assert known in (refused.value.hint or "")
 
 
-def test_only_the_fields_asked_for_are_given_in_the_documented_order(sql: Sql) -> None:
+def test_only_the_requested_fields_are_returned_in_the_documented_order(sql: Sql) -> None:
     cluster = Cluster(sql)
     job_id = cluster.submit()
     jobs, _ = cluster.list(fields=["state", "id", "eta"])
@@ -210,7 +210,7 @@ def test_unknown_fields_are_refused(sql: Sql, fields: list[str]) -> None:
         cluster.list(fields=fields)
 
 
-def test_an_array_is_one_row_while_it_waits_and_a_row_an_element_after(sql: Sql) -> None:
+def test_an_array_is_one_row_while_it_waits_and_one_per_task_later(sql: Sql) -> None:
     cluster = Cluster(sql)
     array = cluster.submit(array="1-5,8%2", gpus=8)
     [job] = cluster.show(array)
@@ -241,7 +241,7 @@ def test_the_last_task_of_an_array_takes_the_arrays_own_id(sql: Sql) -> None:
     assert cluster.explain(array)["state"] == "CONFIGURING"
 
 
-def test_what_does_not_exist_is_named(sql: Sql) -> None:
+def test_unknown_jobs_are_named(sql: Sql) -> None:
     cluster = Cluster(sql)
     array = cluster.submit(array="0-3")
     with pytest.raises(UnknownJob, match="job 1000000000 does not exist"):
@@ -276,7 +276,7 @@ def test_jobs_have_ended_only_when_all_of_the_selection_have(sql: Sql) -> None:
     assert sql.values(settled, [array, first, third]) == [array, first, third]
 
 
-def test_the_queue_view_reads_as_the_queue(sql: Sql) -> None:
+def test_the_queue_view_agrees_with_the_queue(sql: Sql) -> None:
     cluster = Cluster(sql)
     running, waiting = cluster.submit(gpus=8, time_limit_s=60), cluster.submit(gpus=8)
     cluster.plan()

@@ -14,12 +14,12 @@ from tests.support.builders.jobs import ALICE, BOB, ROOT, a_cluster, a_job
 from tests.support.harness.database import Sql
 
 
-class Told(Urgent):
+class PreemptedQueue(Urgent):
     def show(self, job: int) -> dict[str, Any]:
-        [told] = json.loads(
+        [shown] = json.loads(
             self.sql.value("select odc._render_jobs($1, 'oldest', null, $2)", [job], self.now)
         )
-        return told
+        return shown
 
     def why(self, job: int) -> list[dict[str, Any]]:
         return json.loads(self.sql.value("select odc.explain_job($1, $2)", job, self.now))["why"]
@@ -28,10 +28,10 @@ class Told(Urgent):
         spec = a_job(**{"gpus_per_node": 8, "time_limit_s": 3600, "qos": "urgent", **fields})
         [job] = prepare(ALICE, [spec], key=None, dry_run=True).request["jobs"]
         asks = [{**job, "uid": ALICE.uid, "user": ALICE.user}]
-        [told] = json.loads(
+        [answer] = json.loads(
             self.sql.value("select odc.preview_jobs($1::jsonb, $2)", json.dumps(asks), self.now)
         )
-        return told
+        return answer
 
     def checkpoint(self, job: int, **rest: Any) -> dict[int, str]:
         return {
@@ -40,66 +40,66 @@ class Told(Urgent):
 
 
 @pytest.fixture
-def told(sql: Sql) -> Iterator[Told]:
+def queue(sql: Sql) -> Iterator[PreemptedQueue]:
     """A node with a job that may not be ended, and one with a job that has run for 3 hours."""
     a_cluster(sql, h100=2)
-    told = Told(sql)
-    told.qos("scavenger", grace_s=60)
-    told.qos("urgent", ("scavenger",), priority=1000)
-    told.run(qos="normal")
-    yield told
-    assert told.contradictions() == []
+    queue = PreemptedQueue(sql)
+    queue.qos("scavenger", grace_s=60)
+    queue.qos("urgent", ("scavenger",), priority=1000)
+    queue.run(qos="normal")
+    yield queue
+    assert queue.contradictions() == []
 
 
-def test_a_victims_record_names_the_preemptor_the_rule_and_the_cost(told: Told) -> None:
-    victim = told.run()
-    told.move(3 * 3600)
-    assert told.show(victim)["preemption"] is None
-    job = told.ask()
-    told.start()
+def test_a_victims_record_names_the_preemptor_the_rule_and_the_cost(queue: PreemptedQueue) -> None:
+    victim = queue.run()
+    queue.move(3 * 3600)
+    assert queue.show(victim)["preemption"] is None
+    job = queue.ask()
+    queue.start()
     record = {
         "text": f"preempted by job {job} (QOS urgent) after 3 h; 24 GPU-hours lost",
         "attempt": 1, "by": job, "qos": "urgent", "victim_qos": "scavenger", "mode": "requeue",
         "at": "2026-01-01T03:00:00Z", "ran_s": 10_800, "grace_s": 60, "lost_gpu_s": 86_400,
     }  # fmt: skip
-    assert told.show(victim)["preemption"] == record
-    [cause] = told.why(victim)
+    assert queue.show(victim)["preemption"] == record
+    [cause] = queue.why(victim)
     assert cause["text"] == f"{record['text']}; it has until 2026-01-01T03:01:00Z to end"
     assert (cause["job_id"], cause["until"]) == (job, "2026-01-01T03:01:00Z")
-    told.leave(victim)
-    assert told.show(victim)["preemption"] == record
-    told.start()
-    [cause] = [c for c in told.why(victim) if c["cause"] == "preempted"]
+    queue.leave(victim)
+    assert queue.show(victim)["preemption"] == record
+    queue.start()
+    [cause] = [c for c in queue.why(victim) if c["cause"] == "preempted"]
     assert (cause["text"], cause["job_id"]) == (record["text"], job)
-    assert [c["job_id"] for c in told.why(victim) if c["cause"] == "running_job"] == [job]
-    told.change("hold", victim, who=BOB)
-    assert [c["cause"] for c in told.why(victim)] == ["hold", "preempted"]
-    told.change("release", victim, who=BOB)
-    told.move(1000)
-    told.end(job)
-    assert told.start() == [victim]
-    assert told.show(victim)["preemption"] == record
-    told.end(victim)
-    assert told.show(victim)["state"] == "COMPLETED"
-    assert told.show(victim)["preemption"] == record
-    assert told.show(job)["preemption"] is None
+    assert [c["job_id"] for c in queue.why(victim) if c["cause"] == "running_job"] == [job]
+    queue.change("hold", victim, who=BOB)
+    assert [c["cause"] for c in queue.why(victim)] == ["hold", "preempted"]
+    queue.change("release", victim, who=BOB)
+    queue.move(1000)
+    queue.end(job)
+    assert queue.start() == [victim]
+    assert queue.show(victim)["preemption"] == record
+    queue.end(victim)
+    assert queue.show(victim)["state"] == "COMPLETED"
+    assert queue.show(victim)["preemption"] == record
+    assert queue.show(job)["preemption"] is None
 
 
-def test_a_preemptor_is_told_for_whom_it_waits(told: Told) -> None:
-    victim = told.run()
-    job = told.ask()
-    told.start()
-    [cause] = [c for c in told.why(job) if c["cause"] == "running_job"]
+def test_a_preemptor_shows_the_victims_it_waits_for(queue: PreemptedQueue) -> None:
+    victim = queue.run()
+    job = queue.ask()
+    queue.start()
+    [cause] = [c for c in queue.why(job) if c["cause"] == "running_job"]
     assert cause["job_id"] == victim
     assert cause["until"] == "2026-01-01T00:01:00Z"
     assert cause["text"].endswith("until 2026-01-01T00:01:00Z; it is preempted for this one")
-    assert told.show(job)["planned_start_at"] == "2026-01-01T00:01:00Z"
+    assert queue.show(job)["planned_start_at"] == "2026-01-01T00:01:00Z"
 
 
-def test_a_preview_says_who_would_be_ended_and_writes_nothing(told: Told) -> None:
-    victim = told.run()
-    told.move(3 * 3600)
-    preview = told.preview()
+def test_a_preview_names_the_victims_and_writes_nothing(queue: PreemptedQueue) -> None:
+    victim = queue.run()
+    queue.move(3 * 3600)
+    preview = queue.preview()
     assert preview["victims"] == [
         {
             "text": f"job {victim} of bob (QOS scavenger) after 3 h: 24 GPU-hours lost; it goes "
@@ -109,69 +109,69 @@ def test_a_preview_says_who_would_be_ended_and_writes_nothing(told: Told) -> Non
         }
     ]  # fmt: skip
     assert (preview["start_at"], preview["node_names"]) == ("2026-01-01T03:01:00Z", ["h100-2"])
-    assert told.victims() == {}
-    told.ask()
-    told.start()
-    assert set(told.victims()) == {victim}, "and so it comes"
+    assert queue.victims() == {}
+    queue.ask()
+    queue.start()
+    assert set(queue.victims()) == {victim}, "and so it comes"
 
 
-def test_a_preview_of_a_job_that_preempts_nobody_says_when_it_starts(told: Told) -> None:
-    assert told.preview()["victims"] == []
-    told.run()
-    other = told.preview(qos="normal")
+def test_a_preview_of_a_job_without_victims_has_its_start(queue: PreemptedQueue) -> None:
+    assert queue.preview()["victims"] == []
+    queue.run()
+    other = queue.preview(qos="normal")
     assert (other["victims"], other["start_at"]) == ([], "2026-01-02T03:46:40Z")
 
 
-def test_the_default_qos_of_a_user_counts_in_a_preview(told: Told) -> None:
-    victim = told.run()
-    told.sql.execute(
+def test_the_default_qos_of_a_user_counts_in_a_preview(queue: PreemptedQueue) -> None:
+    victim = queue.run()
+    queue.sql.execute(
         "update odc.account set default_qos_id = (select id from odc.qos where name = 'urgent')"
     )
-    assert [v["job_id"] for v in told.preview(qos=None)["victims"]] == [victim]
+    assert [v["job_id"] for v in queue.preview(qos=None)["victims"]] == [victim]
 
 
-def test_a_checkpoint_is_its_users_word_on_a_running_job(told: Told) -> None:
-    job = told.run()
-    waits = told.ask(qos="normal")
-    told.move(100)
-    assert told.checkpoint(job) == {job: "OD013"}
-    assert told.checkpoint(waits) == {waits: "OD012"}
-    assert told.checkpoint(10**9) == {10**9: "OD006"}
-    assert told.running(job)["checkpoint_at"] is None
-    assert told.checkpoint(job, who=BOB) == {job: "checkpointed"}
-    assert told.show(job)["checkpoint_at"] == "2026-01-01T00:01:40Z"
-    assert told.events(job)[-1] == "checkpointed"
-    told.move(30)
-    told.ask()
-    told.start()
-    record = told.show(job)["preemption"]
+def test_a_checkpoint_is_reported_by_the_owner_of_a_running_job(queue: PreemptedQueue) -> None:
+    job = queue.run()
+    waits = queue.ask(qos="normal")
+    queue.move(100)
+    assert queue.checkpoint(job) == {job: "OD013"}
+    assert queue.checkpoint(waits) == {waits: "OD012"}
+    assert queue.checkpoint(10**9) == {10**9: "OD006"}
+    assert queue.running(job)["checkpoint_at"] is None
+    assert queue.checkpoint(job, who=BOB) == {job: "checkpointed"}
+    assert queue.show(job)["checkpoint_at"] == "2026-01-01T00:01:40Z"
+    assert queue.events(job)[-1] == "checkpointed"
+    queue.move(30)
+    queue.ask()
+    queue.start()
+    record = queue.show(job)["preemption"]
     assert (record["checkpoint_at"], record["ran_s"]) == ("2026-01-01T00:01:40Z", 130)
     assert record["lost_gpu_s"] == 30 * 8
-    told.end(job)
-    assert told.checkpoint(job, who=ROOT) == {job: "OD012"}
+    queue.end(job)
+    assert queue.checkpoint(job, who=ROOT) == {job: "OD012"}
 
 
-def test_a_job_that_has_not_begun_has_no_checkpoint(told: Told) -> None:
-    job = told.submit(BOB, gpus_per_node=8)
-    assert told.start() == [job]
-    assert told.checkpoint(job, who=BOB) == {job: "OD012"}
+def test_a_job_that_has_not_begun_has_no_checkpoint(queue: PreemptedQueue) -> None:
+    job = queue.submit(BOB, gpus_per_node=8)
+    assert queue.start() == [job]
+    assert queue.checkpoint(job, who=BOB) == {job: "OD012"}
 
 
-def test_a_requeued_job_begins_without_a_checkpoint(told: Told) -> None:
-    job = told.run()
-    told.move(10)
-    told.checkpoint(job, who=BOB)
-    told.requeue(job, who=BOB)
-    told.end(job)
-    assert told.start() == [job]
-    assert told.running(job)["checkpoint_at"] is None
+def test_a_requeued_job_begins_without_a_checkpoint(queue: PreemptedQueue) -> None:
+    job = queue.run()
+    queue.move(10)
+    queue.checkpoint(job, who=BOB)
+    queue.requeue(job, who=BOB)
+    queue.end(job)
+    assert queue.start() == [job]
+    assert queue.running(job)["checkpoint_at"] is None
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(45, "45 s"), (3599, "59 min"), (9000, "2 h 30 min"), (10_800, "3 h"), (97_200, "1 d 3 h")],
 )
-def test_a_length_of_time_reads_well(sql: Sql, seconds: int, text: str) -> None:
+def test_durations_are_readable(sql: Sql, seconds: int, text: str) -> None:
     assert sql.value("select odc._span($1)", seconds) == text
 
 
@@ -180,5 +180,5 @@ def test_a_length_of_time_reads_well(sql: Sql, seconds: int, text: str) -> None:
     [(0, "0 GPU-seconds"), (2400, "40 GPU-minutes"), (5400, "1.5 GPU-hours"),
      (86_400, "24 GPU-hours")],
 )  # fmt: skip
-def test_a_cost_reads_well(sql: Sql, seconds: int, text: str) -> None:
+def test_costs_are_readable(sql: Sql, seconds: int, text: str) -> None:
     assert sql.value("select odc._unit_hours($1, 'GPU')", seconds) == text

@@ -17,48 +17,48 @@ def preview(queue: Queue, *alternatives: dict[str, Any]) -> list[dict[str, Any]]
         for ask in prepare(ALICE, jobs, key=None, dry_run=True).request["jobs"]
     ]
     before = queue.sql.values("select count(*) from odc.event")
-    told = json.loads(
+    answers = json.loads(
         queue.sql.value("select odc.preview_jobs($1::jsonb, $2)", json.dumps(asks), queue.now)
     )
     assert queue.sql.values("select count(*) from odc.event") == before
-    return told
+    return answers
 
 
 def fifo(queue: Queue) -> None:
     queue.sql.execute("update odc.partition set policy = 'fifo'")
 
 
-def test_a_job_that_fits_starts_now_and_delays_nobody(queue: Queue) -> None:
-    [told] = preview(queue, {"gpus": 4})
-    assert told["start_at"] == queue.now.isoformat().replace("+00:00", "Z")
-    assert len(told["node_names"]) == 1
-    assert (told["delays"], told["refused"]) == ([], None)
+def test_a_job_that_fits_starts_now_and_delays_no_job(queue: Queue) -> None:
+    [answer] = preview(queue, {"gpus": 4})
+    assert answer["start_at"] == queue.now.isoformat().replace("+00:00", "Z")
+    assert len(answer["node_names"]) == 1
+    assert (answer["delays"], answer["refused"]) == ([], None)
 
 
-def test_a_job_behind_others_is_told_its_planned_start(queue: Queue) -> None:
+def test_a_job_behind_others_gets_its_planned_start(queue: Queue) -> None:
     fifo(queue)
     for limit_s in (600, 1200):
         queue.submit(gpus=8, time_limit_s=limit_s)
     queue.start()
     queue.submit(gpus=8, time_limit_s=3600)
-    [told] = preview(queue, {"gpus": 8, "time_limit_s": 600})
-    assert told["start_at"] == "2026-01-01T00:20:00Z", "the second node to be free"
+    [answer] = preview(queue, {"gpus": 8, "time_limit_s": 600})
+    assert answer["start_at"] == "2026-01-01T00:20:00Z", "the second node to be free"
 
 
-def test_whom_a_job_would_delay_is_named(queue: Queue) -> None:
+def test_jobs_that_would_be_delayed_are_named(queue: Queue) -> None:
     queue.sql.execute("update odc.partition set policy = 'sjf'")
     queue.sql.execute("update odc.policy set plan_depth = 2 where name = 'sjf'")
     for _ in range(2):
         queue.submit(gpus=8, time_limit_s=600)
     queue.start()
     long = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=7200)
-    [told] = preview(queue, {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 1800})
-    assert told["delays"] == [
+    [answer] = preview(queue, {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 1800})
+    assert answer["delays"] == [
         {"job_id": long, "from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:40:00Z"}
     ]
 
 
-def test_whose_planned_start_would_be_lost_is_named_and_so_it_comes(queue: Queue) -> None:
+def test_jobs_that_would_lose_their_planned_start_are_named(queue: Queue) -> None:
     queue.sql.execute("update odc.partition set policy = 'sjf'")
     queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'sjf'")
     for _ in range(2):
@@ -67,15 +67,15 @@ def test_whose_planned_start_would_be_lost_is_named_and_so_it_comes(queue: Queue
     long = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=7200)
     queue.start()
     ask = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 1800}
-    [told] = preview(queue, ask)
-    assert told["delays"] == [{"job_id": long, "from": "2026-01-01T00:10:00Z", "to": None}]
-    assert (told["promised"], told["start_at"]) == (True, "2026-01-01T00:10:00Z")
+    [answer] = preview(queue, ask)
+    assert answer["delays"] == [{"job_id": long, "from": "2026-01-01T00:10:00Z", "to": None}]
+    assert (answer["promised"], answer["start_at"]) == (True, "2026-01-01T00:10:00Z")
     short = queue.submit(**ask)
     queue.start()
     assert queue.sql.values("select job_id from odc.planned") == [short]
 
 
-def test_a_job_beyond_the_plan_depth_is_told_a_start_that_nobody_promises(queue: Queue) -> None:
+def test_a_job_beyond_the_plan_depth_gets_a_start_without_a_promise(queue: Queue) -> None:
     fifo(queue)
     queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'fifo'")
     for _ in range(2):
@@ -83,21 +83,21 @@ def test_a_job_beyond_the_plan_depth_is_told_a_start_that_nobody_promises(queue:
     queue.start()
     for _ in range(2):
         queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
-    [told] = preview(queue, {"gpus": 8, "time_limit_s": 1200})
-    assert (told["promised"], told["start_at"]) == (False, "2026-01-01T00:30:00Z")
-    assert told["delays"] == []
+    [answer] = preview(queue, {"gpus": 8, "time_limit_s": 1200})
+    assert (answer["promised"], answer["start_at"]) == (False, "2026-01-01T00:30:00Z")
+    assert answer["delays"] == []
 
 
-def test_a_job_that_no_node_can_take_is_told_the_reason_of_the_queue(queue: Queue) -> None:
+def test_a_job_that_fits_no_node_gets_the_reason_of_the_queue(queue: Queue) -> None:
     def reason(**ask: Any) -> str:
         job = queue.submit(**ask)
-        [told] = preview(queue, ask)
+        [answer] = preview(queue, ask)
         queue.start()
-        assert (told["start_at"], told["promised"]) == (None, False)
+        assert (answer["start_at"], answer["promised"]) == (None, False)
         shown = queue.sql.value("select reason from odc.pending_job where id = $1", job)
-        assert told["reason"] == shown
+        assert answer["reason"] == shown
         queue.cancel(job)
-        return told["reason"]
+        return answer["reason"]
 
     queue.sql.execute(
         "select odc.set_node_state($1::jsonb, '{h100-1}', 'DRAIN', 'new driver', $2)",
@@ -108,7 +108,7 @@ def test_a_job_that_no_node_can_take_is_told_the_reason_of_the_queue(queue: Queu
     assert reason(gpus=1) == "PartitionDown"
 
 
-def test_an_alternative_that_would_be_refused_says_so_beside_the_others(queue: Queue) -> None:
+def test_a_refused_alternative_does_not_affect_the_others(queue: Queue) -> None:
     fits, never = preview(queue, {"gpus": 1}, {"gpus_per_node": 16})
     assert fits["refused"] is None
     assert never["refused"]["code"] == "OD008"
@@ -124,16 +124,16 @@ def test_a_limit_that_is_used_up_is_named(queue: Queue) -> None:
     assert never["refused"]["code"] == "OD009"
 
 
-def test_a_preview_is_charged_as_the_submit_would_be(queue: Queue) -> None:
+def test_a_preview_applies_the_limits_of_a_submit(queue: Queue) -> None:
     lab = an_account(queue.sql, "lab")
     a_member(queue.sql, lab, ALICE, is_default=True)
     a_limit(queue.sql, "account", lab, "job", "gpus", 1)
-    [told] = preview(queue, {"gpus": 2})
-    assert told["refused"]["message"] == (
+    [answer] = preview(queue, {"gpus": 2})
+    assert answer["refused"]["message"] == (
         "2 GPUs is more than the 1 GPU allowed for a job in account lab (AssocMaxGRESPerJob)"
     )
-    [told] = preview(queue, {"gpus": 2, "qos": "best"})
-    assert told["refused"]["code"] == "OD004"
+    [answer] = preview(queue, {"gpus": 2, "qos": "best"})
+    assert answer["refused"]["code"] == "OD004"
 
 
 def test_licences_count_in_a_preview(queue: Queue) -> None:

@@ -17,24 +17,24 @@ HOUR = 3600
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     return Reservations(queue)
 
 
 def used(
     queue: Queue, *by: str, since: datetime = NOW, until: datetime | None = None, **filters: Any
 ) -> dict[str, Usage]:
-    told = json.loads(
+    usage = json.loads(
         queue.sql.value(
             "select odc.list_usage($1, $2::jsonb, $3, $4, $5)",
             list(by), json.dumps(filters), since, until or queue.now, queue.now,
         )
     )  # fmt: skip
-    rows = msgspec.convert(told, list[Usage])
+    rows = msgspec.convert(usage, list[Usage])
     return {",".join(row.group[word] for word in by): row for row in rows}
 
 
-def test_time_is_that_within_the_span_and_what_runs_counts_so_far(queue: Queue) -> None:
+def test_usage_counts_time_within_the_span_including_running_jobs(queue: Queue) -> None:
     """LIF-07: the fields are kept forever."""
     job = queue.submit(gpus_per_node=2, time_limit_s=9 * HOUR)
     queue.start()
@@ -60,7 +60,7 @@ def test_time_is_that_within_the_span_and_what_runs_counts_so_far(queue: Queue) 
     assert used(queue, "user", since=queue.now, until=queue.now + timedelta(1)) == {}
 
 
-def test_it_is_grouped_and_filtered(queue: Queue) -> None:
+def test_usage_is_grouped_and_filtered(queue: Queue) -> None:
     a_cluster(queue.sql, h100=2, l4=1)
     queue.submit(gpus_per_node=1, gpu_type="h100")
     queue.submit(gpus_per_node=1, gpu_type="l4")
@@ -77,7 +77,7 @@ def test_it_is_grouped_and_filtered(queue: Queue) -> None:
     assert used(queue, "user", kind="reservation") == {}
 
 
-def test_waits_are_until_it_began(queue: Queue) -> None:
+def test_waits_end_when_the_job_started(queue: Queue) -> None:
     """LIF-07: from the submit, or the begin time that was asked for."""
     jobs = [
         queue.submit(gpus_per_node=1, begin_at=NOW + timedelta(minutes=minutes))
@@ -94,18 +94,18 @@ def test_waits_are_until_it_began(queue: Queue) -> None:
     )  # fmt: skip
 
 
-def test_a_box_that_ends_before_its_time_gives_the_rest_back(
-    boxes: Reservations, queue: Queue
+def test_a_reservation_that_ends_early_gives_back_the_rest(
+    reservations: Reservations, queue: Queue
 ) -> None:
     """LIF-07: early cancel = ended < expires."""
-    box = boxes.reserve(ALICE, hours=8, gpus=4)
+    dev_server = reservations.reserve(ALICE, hours=8, gpus=4)
     queue.move(300)
     queue.start()
     queue.move(300)
-    boxes.facts(box, "started", 0)
+    reservations.facts(dev_server, "started", 0)
     queue.move(2 * HOUR)
-    queue.cancel(box)
-    boxes.facts(box, "exited", 0)
+    queue.cancel(dev_server)
+    reservations.facts(dev_server, "exited", 0)
     queue.move(60)
     row = used(queue, "user")["alice"]
     assert row.wait_s is not None

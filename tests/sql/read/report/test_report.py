@@ -51,7 +51,7 @@ def views(sql: Sql) -> set[str]:
     )
 
 
-def test_it_reads_every_view(sql: Sql) -> None:
+def test_the_report_role_reads_every_view(sql: Sql) -> None:
     found = views(sql)
     assert found >= VIEWS
     for view in found:
@@ -59,7 +59,7 @@ def test_it_reads_every_view(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize("question", [q for q in questions() if q.sql], ids=str)
-def test_it_is_answered_what_a_dashboard_asks(queue: Queue, question: Question) -> None:
+def test_queries_of_the_dashboards_are_answered(queue: Queue, question: Question) -> None:
     queue.submit(gpus_per_node=8, node_count=2)
     queue.start()
     queue.submit(BOB, gpus_per_node=8)
@@ -70,7 +70,7 @@ def test_it_is_answered_what_a_dashboard_asks(queue: Queue, question: Question) 
         assert rows
 
 
-def test_it_reads_and_calls_nothing_else_of_odc(sql: Sql) -> None:
+def test_the_report_role_reads_and_calls_nothing_else(sql: Sql) -> None:
     objects = sql.values(
         """
         select format('select count(*) from %I.%I', n.nspname, c.relname) from pg_class as c
@@ -95,7 +95,7 @@ def test_it_reads_and_calls_nothing_else_of_odc(sql: Sql) -> None:
                 sql.value(statement)
 
 
-def test_it_changes_nothing(sql: Sql) -> None:
+def test_the_report_role_changes_nothing(sql: Sql) -> None:
     with as_reader(sql):
         for statement in (
             "create table odc_report.mine (id integer)",
@@ -115,7 +115,7 @@ def test_it_changes_nothing(sql: Sql) -> None:
                 sql.execute(statement)
 
 
-def test_who_was_not_given_the_role_reads_nothing(sql: Sql) -> None:
+def test_users_without_the_role_read_nothing(sql: Sql) -> None:
     sql.execute("create role odc_stranger nologin")
     sql.execute("set local role odc_stranger")
     with pytest.raises(DENIED):
@@ -138,7 +138,7 @@ def test_no_column_is_private(sql: Sql) -> None:
         assert not {"key", "token", "secret", "digest"} & set(words.split("_")), column
 
 
-def test_the_role_is_given_what_it_lost(sql: Sql) -> None:
+def test_lost_rights_of_the_role_are_granted_again(sql: Sql) -> None:
     """After the operator created the role again, or after an install that could not."""
     sql.execute("revoke all on all tables in schema odc_report from odc_report")
     sql.execute("revoke all on schema odc_report from odc_report")
@@ -148,7 +148,7 @@ def test_the_role_is_given_what_it_lost(sql: Sql) -> None:
     assert read(sql, "queue") == []
 
 
-def test_the_queue_tells_what_runs_and_what_waits(queue: Queue) -> None:
+def test_the_queue_view_has_running_and_pending_jobs(queue: Queue) -> None:
     first = queue.submit(gpus_per_node=8, node_count=2, time_limit_s=HOUR)
     queue.start()
     second = queue.submit(BOB, gpus_per_node=8, node_count=1)
@@ -165,7 +165,7 @@ def test_the_queue_tells_what_runs_and_what_waits(queue: Queue) -> None:
     assert set(nodes.values()) == {8}
 
 
-def test_gpu_hours_are_counted_on_the_day_they_were_held(queue: Queue) -> None:
+def test_gpu_hours_count_on_the_day_of_their_allocation(queue: Queue) -> None:
     job = queue.submit(gpus_per_node=2, time_limit_s=9 * HOUR)
     queue.start()
     queue.move(HOUR)
@@ -189,7 +189,7 @@ def test_gpu_hours_are_counted_on_the_day_they_were_held(queue: Queue) -> None:
         assert read(queue.sql, "gpu_hours_by_day") == []
 
 
-def test_what_gpus_did_is_told_of_what_is_known(queue: Queue) -> None:
+def test_the_efficiency_view_has_the_known_gpu_use(queue: Queue) -> None:
     job = queue.submit(gpus_per_node=2)
     queue.start()
     queue.sql.execute(
@@ -203,22 +203,26 @@ def test_what_gpus_did_is_told_of_what_is_known(queue: Queue) -> None:
         """,
         job, queue.now,
     )  # fmt: skip
-    told = {row["attempt"]: row for row in read(queue.sql, "efficiency")}
-    assert (told[1]["gpu_hours"], told[1]["busy_ratio"]) == (2, 0.25)
-    assert told[2]["busy_ratio"] is None, "not seen is not idle"
-    assert set(told) == {1, 2}, "the third is owed"
+    attempts = {row["attempt"]: row for row in read(queue.sql, "efficiency")}
+    assert (attempts[1]["gpu_hours"], attempts[1]["busy_ratio"]) == (2, 0.25)
+    assert attempts[2]["busy_ratio"] is None, "not seen is not idle"
+    assert set(attempts) == {1, 2}, "the third is owed"
 
 
-def test_dev_servers_and_disks_are_told(queue: Queue) -> None:
+def test_dev_servers_and_disks_have_views(queue: Queue) -> None:
     node = {"gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, "declared": True}
     a_cluster(queue.sql, more=[{**node, "name": "east", "zone": "east-1a"}])
-    boxes, disks = Reservations(queue), Disks(queue)
+    reservations, disks = Reservations(queue), Disks(queue)
     disks.create()
-    box = boxes.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    dev_server = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()
-    [told] = read(queue.sql, "dev_server")
+    [row] = read(queue.sql, "dev_server")
     [disk] = read(queue.sql, "disk")
-    assert (told["job_id"], told["disk_id"], told["launched_at"]) == (box, disk["disk_id"], None)
-    assert (disk["user"], disk["state"], disk["held_by_job"]) == ("alice", "in-use", box)
+    assert (row["job_id"], row["disk_id"], row["launched_at"]) == (
+        dev_server,
+        disk["disk_id"],
+        None,
+    )
+    assert (disk["user"], disk["state"], disk["held_by_job"]) == ("alice", "in-use", dev_server)
     # Only its owner and operators see the name of a disk.
-    assert "main" not in str([told, disk])
+    assert "main" not in str([row, disk])

@@ -11,22 +11,31 @@ from tests.sql.read.query.cluster import NOW, Cluster
 from tests.support.harness.database import Sql
 
 
-def test_a_job_no_pass_has_looked_at_has_no_reason_yet(sql: Sql) -> None:
+def test_a_job_before_its_first_pass_has_no_reason(sql: Sql) -> None:
     cluster = Cluster(sql)
     job = cluster.job(cluster.submit())
     assert (job["reason"], job["why"], job["eta"]) == ("None", [], None)
 
 
-def test_a_planned_job_names_what_runs_on_its_nodes_and_until_when(sql: Sql) -> None:
+def test_a_planned_job_names_the_jobs_on_its_nodes_and_their_ends(sql: Sql) -> None:
     cluster = Cluster(sql)
     running = cluster.submit(gpus=8, time_limit_s=600)
     head = cluster.submit(gpus=8)
     cluster.plan()
-    told = cluster.explain(head)
-    assert (told["job_id"], told["state"], told["reason"]) == (head, "PENDING", "Resources")
-    assert told["planned_start_at"] == "2026-01-01T00:10:00Z"
-    assert told["eta"] == {"p10": None, "p50": "2026-01-01T00:10:00Z", "p90": None, "exact": True}
-    need, holder = told["why"]
+    explanation = cluster.explain(head)
+    assert (explanation["job_id"], explanation["state"], explanation["reason"]) == (
+        head,
+        "PENDING",
+        "Resources",
+    )
+    assert explanation["planned_start_at"] == "2026-01-01T00:10:00Z"
+    assert explanation["eta"] == {
+        "p10": None,
+        "p50": "2026-01-01T00:10:00Z",
+        "p90": None,
+        "exact": True,
+    }
+    need, holder = explanation["why"]
     assert need["cause"] == "node"
     assert "8 free" in need["text"]
     assert need["until"] == "2026-01-01T00:10:00Z"
@@ -90,7 +99,7 @@ def test_a_drained_node_is_the_cause_when_nothing_else_could_serve(sql: Sql) -> 
     assert "drained" in nodes["text"]
 
 
-def test_a_held_job_says_who_can_let_it_go(sql: Sql) -> None:
+def test_a_held_job_names_who_can_release_it(sql: Sql) -> None:
     cluster = Cluster(sql)
     job = cluster.job(cluster.submit(hold=True))
     assert job["reason"] == "JobHeldUser"
@@ -98,7 +107,7 @@ def test_a_held_job_says_who_can_let_it_go(sql: Sql) -> None:
     assert f"odcctl release {job['id']}" in job["why"][0]["text"]
 
 
-def test_a_begin_time_is_told(sql: Sql) -> None:
+def test_a_begin_time_is_a_cause(sql: Sql) -> None:
     cluster = Cluster(sql)
     job = cluster.job(cluster.submit(begin_at=NOW + timedelta(hours=1)))
     assert job["reason"] == "BeginTime"
@@ -111,13 +120,13 @@ def test_a_begin_time_is_told(sql: Sql) -> None:
     ]
 
 
-def test_every_cause_of_a_job_is_told_not_only_the_first(sql: Sql) -> None:
+def test_every_cause_of_a_job_is_named(sql: Sql) -> None:
     cluster = Cluster(sql)
     job = cluster.job(cluster.submit(hold=True, begin_at=NOW + timedelta(hours=1)))
     assert [cause["cause"] for cause in job["why"]] == ["hold", "begin"]
 
 
-def test_a_throttled_array_says_so_with_its_numbers(sql: Sql) -> None:
+def test_a_throttled_array_shows_its_numbers(sql: Sql) -> None:
     cluster = Cluster(sql)
     array = cluster.submit(array="0-9%2")
     cluster.plan()
@@ -130,7 +139,7 @@ def test_a_throttled_array_says_so_with_its_numbers(sql: Sql) -> None:
     )
 
 
-def test_a_job_that_could_not_be_launched_says_why_and_when_it_is_tried_again(sql: Sql) -> None:
+def test_a_failed_launch_is_explained_with_its_next_attempt(sql: Sql) -> None:
     cluster = Cluster(sql)
     job_id = cluster.submit()
     cluster.plan()
@@ -151,7 +160,7 @@ def test_a_job_that_could_not_be_launched_says_why_and_when_it_is_tried_again(sq
         ("afternotok", "to end unsuccessfully"),
     ],
 )
-def test_a_dependency_names_the_job_waited_for(sql: Sql, kind: str, words: str) -> None:
+def test_a_dependency_names_its_target(sql: Sql, kind: str, words: str) -> None:
     cluster = Cluster(sql)
     first = cluster.submit(gpus=8, hold=True)
     job = cluster.job(cluster.submit(dependency=f"{kind}:{first}"))
@@ -161,7 +170,7 @@ def test_a_dependency_names_the_job_waited_for(sql: Sql, kind: str, words: str) 
     assert cause["text"] == f"waits for job {first} {words} ({kind}); that job is PENDING"
 
 
-def test_a_dependency_on_a_running_job_tells_when_that_ends_at_the_latest(sql: Sql) -> None:
+def test_a_dependency_on_a_running_job_shows_its_latest_end(sql: Sql) -> None:
     cluster = Cluster(sql)
     first = cluster.submit(gpus=8, time_limit_s=60)
     cluster.plan()
@@ -169,7 +178,7 @@ def test_a_dependency_on_a_running_job_tells_when_that_ends_at_the_latest(sql: S
     assert job["why"][0]["until"] == "2026-01-01T00:01:00Z"
 
 
-def test_singletons_say_what_they_wait_for(sql: Sql) -> None:
+def test_singletons_name_the_jobs_they_wait_for(sql: Sql) -> None:
     cluster = Cluster(sql)
     cluster.submit(name="nightly", hold=True)
     job = cluster.job(cluster.submit(name="nightly", dependency="singleton"))
@@ -177,7 +186,7 @@ def test_singletons_say_what_they_wait_for(sql: Sql) -> None:
     assert "earlier jobs of the same name" in job["why"][0]["text"]
 
 
-def test_a_dependency_that_cannot_be_met_any_more_is_told_apart(sql: Sql) -> None:
+def test_a_failed_dependency_has_its_own_cause(sql: Sql) -> None:
     cluster = Cluster(sql)
     first = cluster.submit()
     cluster.plan()
@@ -192,7 +201,7 @@ def test_a_dependency_that_cannot_be_met_any_more_is_told_apart(sql: Sql) -> Non
     )
 
 
-def test_a_dependency_on_an_array_tells_which_task_spoilt_it(sql: Sql) -> None:
+def test_a_failed_dependency_on_an_array_names_the_task(sql: Sql) -> None:
     cluster = Cluster(sql)
     array = cluster.submit(array="0-9", hold=True)
     waiting = cluster.submit(dependency=f"afterok:{array}", hold=True)

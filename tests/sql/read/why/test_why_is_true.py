@@ -42,7 +42,7 @@ def a_day(queue: Queue, chance: random.Random) -> list[int]:
     return queue.sql.values("select job_id from odc.pending where ready order by job_id")
 
 
-def told(queue: Queue, job_id: int) -> list[dict[str, Any]]:
+def causes_of(queue: Queue, job_id: int) -> list[dict[str, Any]]:
     return json.loads(queue.sql.value("select odc.explain_job($1, $2)", job_id, queue.now))["why"]
 
 
@@ -63,7 +63,7 @@ def looks(queue: Queue, job_id: int) -> int:
     )
     queue.sql.execute("set local track_functions = 'pl'")
     before = queue.sql.value(calls)
-    told(queue, job_id)
+    causes_of(queue, job_id)
     return queue.sql.value(calls) - before
 
 
@@ -75,10 +75,10 @@ def starts_without(queue: Queue, job_id: int, gone: Iterable[int]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_job_starts_when_what_why_names_is_gone(queue: Queue, seed: int) -> None:
+def test_a_job_starts_without_the_obstacles_that_why_names(queue: Queue, seed: int) -> None:
     chance = random.Random(f"why/{seed}")
     for job_id in a_day(queue, chance):
-        why = told(queue, job_id)
+        why = causes_of(queue, job_id)
         assert named_by(why), why
         assert more_of(why) == "0"
         assert starts_without(queue, job_id, named_by(why)), json.dumps(why)
@@ -96,10 +96,10 @@ def a_queue(queue: Queue, jobs: int, **fields: Any) -> tuple[int, list[int]]:
 
 
 @pytest.mark.parametrize("policy", ["fifo", "wfp3", "odc"])
-def test_of_a_short_queue_every_job_is_named(queue: Queue, policy: str) -> None:
+def test_every_job_of_a_short_queue_is_named(queue: Queue, policy: str) -> None:
     queue.sql.execute("update odc.partition set policy = $1", policy)
     runs, waiting = a_queue(queue, 7)
-    why = told(queue, waiting[-1])
+    why = causes_of(queue, waiting[-1])
     assert named_by(why) == [runs, *waiting[:-1]]
     assert more_of(why) == "0"
     assert [cause["cause"] for cause in why] == ["node", "running_job"] + ["planned_job"] * 6
@@ -108,7 +108,7 @@ def test_of_a_short_queue_every_job_is_named(queue: Queue, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fifo", "odc"])
-def test_of_a_long_queue_the_first_are_named_and_the_others_counted(
+def test_the_first_jobs_of_a_long_queue_are_named_and_the_others_counted(
     queue: Queue, policy: str
 ) -> None:
     queue.sql.execute("update odc.partition set policy = $1", policy)
@@ -120,7 +120,7 @@ def test_of_a_long_queue_the_first_are_named_and_the_others_counted(
     queue.submit(gpus=4, gpu_type="l4")
     queue.start()
     for place in (70, 79):
-        why = told(queue, waiting[place])
+        why = causes_of(queue, waiting[place])
         named = named_by(why)
         assert named[0] == runs
         assert set(named[1:]) < set(waiting[:place])
@@ -140,11 +140,11 @@ def test_a_very_long_queue_is_not_counted_to_its_end(queue: Queue) -> None:
             "generate_series(1, 100) where job_id = $1",
             waiting[0], user,
         )  # fmt: skip
-    assert more_of(told(queue, waiting[0])) == "more than 100"
+    assert more_of(causes_of(queue, waiting[0])) == "more than 100"
     assert looks(queue, waiting[0]) <= 3
 
 
-def test_a_job_that_would_go_before_others_that_wait_names_only_what_runs(queue: Queue) -> None:
+def test_a_job_ahead_of_the_queue_names_only_running_jobs(queue: Queue) -> None:
     """Gangs stand before it and wait for the other node; beside them it needs but one."""
     queue.sql.execute("update odc.partition set policy = 'fifo'")
     a_cluster(queue.sql, h100=2)
@@ -155,7 +155,7 @@ def test_a_job_that_would_go_before_others_that_wait_names_only_what_runs(queue:
         queue.submit(gpus_per_node=8, gpu_type="h100", node_count=2)
     job = queue.submit(gpus=8, gpu_type="h100", time_limit_s=600)
     queue.start()
-    why = told(queue, job)
+    why = causes_of(queue, job)
     assert (named_by(why), more_of(why)) == ([short], "0")
     assert starts_without(queue, job, [short])
     assert long not in named_by(why)
@@ -169,12 +169,12 @@ def test_jobs_of_another_partition_are_named_where_they_want_the_same_nodes(queu
     )  # fmt: skip
     job = queue.submit(partitions=["low"], gpus=8, gpu_type="h100")
     queue.start()
-    why = told(queue, job)
+    why = causes_of(queue, job)
     assert (named_by(why), more_of(why)) == ([runs, first], "0")
     assert starts_without(queue, job, [runs, first])
 
 
-def test_a_job_whose_nodes_are_away_is_looked_at_once(queue: Queue) -> None:
+def test_a_job_whose_nodes_are_down_needs_one_plan(queue: Queue) -> None:
     runs, [job, behind] = a_queue(queue, 2)
     queue.end(runs)
     queue.sql.execute(
@@ -183,12 +183,12 @@ def test_a_job_whose_nodes_are_away_is_looked_at_once(queue: Queue) -> None:
     )  # fmt: skip
     queue.start()
     for job_id in (job, behind):
-        assert {cause["cause"] for cause in told(queue, job_id)} == {"node"}
+        assert {cause["cause"] for cause in causes_of(queue, job_id)} == {"node"}
         assert looks(queue, job_id) == 1
 
 
 @pytest.mark.parametrize("joins", ["nestloop", "hashjoin", "mergejoin"])
-def test_causes_have_one_order_however_postgresql_reads(queue: Queue, joins: str) -> None:
+def test_causes_have_one_order_under_any_query_plan(queue: Queue, joins: str) -> None:
     """A protected job that it also waits behind is found twice at one moment."""
     queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'fifo'")
     queue.sql.execute("update odc.partition set policy = 'fifo'")
@@ -201,7 +201,7 @@ def test_causes_have_one_order_however_postgresql_reads(queue: Queue, joins: str
         queue.sql.execute(f"set local enable_{other} = off")
     queue.sql.execute("discard plans")
     # The second is named with the first; once both are gone the third would start.
-    assert [cause["job_id"] for cause in told(queue, job)] == [first, second, third]
+    assert [cause["job_id"] for cause in causes_of(queue, job)] == [first, second, third]
 
 
 @pytest.mark.parametrize("node_count", [1, 2])
@@ -216,8 +216,8 @@ def test_jobs_without_a_time_limit_are_named_though_no_start_is_in_sight(
     first = queue.submit(gpus_per_node=8, gpu_type="h100", node_count=node_count)
     job = queue.submit(gpus_per_node=8, gpu_type="h100", node_count=node_count)
     queue.start()
-    why = told(queue, first)
+    why = causes_of(queue, first)
     assert named_by(why) == (running if node_count == 2 else running[:2])
     assert any("with no time limit" in cause["text"] for cause in why)
     assert starts_without(queue, first, named_by(why))
-    assert starts_without(queue, job, named_by(told(queue, job)))
+    assert starts_without(queue, job, named_by(causes_of(queue, job)))

@@ -51,8 +51,8 @@ async def pass_meanwhile(
         assert await watcher.fetch("select * from odc.check_books()") == []
         replayed = await watcher.fetchval("select odc.replay_pass((select max(id) from odc.pass))")
         if replayed is not None:
-            told = json.loads(replayed)
-            assert told["equal"], told["differences"]
+            replay = json.loads(replayed)
+            assert replay["equal"], replay["differences"]
         return done
 
 
@@ -85,7 +85,7 @@ def test_a_node_drained_after_the_plan_gets_no_job_and_the_pass_still_starts_it_
     ) == ["h100-2"]
 
 
-def test_foreign_use_after_the_plan_drops_nothing_but_what_no_longer_fits(
+def test_foreign_use_after_the_plan_drops_only_starts_that_no_longer_fit(
     database_url: str, queue: Queue
 ) -> None:
     big, small = queue.submit(gpus_per_node=8, node_count=2), queue.submit(gpus=4)
@@ -201,7 +201,7 @@ def test_an_edit_that_did_not_take_the_turn_is_waited_for(database_url: str, que
     assert queue.state(job) == "PENDING"
 
 
-def test_an_inventory_that_tells_nothing_new_locks_nothing(database_url: str, queue: Queue) -> None:
+def test_an_unchanged_inventory_locks_nothing(database_url: str, queue: Queue) -> None:
     """Thirty thousand nodes are looked at twice a minute; who holds the turn is not waited for."""
 
     async def inventory() -> None:
@@ -218,7 +218,7 @@ def test_an_inventory_that_tells_nothing_new_locks_nothing(database_url: str, qu
     asyncio.run(inventory())
 
 
-def test_a_beat_does_not_wait_for_what_holds_the_term(database_url: str, queue: Queue) -> None:
+def test_a_beat_does_not_wait_for_holders_of_the_term(database_url: str, queue: Queue) -> None:
     async def beat() -> None:
         async with sessions(database_url) as (leader, other, watcher):
             async with other.transaction():
@@ -272,7 +272,7 @@ NO_TURN = {
 }  # fmt: skip
 
 
-def test_whatever_edits_what_plans_trust_takes_the_turn_first(sql: Sql) -> None:
+def test_every_edit_of_facts_used_by_plans_takes_the_turn_first(sql: Sql) -> None:
     rows = sql.rows(
         """
         with recursive source as materialized (
@@ -298,7 +298,7 @@ def test_whatever_edits_what_plans_trust_takes_the_turn_first(sql: Sql) -> None:
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_preemptor_whose_qos_changed_after_the_plan_ends_nobody(
+def test_a_preemptor_whose_qos_changed_after_the_plan_ends_no_job(
     database_url: str, queue: Queue, changed: bool
 ) -> None:
     queue.sql.execute(

@@ -106,14 +106,14 @@ def test_a_pass_keeps_its_promises(sql: Sql, world: World, chunk: int) -> None:
 
 @given(world=roomy_worlds())
 @settings(QUICK, max_examples=50)
-def test_a_pass_chooses_well_where_there_is_room(sql: Sql, world: World) -> None:
+def test_a_pass_chooses_the_best_nodes(sql: Sql, world: World) -> None:
     it_chooses_well(planned(sql, world))
 
 
 @pytest.mark.long
 @given(world=roomy_worlds())
 @settings(QUICK, max_examples=1000)
-def test_a_pass_chooses_well_in_a_thousand_worlds(sql: Sql, world: World) -> None:
+def test_a_pass_chooses_the_best_nodes_in_a_thousand_worlds(sql: Sql, world: World) -> None:
     it_chooses_well(planned(sql, world))
 
 
@@ -164,7 +164,7 @@ def it_takes_as_many_as_fit_in_few_blocks(
     if shape.most is not None and len(names) < shape.most:
         assert not any(True for _ in books.placements(shape, count=len(names) + 1, wish=wish))
     whole = shape.exclusive or shape.gpus == books.nodes[names[0]].gpus > 0
-    if shape.gang and whole and books.told():
+    if shape.gang and whole and books.blocks_known():
         domain = next(d for d in books.domains(shape, 0).values() if set(names) <= set(d))
         fewest = min(map(books.blocks, itertools.combinations(domain, len(names))))
         assert books.blocks(names) == fewest
@@ -297,7 +297,7 @@ def test_a_gang_of_whole_efa_nodes_stays_in_one_domain(sql: Sql) -> None:
     assert plan.heads == {0: 60.0}
 
 
-def test_a_job_whose_nodes_are_taken_without_end_waits_in_nobodys_way(sql: Sql) -> None:
+def test_a_job_without_a_possible_start_blocks_no_job(sql: Sql) -> None:
     held = [Held("h0", 3, 1, 1, UNLIMITED_S)]
     queue = [Pending(replace(ONE, gpus=2), 60), Pending(ONE, UNLIMITED_S)]
     plan = planned(sql, World(h100s(1), held, queue))
@@ -305,7 +305,7 @@ def test_a_job_whose_nodes_are_taken_without_end_waits_in_nobodys_way(sql: Sql) 
     assert plan.starts == {1: ("h0",)}
 
 
-def test_nobody_is_planned_for_when_a_job_without_a_time_limit_ends(sql: Sql) -> None:
+def test_no_start_is_planned_after_a_job_without_a_time_limit(sql: Sql) -> None:
     sql.execute("update odc.partition set policy = 'fifo'")
     sql.execute("update odc.policy set plan_depth = 5 where name = 'fifo'")
     held = [Held("h0", 4, 1, 1, 60)]

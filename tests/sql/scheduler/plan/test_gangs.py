@@ -37,7 +37,7 @@ def started(sql: Sql, nodes: list[Node], *queue: Pending, held: tuple[Held, ...]
     want=st.integers(1, 8),
     most=st.none() | st.integers(1, 3),
 )
-def test_the_blocks_chosen_are_the_fewest_that_hold_the_most(
+def test_the_fewest_blocks_with_the_most_room_are_chosen(
     sql: Sql, blocks: list[int], want: int, most: int | None
 ) -> None:
     nodes = list(range(1, len(blocks) + 1))
@@ -120,7 +120,7 @@ def test_a_range_stays_within_limits(sql: Sql, per: str, what: str, value: int, 
     assert (1 in plan.starts) == (per == "job" or left >= {"gpus": 4, "nodes": 1, "cpus": 2}[what])
 
 
-def test_a_wish_for_few_blocks_is_waited_for(sql: Sql) -> None:
+def test_a_gang_waits_for_few_blocks(sql: Sql) -> None:
     nodes = [h100("x0", "x"), h100("x1", "x"), h100("y0", "y")]
     held = (Held("x0", 1, 1, 1, 600),)
     wish = whole(2, switches=1)
@@ -132,7 +132,7 @@ def test_a_wish_for_few_blocks_is_waited_for(sql: Sql) -> None:
     assert plan.starts == {1: ("y0",)}
 
 
-def test_a_wish_lapses(sql: Sql) -> None:
+def test_a_switches_request_expires(sql: Sql) -> None:
     nodes = [h100("x0", "x"), h100("x1", "x"), h100("y0", "y")]
     held = (Held("x0", 1, 1, 1, 600),)
     late = whole(2, switches=1, switches_wait_s=1800 + 100)
@@ -146,7 +146,7 @@ def test_a_wish_lapses(sql: Sql) -> None:
     assert chances == [lapses, None]
 
 
-def test_a_wish_counts_for_nothing_where_no_node_tells_its_block(sql: Sql) -> None:
+def test_a_switches_request_has_no_effect_without_known_blocks(sql: Sql) -> None:
     nodes = [Node("t0", "t4", 2, 8, 32, "a"), Node("t1", "t4", 2, 8, 32, "b")]
     wish = Shape(2, 2, 1, 1, "t4", switches=1)
     assert set(started(sql, nodes, Pending(wish, 60)).starts[0]) == {"t0", "t1"}

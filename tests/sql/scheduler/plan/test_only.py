@@ -27,8 +27,8 @@ def decided(sql: Sql, only: list[int] | None, without: list[int] | None = None) 
         )
     )  # fmt: skip
     # Of jobs left out the shapes are still looked at.
-    told = {"start", "alloc", "head"} if without else {*(key.split("_")[0] for key in plan)}
-    return {key: value for key, value in plan.items() if key.split("_")[0] in told}
+    prefixes = {"start", "alloc", "head"} if without else {*(key.split("_")[0] for key in plan)}
+    return {key: value for key, value in plan.items() if key.split("_")[0] in prefixes}
 
 
 @pytest.mark.long
@@ -39,7 +39,7 @@ def decided(sql: Sql, only: list[int] | None, without: list[int] | None = None) 
     some=st.sets(st.integers(0, 11)),
 )
 @settings(QUICK, max_examples=40)
-def test_a_plan_for_some_is_the_plan_they_would_have_alone(
+def test_a_plan_for_some_jobs_is_their_plan_alone(
     sql: Sql, world: World, policy: str, depth: int, some: set[int]
 ) -> None:
     try:
@@ -52,11 +52,11 @@ def test_a_plan_for_some_is_the_plan_they_would_have_alone(
         waiting = sql.values("select job_id from odc.pending where ready order by job_id desc")
         assert decided(sql, waiting) == decided(sql, None)
         chosen = [job_id for at, job_id in enumerate(ids) if at in some and job_id in waiting]
-        told = decided(sql, chosen)
+        plan = decided(sql, chosen)
         left = decided(sql, None, [job_id for job_id in waiting if job_id not in chosen])
-        assert left == {key: told[key] for key in left}
+        assert left == {key: plan[key] for key in left}
         sql.execute("delete from odc.pending where job_id <> all ($1)", chosen)
-        assert told == decided(sql, None)
+        assert plan == decided(sql, None)
     finally:
         # Hypothesis calls a test many times with one fixture.
         sql.rollback()

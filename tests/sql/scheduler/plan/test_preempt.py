@@ -115,14 +115,14 @@ def test_the_cheapest_job_that_suffices_is_ended_and_the_preemptor_takes_its_nod
     assert urgent.state(young) == "PENDING"
 
 
-def test_nobody_is_ended_when_there_is_room(urgent: Urgent) -> None:
+def test_no_job_is_preempted_when_there_is_room(urgent: Urgent) -> None:
     urgent.run()
     job = urgent.ask()
     assert urgent.start() == [job]
     assert urgent.victims() == {}
 
 
-def test_nobody_is_ended_for_a_job_that_starts_as_soon_by_itself(urgent: Urgent) -> None:
+def test_no_job_is_preempted_for_a_job_that_starts_as_soon_anyway(urgent: Urgent) -> None:
     urgent.run(gpus=8)
     urgent.run(gpus=8, time_limit_s=600)
     urgent.move(560)
@@ -139,7 +139,7 @@ def test_a_qos_ends_only_those_it_preempts(urgent: Urgent) -> None:
     assert urgent.victims() == {}
 
 
-def test_nobody_is_ended_in_vain(urgent: Urgent) -> None:
+def test_no_job_is_preempted_in_vain(urgent: Urgent) -> None:
     """Four of the eight GPUs are a job's that may not be ended."""
     for _ in range(2):
         urgent.run(gpus=4)
@@ -198,13 +198,13 @@ def test_a_job_runs_as_long_as_its_qos_guarantees(urgent: Urgent) -> None:
     urgent.start()
     assert urgent.victims() == {}
     in_100_s = urgent.now + timedelta(seconds=100)
-    told = urgent.sql.values(
+    texts = urgent.sql.values(
         "select text from odc._why_waiting($1, $2) where cause = 'running_job'", job, urgent.now
     )
     assert [
         text.endswith(f"; it may be preempted from {in_100_s:%Y-%m-%dT%H:%M:%S}Z on")
-        for text in told
-    ] == [True], told
+        for text in texts
+    ] == [True], texts
     assert urgent.sql.value("select odc._next_chance($1)", urgent.now) == in_100_s
     urgent.move(100)
     urgent.start()
@@ -302,7 +302,7 @@ def test_a_booking_in_the_way_spares_the_jobs(urgent: Urgent) -> None:
     assert set(urgent.victims()) == {second}
 
 
-def test_a_job_over_a_limit_ends_nobody(urgent: Urgent) -> None:
+def test_a_job_over_a_limit_preempts_no_job(urgent: Urgent) -> None:
     urgent.run()
     urgent.run()
     urgent.sql.execute(
@@ -315,7 +315,7 @@ def test_a_job_over_a_limit_ends_nobody(urgent: Urgent) -> None:
     assert urgent.victims() == {}
 
 
-def test_what_a_limit_leaves_the_preemptor_is_not_taken_by_another(urgent: Urgent) -> None:
+def test_the_amount_left_for_a_preemptor_is_not_used_by_another_job(urgent: Urgent) -> None:
     """Alice may hold 8 GPUs; one of her small jobs could start at once, were it not for that."""
     urgent.sql.execute(
         "insert into odc.resource_limit select 'qos', id, 'user', 'gpus', 8 from odc.qos "
@@ -333,7 +333,7 @@ def test_what_a_limit_leaves_the_preemptor_is_not_taken_by_another(urgent: Urgen
     assert urgent.state(small) == "PENDING"
 
 
-def test_an_exclusive_job_ends_all_there_is_on_a_node(urgent: Urgent) -> None:
+def test_an_exclusive_job_preempts_every_job_on_a_node(urgent: Urgent) -> None:
     urgent.run(qos="normal")
     jobs = [urgent.run(gpus=1), urgent.run(gpus=2)]
     job = urgent.ask(gpus=1, exclusive=True)
@@ -359,7 +359,7 @@ def test_jobs_without_gpus_cost_what_their_cpus_do(sql: Sql) -> None:
 # -- the preemptor's claim ------------------------------------------------------------------------
 
 
-def test_nobody_takes_what_is_freed_for_another(urgent: Urgent) -> None:
+def test_nodes_freed_for_a_preemptor_start_no_other_job(urgent: Urgent) -> None:
     """Others are first in the order, would fit, and find the node taken in every pass."""
     urgent.run(qos="normal")
     victim = urgent.run()
@@ -372,7 +372,7 @@ def test_nobody_takes_what_is_freed_for_another(urgent: Urgent) -> None:
     assert urgent.start() == [job]
 
 
-def test_a_short_job_may_use_what_is_free_until_the_preemptor_starts(urgent: Urgent) -> None:
+def test_a_short_job_may_use_free_gpus_until_the_preemptor_starts(urgent: Urgent) -> None:
     urgent.run(qos="normal")
     urgent.run(gpus=4)
     urgent.ask(gpus=8)
@@ -530,7 +530,7 @@ def test_a_claim_holds_under_another_leader(urgent: Urgent) -> None:
     ("mode", "requeue", "state"),
     [("requeue", True, "PENDING"), ("requeue", False, "PREEMPTED"), ("cancel", True, "PREEMPTED")],
 )
-def test_a_victim_goes_back_to_the_queue_where_its_qos_and_it_itself_say_so(
+def test_a_victim_is_requeued_if_its_qos_and_the_job_allow_it(
     urgent: Urgent, mode: str, requeue: bool, state: str
 ) -> None:
     urgent.sql.execute("update odc.qos set preempt_mode = $1 where name = 'scavenger'", mode)
@@ -543,13 +543,13 @@ def test_a_victim_goes_back_to_the_queue_where_its_qos_and_it_itself_say_so(
     assert urgent.state(victim) == state
     record = urgent.sql.row("select * from odc.attempt where job_id = $1", victim)
     assert (record["state"], record["requeued"]) == ("PREEMPTED", state == "PENDING")
-    said = urgent.sql.value("select odc._preemption_text(preemption) from odc.attempt")
-    assert said == f"preempted by job {job} (QOS urgent) after 3 h; 24 GPU-hours lost"
+    text = urgent.sql.value("select odc._preemption_text(preemption) from odc.attempt")
+    assert text == f"preempted by job {job} (QOS urgent) after 3 h; 24 GPU-hours lost"
     if state == "PREEMPTED":
-        assert urgent.job(victim)["end_detail"] == said
+        assert urgent.job(victim)["end_detail"] == text
 
 
-def test_a_victim_that_had_ended_before_it_was_told_ends_as_it_did(urgent: Urgent) -> None:
+def test_a_victim_that_ended_before_its_stop_keeps_its_own_end(urgent: Urgent) -> None:
     urgent.run(qos="normal")
     victim = urgent.run()
     job = urgent.ask()
@@ -584,7 +584,7 @@ def test_a_longer_limit_does_not_lengthen_the_grace(urgent: Urgent) -> None:
     assert urgent.planned(job)[0] == 60
 
 
-def test_a_stop_repeated_says_what_is_left_of_the_grace(urgent: Urgent) -> None:
+def test_a_repeated_stop_has_the_rest_of_the_grace(urgent: Urgent) -> None:
     urgent.sql.execute("update odc.qos set grace_s = 600 where name = 'scavenger'")
     urgent.run(qos="normal")
     victim = urgent.run()
@@ -612,8 +612,8 @@ def test_the_events_name_the_preemptor_the_rule_and_the_cost(urgent: Urgent) -> 
     urgent.move(100)
     job = urgent.ask()
     urgent.start()
-    told = urgent.sql.row("select * from odc.event where kind = 'preempting'")
-    assert told["job_id"] == victim
+    event = urgent.sql.row("select * from odc.event where kind = 'preempting'")
+    assert event["job_id"] == victim
     assert urgent.sql.value(
         "select detail @> $1::jsonb from odc.event where kind = 'preempting'",
         f'{{"by": {job}, "qos": "urgent", "victim_qos": "scavenger", "mode": "requeue", '
@@ -634,9 +634,9 @@ def test_a_node_is_kept_for_a_preemptor_that_also_waits_for_a_job_that_was_asked
     urgent: Urgent,
 ) -> None:
     """Its limit lets that job run for a day more; no other job may take its neighbour's GPUs."""
-    asked = urgent.run(4, qos="normal", node_list=["h100-1"])
+    stopping = urgent.run(4, qos="normal", node_list=["h100-1"])
     urgent.run(4, node_list=["h100-1"])
-    urgent.requeue(asked, who=ROOT)
+    urgent.requeue(stopping, who=ROOT)
     job = urgent.ask(node_list=["h100-1"])
     assert urgent.start() == []
     assert urgent.start() == []
@@ -645,5 +645,5 @@ def test_a_node_is_kept_for_a_preemptor_that_also_waits_for_a_job_that_was_asked
     urgent.leave(victim)
     urgent.submit(gpus_per_node=4, node_list=["h100-1"], time_limit_s=3600)
     assert urgent.start() == []
-    urgent.end(asked)
+    urgent.end(stopping)
     assert urgent.start() == [job]

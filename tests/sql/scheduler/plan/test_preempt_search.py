@@ -388,7 +388,7 @@ def test_preemptors_start_on_what_was_freed_for_them_in_many_worlds(sql: Sql, wo
     claims_hold(sql, world)
 
 
-def test_a_preemptor_is_not_put_off_by_one_that_was_told_to_start_later(sql: Sql) -> None:
+def test_a_preemptor_is_not_delayed_by_a_job_planned_later(sql: Sql) -> None:
     """Found among many worlds: the first one is planned in 60 s, the next one in 10 s on that
     node."""
     whole = Asker(1, 0, 1, 20, urgent=True, exclusive=True)

@@ -13,54 +13,56 @@ H100: dict[str, Any] = {"gpu_type": "h100", "gpus": 8, "cpus": 192, "mem_mib": 2
 
 
 @pytest.fixture
-def boxes(queue: Queue) -> Reservations:
+def reservations(queue: Queue) -> Reservations:
     """h100-0, which comes first, is for profiling; h100-1 and h100-2 are not."""
     first = {**H100, "name": "h100-0", "declared": True, "features": ["nsight"]}
     a_cluster(queue.sql, h100=2, more=[first])
     return Reservations(queue)
 
 
-def nodes(boxes: Reservations, *jobs: int) -> list[list[str]]:
-    return [boxes.show(job)["node_names"] for job in jobs]
+def nodes(reservations: Reservations, *jobs: int) -> list[list[str]]:
+    return [reservations.show(job)["node_names"] for job in jobs]
 
 
-def test_others_come_there_only_when_nothing_else_has_room(
-    boxes: Reservations, queue: Queue
+def test_other_jobs_use_profiling_nodes_only_when_no_other_node_has_room(
+    reservations: Reservations, queue: Queue
 ) -> None:
     """SCH-21, POD-13, PRF-02: which nodes they are, their label says."""
-    fill = [boxes.reserve(gpus=8), boxes.reserve(gpus=7)]
+    fill = [reservations.reserve(gpus=8), reservations.reserve(gpus=7)]
     queue.start()
-    assert sorted(nodes(boxes, *fill)) == [["h100-1"], ["h100-2"]]
-    part, late = boxes.reserve(gpus=1), boxes.reserve(gpus=1)
+    assert sorted(nodes(reservations, *fill)) == [["h100-1"], ["h100-2"]]
+    part, late = reservations.reserve(gpus=1), reservations.reserve(gpus=1)
     queue.start()
-    assert nodes(boxes, part) != [["h100-0"]], "the last GPU elsewhere goes first"
-    assert nodes(boxes, late) == [["h100-0"]], "and nobody waits while one is free"
+    assert nodes(reservations, part) != [["h100-0"]], "the last GPU elsewhere goes first"
+    assert nodes(reservations, late) == [["h100-0"]], "and nobody waits while one is free"
 
 
-def test_who_asks_for_them_has_no_others(boxes: Reservations, queue: Queue) -> None:
+def test_a_job_that_requests_profiling_nodes_gets_no_others(
+    reservations: Reservations, queue: Queue
+) -> None:
     """PRF-01: nsight=true is hard."""
-    first = boxes.reserve(gpus=8, constraint="nsight")
-    second = boxes.reserve(gpus=1, constraint="nsight")
+    first = reservations.reserve(gpus=8, constraint="nsight")
+    second = reservations.reserve(gpus=1, constraint="nsight")
     queue.start()
-    assert nodes(boxes, first, second) == [["h100-0"], []]
-    assert boxes.status(second) == "queued"
+    assert nodes(reservations, first, second) == [["h100-0"], []]
+    assert reservations.status(second) == "queued"
 
 
-def test_a_gang_may_have_them_among_its_nodes(boxes: Reservations, queue: Queue) -> None:
-    box = boxes.reserve(gpus=8, nodes=3)
+def test_a_gang_may_use_profiling_nodes(reservations: Reservations, queue: Queue) -> None:
+    dev_server = reservations.reserve(gpus=8, nodes=3)
     queue.start()
-    assert nodes(boxes, box) == [["h100-0", "h100-1", "h100-2"]]
+    assert nodes(reservations, dev_server) == [["h100-0", "h100-1", "h100-2"]]
 
 
-def test_one_that_waits_is_promised_whichever_comes_first(
-    boxes: Reservations, queue: Queue
+def test_a_waiting_job_is_planned_on_whichever_node_is_free_first(
+    reservations: Reservations, queue: Queue
 ) -> None:
     """A job that is kept back by others takes a node for profiling if that is free sooner."""
     for hours, constraint in ((8, None), (7, None), (1, "nsight")):
-        boxes.reserve(gpus=8, hours=hours, constraint=constraint)
+        reservations.reserve(gpus=8, hours=hours, constraint=constraint)
     queue.start()
-    late = boxes.reserve(gpus=8)
+    late = reservations.reserve(gpus=8)
     queue.start()
-    planned = boxes.show(late)["planned_start_at"]
+    planned = reservations.show(late)["planned_start_at"]
     assert planned is not None
     assert planned < "2026-01-01T01:10", planned

@@ -109,11 +109,11 @@ def agree(sql: Sql, asks: list[Ask], depth: int, *, whole: bool) -> None:
             now, [(limit, units) for _, limit, units in running.values()], waiting
         )
         assert queue.start() == starts
-        told = {
+        plan = {
             row["job_id"]: (row["planned_start_at"] - NOW).total_seconds()
             for row in sql.rows("select * from odc.planned")
         }
-        assert told == planned
+        assert plan == planned
         for job, ask in waiting:
             if job in starts:
                 end = now + min(ask.runs_s, ask.limit_s)

@@ -49,7 +49,7 @@ def test_a_longer_limit_of_a_running_job_is_the_cause(queue: Queue) -> None:
     assert (slip["from"], slip["to"]) == ("2026-01-01T00:10:00Z", "2026-01-01T00:20:00Z")
 
 
-def test_who_overtakes_is_named(queue: Queue) -> None:
+def test_the_overtaking_job_is_named(queue: Queue) -> None:
     fifo(queue, "sjf")
     queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
     queue.start()
@@ -61,7 +61,7 @@ def test_who_overtakes_is_named(queue: Queue) -> None:
     assert (slip["id"], slip["cause"], slip["job_id"]) == (long, "overtaken", short)
 
 
-def test_a_job_that_ends_early_makes_no_promise_slip(queue: Queue) -> None:
+def test_an_early_end_delays_no_planned_start(queue: Queue) -> None:
     """Conservative: whatever ends early, planned starts only come nearer."""
     queue.sql.execute("update odc.policy set plan_depth = 1000 where name = 'fifo'")
     fifo(queue)
@@ -77,7 +77,7 @@ def test_a_job_that_ends_early_makes_no_promise_slip(queue: Queue) -> None:
     assert slips(queue) == []
 
 
-def test_a_running_job_over_its_limit_is_the_cause_and_told_once(queue: Queue) -> None:
+def test_a_running_job_over_its_limit_is_the_cause_and_reported_once(queue: Queue) -> None:
     fifo(queue)
     over = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
     queue.start()
@@ -128,7 +128,7 @@ def test_an_array_whose_task_starts_as_planned_does_not_slip(queue: Queue) -> No
     assert slips(queue) == []
 
 
-def test_who_starts_behind_a_planned_job_that_is_put_off_by_an_overrun_is_not_the_cause(
+def test_a_job_started_behind_an_overrun_is_not_the_cause(
     queue: Queue,
 ) -> None:
     fifo(queue)
@@ -145,7 +145,7 @@ def test_who_starts_behind_a_planned_job_that_is_put_off_by_an_overrun_is_not_th
     assert (slip["id"], slip["cause"], slip["job_id"]) == (job, "overrun", over)
 
 
-def test_who_starts_where_it_was_planned_is_the_cause(queue: Queue) -> None:
+def test_a_job_that_starts_on_the_planned_nodes_is_the_cause(queue: Queue) -> None:
     """The next task of an array that came first, and not who starts elsewhere."""
     fifo(queue)
     array = queue.submit(gpus=8, node_list=["h100-1"], time_limit_s=600, array="0-3%1")

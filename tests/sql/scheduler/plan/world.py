@@ -143,10 +143,10 @@ class Books:
         """The nodes on which a gang uses few blocks by itself: whole nodes, if some report their
         topology."""
         return lambda name: (
-            self.told() and (shape.exclusive or shape.gpus == self.nodes[name].gpus > 0)
+            self.blocks_known() and (shape.exclusive or shape.gpus == self.nodes[name].gpus > 0)
         )
 
-    def told(self) -> bool:
+    def blocks_known(self) -> bool:
         """If no node reports its block, requests for few blocks have no effect."""
         return any(node.block for node in self.nodes.values())
 
@@ -176,7 +176,7 @@ class Books:
         )
 
     def wish(self, shape: Shape, at_s: float, lapse_s: float | None) -> int | None:
-        counts = self.told() and (lapse_s is None or at_s < lapse_s)
+        counts = self.blocks_known() and (lapse_s is None or at_s < lapse_s)
         return shape.switches if counts else None
 
     def place(self, shape: Shape, names: tuple[str, ...], limit_s: int) -> None:

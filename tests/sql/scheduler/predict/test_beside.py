@@ -63,7 +63,9 @@ def test_the_term_is_free_while_starts_are_computed(database_url: str, waiting: 
     asyncio.run(work())
 
 
-def test_a_job_that_leaves_meanwhile_is_not_foreseen(database_url: str, waiting: list[int]) -> None:
+def test_a_job_that_leaves_the_queue_meanwhile_gets_no_prediction(
+    database_url: str, waiting: list[int]
+) -> None:
     async def work() -> None:
         async with _computing(database_url) as (_, other):
             await other.execute("set lock_timeout = '5s'")

@@ -51,7 +51,7 @@ def teach(queue: Queue, seconds: int, **fields: Any) -> None:
     queue.sql.execute("select odc._fold_run_times()")
 
 
-def test_nothing_waits_and_nothing_is_told(queue: Queue) -> None:
+def test_an_empty_queue_has_no_predictions(queue: Queue) -> None:
     assert forecast(queue) == {}
     queue.submit()
     queue.start()
@@ -59,7 +59,7 @@ def test_nothing_waits_and_nothing_is_told(queue: Queue) -> None:
     assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 0}
 
 
-def test_who_waits_for_a_job_waits_for_as_long_as_such_jobs_run(queue: Queue) -> None:
+def test_a_predicted_wait_follows_the_run_times_of_similar_jobs(queue: Queue) -> None:
     whole: dict[str, Any] = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 10 * HOUR}
     teach(queue, 600, **whole)
     runs = queue.submit(**whole)
@@ -84,9 +84,9 @@ def test_one_node_is_enough_for_a_part_of_a_node_but_not_for_a_gang(queue: Queue
     part = queue.submit(gpus_per_node=4, time_limit_s=HOUR)
     gang = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR, who=BOB)
     queue.start()
-    told = waits(queue)
-    assert near(told[part], 500)
-    assert (told[gang] or 0) >= 2000
+    expected = waits(queue)
+    assert near(expected[part], 500)
+    assert (expected[gang] or 0) >= 2000
 
 
 def test_a_job_behind_a_protected_one_starts_first_only_if_its_limit_lets_it(
@@ -99,10 +99,10 @@ def test_a_job_behind_a_protected_one_starts_first_only_if_its_limit_lets_it(
     other = queue.submit(gpus_per_node=8, time_limit_s=2 * HOUR)
     little = queue.submit(gpus_per_node=8, time_limit_s=HOUR // 4)
     assert queue.start() == [little]
-    told = waits(queue)
+    expected = waits(queue)
     # Half of its limit, as nothing is known of such jobs.
-    assert near(told[gang], HOUR / 2)
-    assert (told[other] or 0) > HOUR / 2
+    assert near(expected[gang], HOUR / 2)
+    assert (expected[other] or 0) > HOUR / 2
 
 
 def test_short_jobs_are_backfilled_first_where_the_policy_says_so(queue: Queue) -> None:
@@ -118,26 +118,31 @@ def test_short_jobs_are_backfilled_first_where_the_policy_says_so(queue: Queue) 
     middle = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
     little = queue.submit(gpus_per_node=8, time_limit_s=HOUR // 2)
     queue.start()
-    told = waits(queue)
-    assert near(told[little], 1500)
-    assert near(told[gang], 3000)
-    assert (told[middle] or 0) > 3000
+    expected = waits(queue)
+    assert near(expected[little], 1500)
+    assert near(expected[gang], 3000)
+    assert (expected[middle] or 0) > 3000
     sql.execute("update odc.partition set policy = 'fifo'")
-    told = waits(queue)
-    assert near(told[middle], 1500)
-    assert (told[little] or 0) >= 3000
+    expected = waits(queue)
+    assert near(expected[middle], 1500)
+    assert (expected[little] or 0) >= 3000
 
 
-def test_no_start_in_sight_is_told_as_null(queue: Queue) -> None:
+def test_no_expected_start_is_null(queue: Queue) -> None:
     queue.sql.execute("update odc.node_free set up = false")
     job = queue.submit()
     queue.start()
-    told = forecast(queue)[job]
-    assert (told["p10"], told["p50"], told["p90"], told["exact"]) == (None, None, None, False)
+    prediction = forecast(queue)[job]
+    assert (prediction["p10"], prediction["p50"], prediction["p90"], prediction["exact"]) == (
+        None,
+        None,
+        None,
+        False,
+    )
     assert refresh(queue) == {"foreseen": 1, "kept": 0, "scored": 0}
 
 
-def test_who_is_kept_back_by_a_limit_is_told_nothing(queue: Queue) -> None:
+def test_a_job_over_a_limit_gets_no_prediction(queue: Queue) -> None:
     queue.sql.execute(
         "insert into odc.resource_limit (scope, scope_id, per, what, value) "
         "values ('qos', 1, 'user', 'jobs', 1)"
@@ -151,7 +156,7 @@ def test_who_is_kept_back_by_a_limit_is_told_nothing(queue: Queue) -> None:
     assert set(forecast(queue)) == {free}
 
 
-def test_nodes_that_are_booked_are_not_there(queue: Queue) -> None:
+def test_booked_nodes_do_not_count(queue: Queue) -> None:
     """One of the two nodes is; its free part is too small for any job."""
     at = queue.now + timedelta(seconds=1)
     Desk(queue).create(kind="maintenance", node_list=["h100-2"], starts_at=at, duration_s=10 * HOUR)
@@ -163,7 +168,7 @@ def test_nodes_that_are_booked_are_not_there(queue: Queue) -> None:
     assert near(waits(queue)[job], HOUR / 2)
 
 
-def test_who_names_nodes_waits_for_these(queue: Queue) -> None:
+def test_a_job_that_names_nodes_waits_for_them(queue: Queue) -> None:
     """Jobs without similar ones are expected to use half of their time limit."""
     long = queue.submit(gpus=8, time_limit_s=5 * HOUR, node_list=["h100-1"])
     short = queue.submit(gpus=8, time_limit_s=HOUR)
@@ -174,12 +179,12 @@ def test_who_names_nodes_waits_for_these(queue: Queue) -> None:
     gang = queue.submit(node_count=2, gpus_per_node=8, node_list=["h100-1", "h100-2"])
     away = queue.submit(gpus=1, node_list=["h100-2"], time_limit_s=60)
     queue.start()
-    told = waits(queue)
-    assert near(told[anywhere], HOUR / 2)
-    assert near(told[away], HOUR / 2)
-    assert near(told[wants], 2.5 * HOUR)
-    assert near(told[shuns], 2.5 * HOUR + 30)
-    assert near(told[gang], 2.5 * HOUR + 60)
+    expected = waits(queue)
+    assert near(expected[anywhere], HOUR / 2)
+    assert near(expected[away], HOUR / 2)
+    assert near(expected[wants], 2.5 * HOUR)
+    assert near(expected[shuns], 2.5 * HOUR + 30)
+    assert near(expected[gang], 2.5 * HOUR + 60)
     queue.sql.execute(
         "update odc.node_free as f set up = false from odc.node as n "
         "where n.id = f.node_id and n.name = 'h100-2'"
@@ -193,10 +198,10 @@ def test_a_protected_job_is_exact_and_never_beyond_its_planned_start(queue: Queu
     first = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
     second = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
     queue.start()
-    told = forecast(queue)
-    assert (told[first]["exact"], told[second]["exact"]) == (True, False)
-    assert seconds(queue, told[first]["p90"]) == HOUR
-    assert seconds(queue, told[second]["p90"]) > HOUR
+    predictions = forecast(queue)
+    assert (predictions[first]["exact"], predictions[second]["exact"]) == (True, False)
+    assert seconds(queue, predictions[first]["p90"]) == HOUR
+    assert seconds(queue, predictions[second]["p90"]) > HOUR
 
 
 @pytest.mark.long
@@ -223,20 +228,20 @@ def test_forecasts_are_ordered_in_the_future_repeatable_and_change_nothing(
             queue.end(*over)
         if chance.random() < 0.5:
             refresh(queue)
-        told = forecast(queue)
+        predictions = forecast(queue)
         ready = sql.values("select job_id from odc.pending where ready order by job_id")
-        assert sorted(told) == ready
-        for row in told.values():
+        assert sorted(predictions) == ready
+        for row in predictions.values():
             if row["p50"] is not None:
                 assert queue.now <= row["p10"] <= row["p50"] <= row["p90"]
-        assert forecast(queue) == told
-        for job in told:
+        assert forecast(queue) == predictions
+        for job in predictions:
             alone = sql.row("select * from odc.forecast_job($1, $2)", job, queue.now)
             assert set(alone) == {"p10", "p50", "p90", "exact"}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_forecast_never_gives_more_than_there_is(queue: Queue, seed: int) -> None:
+def test_a_forecast_never_allocates_more_than_exists(queue: Queue, seed: int) -> None:
     """Nothing is known of such jobs, so that each is taken to run for half of its limit."""
     chance = random.Random(seed)
     sql = queue.sql
@@ -248,8 +253,8 @@ def test_a_forecast_never_gives_more_than_there_is(queue: Queue, seed: int) -> N
             time_limit_s=chance.choice([600, HOUR, 5 * HOUR]), who=chance.choice([ALICE, BOB]),
         )  # fmt: skip
     running = queue.start()
-    told = waits(queue)
-    assert len(told) + len(running) == 40
+    expected = waits(queue)
+    assert len(expected) + len(running) == 40
     size = {
         row["id"]: (row["gpus"], row["time_limit_s"] / 2)
         for row in sql.rows(
@@ -258,7 +263,7 @@ def test_a_forecast_never_gives_more_than_there_is(queue: Queue, seed: int) -> N
         )
     }
     spans = [(0.0, size[job][1], size[job][0]) for job in running]
-    for job, wait in told.items():
+    for job, wait in expected.items():
         assert wait is not None
         spans.append((wait, wait + size[job][1], size[job][0]))
     for start, _, _ in spans:
@@ -269,15 +274,15 @@ def test_a_forecast_never_gives_more_than_there_is(queue: Queue, seed: int) -> N
     assert max(end for _, end, _ in spans) <= sum(size[job][1] for job in size)
 
 
-def test_what_is_told_at_submit_is_scored_at_the_start(queue: Queue) -> None:
+def test_the_prediction_at_submit_is_scored_at_the_start(queue: Queue) -> None:
     sql = queue.sql
     whole: dict[str, Any] = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": HOUR}
     first = queue.submit(**whole)
     assert queue.start() == [first]
     second = queue.submit(**whole)
     queue.start()
-    [told] = sql.rows("select * from odc.predict_jobs($1, $2)", [second], queue.now)
-    assert seconds(queue, told["p10"]) < 1800
+    [prediction] = sql.rows("select * from odc.predict_jobs($1, $2)", [second], queue.now)
+    assert seconds(queue, prediction["p10"]) < 1800
     queue.move(1500)
     queue.end(first)
     assert queue.start() == [second]
@@ -295,7 +300,7 @@ def test_what_is_told_at_submit_is_scored_at_the_start(queue: Queue) -> None:
     assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 0}
 
 
-def test_cancelled_in_the_queue_is_closed_without_a_score(queue: Queue) -> None:
+def test_the_prediction_of_a_cancelled_job_is_closed_without_a_score(queue: Queue) -> None:
     first = queue.submit(node_count=2, gpus_per_node=8)
     assert queue.start() == [first]
     second = queue.submit(gpus_per_node=8)
@@ -325,7 +330,7 @@ def test_the_first_task_that_starts_scores_an_array(queue: Queue) -> None:
     assert kept == [{"job_id": array, "started_at": started_at}]
 
 
-def test_it_is_kept_again_when_it_moves_or_becomes_exact(queue: Queue) -> None:
+def test_a_prediction_is_stored_again_when_it_moves_or_becomes_exact(queue: Queue) -> None:
     sql = queue.sql
     causes = "select cause from odc.prediction where job_id = $1 order by id"
     whole: dict[str, Any] = {"node_count": 2, "gpus_per_node": 8}
@@ -347,7 +352,7 @@ def test_it_is_kept_again_when_it_moves_or_becomes_exact(queue: Queue) -> None:
     assert sql.values(causes, third) == ["submit", "exact", "moved"]
 
 
-def test_old_predictions_go_and_their_sums_stay(queue: Queue) -> None:
+def test_old_predictions_are_deleted_and_their_sums_kept(queue: Queue) -> None:
     sql = queue.sql
     first = queue.submit(node_count=2, gpus_per_node=8)
     queue.start()
@@ -371,14 +376,14 @@ def test_old_predictions_go_and_their_sums_stay(queue: Queue) -> None:
     [((600, 1500, 2400, 3300, 4200, 5100, 6000), 0.05), ((60, 300, 20_000), 0.08)],
     ids=["even", "heavy-tailed"],
 )
-def test_the_interval_comes_to_hold_four_out_of_five(
+def test_the_interval_converges_to_four_hits_out_of_five(
     sql: Sql, run_times: tuple[int, ...], off: float
 ) -> None:
     """One node, jobs one after the other, run times of chance."""
     a_cluster(sql, h100=1)
     queue = Queue(sql)
     chance = random.Random(11)
-    told: dict[int, dict[str, Any]] = {}
+    predicted: dict[int, dict[str, Any]] = {}
     ends: dict[int, Any] = {}
     inside: list[bool] = []
     submit_at = NOW
@@ -396,13 +401,13 @@ def test_the_interval_comes_to_hold_four_out_of_five(
             submit_at += timedelta(seconds=chance.randint(1, 3600) * (1 if backlog < 6 else 4))
         for job in queue.start():
             ends[job] = queue.now + timedelta(seconds=chance.choice(run_times))
-            if job in told:
-                row = told.pop(job)
+            if job in predicted:
+                row = predicted.pop(job)
                 inside.append(row["p10"] <= queue.now <= row["p90"])
             elif job in new:
                 new.remove(job)
         if new:
             for row in sql.rows("select * from odc.predict_jobs($1, $2)", new, queue.now):
-                told[row["job_id"]] = row
+                predicted[row["job_id"]] = row
     late = inside[200:]
     assert abs(sum(late) / len(late) - 0.8) <= off

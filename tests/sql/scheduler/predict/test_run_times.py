@@ -88,7 +88,9 @@ def test_a_key_remembers_the_last_twelve(queue: Queue) -> None:
     assert fold(queue.sql) == 0
 
 
-def test_cancelled_in_the_middle_counts_and_lost_or_requeued_does_not(queue: Queue) -> None:
+def test_run_times_of_cancelled_jobs_count_and_of_lost_or_requeued_jobs_do_not(
+    queue: Queue,
+) -> None:
     ran(queue, 60, how="cancel")
     again = queue.submit(time_limit_s=HOUR, requeue=True)
     assert queue.start() == [again]
@@ -101,7 +103,7 @@ def test_cancelled_in_the_middle_counts_and_lost_or_requeued_does_not(queue: Que
     assert parts(queue.sql, -1, 0, 0) == [round(60 * 1_000_000 / HOUR)]
 
 
-def test_the_more_alike_goes_first_and_the_fallback_is_a_chain(queue: Queue) -> None:
+def test_the_most_similar_jobs_are_used_first(queue: Queue) -> None:
     sql = queue.sql
     job = ran(queue, 100, name="train-7")
     assert predicted(sql, job) == (360, 1800, 3600, 8)
@@ -119,7 +121,7 @@ def test_the_more_alike_goes_first_and_the_fallback_is_a_chain(queue: Queue) -> 
     assert predicted(sql, job, uid=9, shape_id=-5, time_limit_s=60)[3] == 7
 
 
-def test_who_has_run_so_long_already_is_compared_with_those_who_did(queue: Queue) -> None:
+def test_a_running_job_is_compared_with_jobs_that_ran_at_least_as_long(queue: Queue) -> None:
     sql = queue.sql
     job = 0
     for seconds in (10, 10, 10, 1000, 2000, 3000):
@@ -132,7 +134,7 @@ def test_who_has_run_so_long_already_is_compared_with_those_who_did(queue: Queue
     assert predicted(sql, job, elapsed_s=2200)[1:] == (2899, 3600, 8)
 
 
-def test_never_longer_than_the_limit(queue: Queue) -> None:
+def test_a_prediction_never_exceeds_the_time_limit(queue: Queue) -> None:
     job = ran(queue, HOUR)
     ran(queue, HOUR)
     fold(queue.sql)

@@ -11,7 +11,7 @@ from tests.support.builders.jobs import Queue
 HOUR = 3600
 
 
-def told(queue: Queue, job_id: int) -> dict[str, Any]:
+def shown(queue: Queue, job_id: int) -> dict[str, Any]:
     [job] = json.loads(
         queue.sql.value(
             "select odc.show_jobs(p_job_id => $1, p_tasks => null, p_now => $2)", job_id, queue.now
@@ -28,25 +28,25 @@ def iso(queue: Queue, seconds: float) -> str:
     return f"{queue.now + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_job_tells_its_expected_start(queue: Queue) -> None:
+def test_a_job_shows_its_expected_start(queue: Queue) -> None:
     runs = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
     queue.start()
     first = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
     second = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
-    assert told(queue, first)["eta"] is None
+    assert shown(queue, first)["eta"] is None
     queue.start()
     # Before any refresh, what the plan promises is all there is.
-    assert told(queue, first)["eta"] == {
+    assert shown(queue, first)["eta"] == {
         "p10": None, "p50": iso(queue, HOUR), "p90": None, "exact": True,
     }  # fmt: skip
     refresh(queue)
-    eta = told(queue, first)["eta"]
+    eta = shown(queue, first)["eta"]
     assert eta["exact"] is True
     assert iso(queue, 0) <= eta["p10"] < eta["p50"] < eta["p90"] == iso(queue, HOUR)
-    other = told(queue, second)["eta"]
+    other = shown(queue, second)["eta"]
     assert other["exact"] is False
     assert other["p90"] > iso(queue, HOUR)
-    assert told(queue, runs)["eta"] is None
+    assert shown(queue, runs)["eta"] is None
 
 
 def test_an_old_expectation_is_never_in_the_past_or_beyond_the_planned_start(queue: Queue) -> None:
@@ -56,10 +56,10 @@ def test_an_old_expectation_is_never_in_the_past_or_beyond_the_planned_start(que
     queue.start()
     refresh(queue)
     queue.move(2000)
-    eta = told(queue, job)["eta"]
+    eta = shown(queue, job)["eta"]
     assert eta["p10"] == eta["p50"] == iso(queue, 0)
     queue.sql.execute("update odc.planned set planned_start_at = $1", queue.now)
-    assert told(queue, job)["eta"]["p90"] == iso(queue, 0)
+    assert shown(queue, job)["eta"]["p90"] == iso(queue, 0)
 
 
 def test_coverage_and_error_are_published(queue: Queue) -> None:

@@ -14,10 +14,10 @@ from tests.support.harness.database import Sql
 
 
 def past(queue: Queue, moment: datetime, job_id: int) -> dict[str, Any]:
-    told = json.loads(
+    shown = json.loads(
         queue.sql.value("select odc.past_job($1, $2, null, $3)", moment, job_id, queue.now)
     )
-    [job] = [job for job in told if job["id"] == job_id]
+    [job] = [job for job in shown if job["id"] == job_id]
     return job
 
 
@@ -30,8 +30,8 @@ def listed(queue: Queue, moment: datetime, *, ended: bool = False) -> list[tuple
 
 
 def nodes(queue: Queue, moment: datetime) -> dict[str, dict[str, Any]]:
-    told = json.loads(queue.sql.value("select odc.past_nodes($1, $2)", moment, queue.now))
-    return {node["name"]: node for node in told}
+    rows = json.loads(queue.sql.value("select odc.past_nodes($1, $2)", moment, queue.now))
+    return {node["name"]: node for node in rows}
 
 
 def why(queue: Queue, moment: datetime, job_id: int) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def why(queue: Queue, moment: datetime, job_id: int) -> dict[str, Any]:
     )
 
 
-def test_a_job_is_told_where_it_was_at_each_moment(queue: Queue) -> None:
+def test_the_past_shows_where_a_job_was_at_each_moment(queue: Queue) -> None:
     submitted = queue.now
     job = queue.submit(gpus=8, gpu_type="h100")
     queue.move(10)
@@ -60,7 +60,7 @@ def test_a_job_is_told_where_it_was_at_each_moment(queue: Queue) -> None:
     assert [n["gpus_used"] for n in nodes(queue, ended).values()] == [0, 0]
 
 
-def test_what_was_updated_later_shows_what_it_was(queue: Queue) -> None:
+def test_the_past_shows_values_before_an_update(queue: Queue) -> None:
     job = queue.submit(name="first", time_limit_s=600, comment="old")
     before = queue.now
     queue.move(5)
@@ -87,15 +87,18 @@ def test_reasons_and_planned_starts_are_those_of_the_moment(queue: Queue) -> Non
         queue.submit(gpus=8, gpu_type="h100", time_limit_s=600)
     waiting = queue.submit(gpus=8, gpu_type="h100")
     queue.start()
-    blocked, told = queue.now, why(queue, queue.now, waiting)
-    assert (told["reason"], told["planned_start_at"]) == ("Resources", "2026-01-01T00:10:00Z")
+    blocked, explanation = queue.now, why(queue, queue.now, waiting)
+    assert (explanation["reason"], explanation["planned_start_at"]) == (
+        "Resources",
+        "2026-01-01T00:10:00Z",
+    )
     queue.move(60)
     queue.hold(waiting)
     queue.start()
     held = queue.now
     queue.move(60)
     queue.release(waiting)
-    assert why(queue, blocked, waiting) == told
+    assert why(queue, blocked, waiting) == explanation
     assert why(queue, held, waiting)["reason"] == "JobHeldUser"
     assert why(queue, held, waiting)["planned_start_at"] is None
 
@@ -146,13 +149,13 @@ def test_a_nodes_state_and_reason_are_those_of_the_moment(queue: Queue) -> None:
     queue.sql.execute(
         "select odc.set_node_state($1::jsonb, '{h100-1}', 'UP', null, $2)", actor, queue.now
     )
-    told = [nodes(queue, at)["h100-1"] for at in (up, drained, queue.now)]
-    assert [(n["state"], n["reason"]) for n in told] == [
+    states = [nodes(queue, at)["h100-1"] for at in (up, drained, queue.now)]
+    assert [(n["state"], n["reason"]) for n in states] == [
         ("IDLE", None), ("DRAIN", "new driver"), ("IDLE", None),
     ]  # fmt: skip
 
 
-def test_asking_for_the_past_changes_nothing_and_the_present_is_told_after_it(
+def test_reading_the_past_changes_nothing(
     queue: Queue,
 ) -> None:
     job = queue.submit(gpus=1)
@@ -170,13 +173,13 @@ def test_asking_for_the_past_changes_nothing_and_the_present_is_told_after_it(
     [(0.001, "is in the future"), (-0.001, "no history is kept for")],
     ids=["to come", "before all"],
 )
-def test_a_moment_that_cannot_be_known_is_refused(queue: Queue, seconds: float, words: str) -> None:
+def test_an_unknown_moment_is_refused(queue: Queue, seconds: float, words: str) -> None:
     with pytest.raises(BadRequest, match=words) as refused:
         nodes(queue, queue.now + timedelta(seconds=seconds))
     assert refused.value.hint
 
 
-def test_a_database_that_begins_to_remember_says_since_when(queue: Queue) -> None:
+def test_an_upgraded_database_reports_where_its_past_begins(queue: Queue) -> None:
     queue.submit()
     queue.sql.execute("update odc.past_since set at = $1", queue.now + timedelta(seconds=5))
     queue.move(10)

@@ -60,7 +60,7 @@ NO_PAST = {
     "user_setting": "its events tell what it was",
     "idempotency": "answers to requests",
     "api_key": "answers to requests",
-    "login_user": "who logged in is told by events",
+    "login_user": "events show who logged in",
     "login_signature": "answers to requests",
     "migration": "the installer's",
     "install": "the installer's",
@@ -116,7 +116,7 @@ def test_every_view_and_stable_function_is_there_for_the_past(sql: Sql) -> None:
     assert wrong == []
 
 
-def test_functions_in_sql_mean_something_in_the_past_too(sql: Sql) -> None:
+def test_sql_functions_read_the_past_too(sql: Sql) -> None:
     """A view has no primary key: what leans on one, as a group by, must name its columns."""
     sql.execute("set local search_path = odc_past, odc")
     for definition in sql.values(
@@ -141,7 +141,7 @@ def _functions() -> dict[str, tuple[str, str]]:
     return {head[1]: (head[2], text) for head, text in heads if head is not None}
 
 
-def test_every_entry_function_that_changes_something_tells_its_time() -> None:
+def test_every_function_that_changes_something_sets_its_time() -> None:
     functions = _functions()
     tells = {
         name for name, (_, text) in functions.items()

@@ -24,12 +24,12 @@ def lived(database_url: str) -> Iterator[Queue]:
 
 
 def plan(queue: Queue, as_of: datetime | None = None) -> list[tuple[int, str | None, list[str]]]:
-    told = json.loads(
+    jobs = json.loads(
         queue.sql.value("select odc.list_plan($1)", queue.now)
         if as_of is None
         else queue.sql.value("select odc.past_plan($1, $2)", as_of, queue.now)
     )
-    return [(job["id"], job["planned_start_at"], job["node_names"]) for job in told["jobs"]]
+    return [(job["id"], job["planned_start_at"], job["node_names"]) for job in jobs["jobs"]]
 
 
 def diff(
@@ -38,8 +38,8 @@ def diff(
     ends: list[object] = []
     for end in (first, last or queue.now):
         ends += [None, end] if isinstance(end, datetime) else [end, None]
-    told = json.loads(queue.sql.value("select odc.diff_plans($1, $2, $3, $4)", *ends))
-    return told["jobs"]
+    moves = json.loads(queue.sql.value("select odc.diff_plans($1, $2, $3, $4)", *ends))
+    return moves["jobs"]
 
 
 def last_pass(queue: Queue) -> int:
@@ -55,7 +55,7 @@ def busy(queue: Queue) -> tuple[list[int], int]:
     return running, gang
 
 
-def test_the_plan_lists_who_is_promised_when_and_where(lived: Queue) -> None:
+def test_the_plan_lists_planned_jobs_with_times_and_nodes(lived: Queue) -> None:
     _, gang = busy(lived)
     before = [(gang, "2026-01-01T00:20:00Z", ["h100-1", "h100-2"])]
     assert plan(lived) == before
@@ -106,7 +106,7 @@ def test_a_move_to_later_names_what_moved_it(lived: Queue) -> None:
     assert (move["cause"], move["text"]) == ("updated", f"job {short} was updated by root")
 
 
-def test_starts_and_new_promises_are_told(lived: Queue) -> None:
+def test_starts_and_new_planned_starts_are_listed(lived: Queue) -> None:
     running, gang = busy(lived)
     first = last_pass(lived)
     lived.move(60)
@@ -114,11 +114,11 @@ def test_starts_and_new_promises_are_told(lived: Queue) -> None:
     for job in running:
         lived.end(job)
     lived.start()
-    told = {moved["id"]: moved for moved in diff(lived, first)}
-    assert (told[gang]["change"], told[gang]["to"]) == ("started", None)
-    assert told[gang]["moves"][-1]["text"] == "it started"
-    assert (told[late]["change"], told[late]["from"]) == ("new", None)
-    assert told[late]["moves"][-1]["text"] == "it was submitted by alice"
+    moves = {moved["id"]: moved for moved in diff(lived, first)}
+    assert (moves[gang]["change"], moves[gang]["to"]) == ("started", None)
+    assert moves[gang]["moves"][-1]["text"] == "it started"
+    assert (moves[late]["change"], moves[late]["from"]) == ("new", None)
+    assert moves[late]["moves"][-1]["text"] == "it was submitted by alice"
 
 
 def test_a_cancelled_job_is_gone(lived: Queue) -> None:
@@ -133,7 +133,7 @@ def test_a_cancelled_job_is_gone(lived: Queue) -> None:
     assert moved["moves"][-1]["text"] == "it ended (CANCELLED) by alice"
 
 
-def test_nothing_moved_is_nothing_told_and_bad_ends_are_refused(lived: Queue) -> None:
+def test_an_unchanged_plan_has_no_moves_and_bad_spans_are_refused(lived: Queue) -> None:
     busy(lived)
     last = last_pass(lived)
     assert diff(lived, last, last) == []

@@ -55,37 +55,37 @@ def a_day(queue: Queue) -> list[int]:
 
 def test_every_pass_decides_the_same(lived: Queue) -> None:
     a_day(lived)
-    told = [replay(lived, pass_id) for pass_id in passes(lived)]
-    assert len(told) >= 4
-    for one in told:
+    replays = [replay(lived, pass_id) for pass_id in passes(lived)]
+    assert len(replays) >= 4
+    for one in replays:
         assert one["differences"] == []
         assert (one["equal"], one["chain"]) == (True, True)
         assert one["policy"]["then"] == one["policy"]["now"]
-    assert sum(one["starts"] for one in told) >= 4
-    assert any(one["planned"] for one in told)
+    assert sum(one["starts"] for one in replays) >= 4
+    assert any(one["planned"] for one in replays)
 
 
-def test_what_another_policy_would_have_done_is_told(lived: Queue) -> None:
+def test_a_replay_shows_the_decisions_of_another_policy(lived: Queue) -> None:
     *_, big, small = a_day(lived)
     second = passes(lived)[1]
-    told = replay(lived, second, "sjf")
-    assert told["policy"]["then"] != told["policy"]["now"]
-    assert not told["equal"]
-    changes = {(d["kind"], d["name"]): (d["then"], d["now"]) for d in told["differences"]}
+    replayed = replay(lived, second, "sjf")
+    assert replayed["policy"]["then"] != replayed["policy"]["now"]
+    assert not replayed["equal"]
+    changes = {(d["kind"], d["name"]): (d["then"], d["now"]) for d in replayed["differences"]}
     then, now = changes["planned", str(big)]
     assert (then, now) == ("2026-01-01T00:20:00Z on h100-1,h100-2", None)
     then, now = changes["planned", str(small)]
     assert (then, now) == (None, "2026-01-01T00:20:00Z on h100-1,h100-2")
     # The jobs that wait with a refused request are named, because the number of a shape means
     # nothing to people.
-    refused = [(d["job_id"], d["jobs"]) for d in told["differences"] if d["kind"] == "refusal"]
+    refused = [(d["job_id"], d["jobs"]) for d in replayed["differences"] if d["kind"] == "refusal"]
     assert refused == [(big, 2)]
     # It was a question: nothing stays.
     assert lived.sql.values("select distinct policy from odc.partition") == ["fifo"]
     assert replay(lived, second)["equal"]
 
 
-def test_what_is_read_has_the_same_digests_however_it_is_joined(lived: Queue) -> None:
+def test_digests_do_not_depend_on_the_query_plan(lived: Queue) -> None:
     a_day(lived)
     for hours in (3, 1, 5, 2, 4):
         for gpus in (4, 1, 2):
@@ -105,17 +105,17 @@ def test_what_is_read_has_the_same_digests_however_it_is_joined(lived: Queue) ->
 
 def test_another_plan_depth_plans_more(lived: Queue) -> None:
     *_, small = a_day(lived)
-    told = replay(lived, passes(lived)[1], depth=2)
-    assert ("planned", str(small)) in {(d["kind"], d["name"]) for d in told["differences"]}
-    assert told["input"]["equal"] or told["planned"] == 2
+    replayed = replay(lived, passes(lived)[1], depth=2)
+    assert ("planned", str(small)) in {(d["kind"], d["name"]) for d in replayed["differences"]}
+    assert replayed["input"]["equal"] or replayed["planned"] == 2
 
 
-def test_a_change_of_rules_is_not_taken_for_a_fault(lived: Queue) -> None:
+def test_changed_rules_are_not_reported_as_a_fault(lived: Queue) -> None:
     a_day(lived)
     lived.sql.execute("update odc.planner set digest = 'older'")
-    told = replay(lived, passes(lived)[0])
-    assert told["policy"]["then"] != told["policy"]["now"]
-    assert told["equal"], "what it read and decided is the same still"
+    replayed = replay(lived, passes(lived)[0])
+    assert replayed["policy"]["then"] != replayed["policy"]["now"]
+    assert replayed["equal"], "what it read and decided is the same still"
 
 
 @pytest.mark.parametrize(
@@ -136,20 +136,20 @@ def test_a_forged_past_is_found(lived: Queue, change: str, found: str) -> None:
     a_day(lived)
     second = passes(lived)[1]
     lived.sql.execute(change, second)
-    told = replay(lived, second)
+    replayed = replay(lived, second)
     if found == "chain":
-        assert not told["chain"]
+        assert not replayed["chain"]
     elif found == "past":
-        assert not told["input"]["equal"]
-        assert told["chain"], "what was noted of the pass was not touched"
+        assert not replayed["input"]["equal"]
+        assert replayed["chain"], "what was noted of the pass was not touched"
     else:
-        assert not told["equal"]
-        assert not told[found]["equal"]
-        assert not told["chain"]
-        assert told["input"]["differs"] == (["nodes"] if found == "input" else None)
+        assert not replayed["equal"]
+        assert not replayed[found]["equal"]
+        assert not replayed["chain"]
+        assert replayed["input"]["differs"] == (["nodes"] if found == "input" else None)
 
 
-def test_a_pass_that_is_not_there_is_named_with_those_that_are(lived: Queue) -> None:
+def test_an_unknown_pass_is_refused_with_the_known_ones(lived: Queue) -> None:
     def refused(pass_id: int, policy: str | None = None) -> OdcError:
         with pytest.raises(OdcError) as caught:
             replay(lived, pass_id, policy)
