@@ -176,7 +176,7 @@ def test_a_failed_build_is_retried_when_requested_again(builds: Builds) -> None:
     assert builds.take() == [(build, 2, False)]
 
 
-def test_a_reservation_of_a_build_that_just_failed_is_refused(builds: Builds) -> None:
+def test_a_reservation_of_a_build_that_just_failed_fails(builds: Builds) -> None:
     builds.reserve()
     other = builds.put("a", BOB)
     [(build, attempt, _)] = builds.take()

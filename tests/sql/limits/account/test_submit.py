@@ -37,7 +37,7 @@ def test_a_users_default_account_is_taken(queue: Queue) -> None:
     assert terms(queue, BOB) == ("default", "normal")
 
 
-def test_the_default_qos_comes_from_the_nearest_account_that_has_one(queue: Queue) -> None:
+def test_the_default_qos_is_that_of_the_nearest_association_or_account(queue: Queue) -> None:
     fast, slow = a_qos(queue.sql, "fast"), a_qos(queue.sql, "slow")
     top = an_account(queue.sql, "top")
     an_account(queue.sql, "leaf", top)

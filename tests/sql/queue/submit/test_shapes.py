@@ -94,7 +94,7 @@ def mixed(queue: Queue) -> Queue:
     return queue
 
 
-@pytest.mark.parametrize(("asked", "shape"), RANGES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("request", "shape"), RANGES, ids=lambda value: str(value))
 def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
     mixed: Queue, request: dict[str, Any], shape: tuple[int, int | None, int]
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept"),
+    ("request", "kept"),
     [
         ({"node_count": 3, "switches": 1}, (1, 300)),
         ({"node_count": 3, "switches": 2, "switches_wait_s": 0}, (2, 0)),
@@ -125,7 +125,7 @@ def test_a_switches_request_is_stored_where_it_has_an_effect(
     assert (got["switches"], got["switches_wait_s"]) == kept
 
 
-@pytest.mark.parametrize(("asked", "shape"), SHAPES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("request", "shape"), SHAPES, ids=lambda value: str(value))
 def test_a_request_becomes_a_shape(
     mixed: Queue, request: dict[str, Any], shape: tuple[int, int, int, int]
 ) -> None:
@@ -150,7 +150,7 @@ def test_equal_requests_share_one_shape(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "asked", "limit"),
+    ("limits", "request", "limit"),
     [
         ((None, None), None, UNLIMITED_S),
         ((3600, None), None, 3600),
