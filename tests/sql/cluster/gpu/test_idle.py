@@ -1,4 +1,4 @@
-"""GPUs that are held and rest: seen look after look, listed with who waits for such, measured."""
+"""Allocated but idle GPUs: found by observations, listed with the jobs waiting for their type."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def alone_since(queue: GpuQueue, dev_server: int) -> object:
 
 
 def test_a_dev_server_that_cannot_report_use_takes_it_from_observations(queue: GpuQueue) -> None:
-    """Without nvidia-smi in its pod: not known was use, and is known now."""
+    """Its pod has no nvidia-smi: unknown counted as use, and now the use is known."""
     dev_server = Reservations(queue).active(gpus=2)
     look_at_box(queue, dev_server, None)
     queue.move(300)

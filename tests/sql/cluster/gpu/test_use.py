@@ -50,14 +50,14 @@ def test_stored_use_is_shown_with_the_job_and_kept(queue: GpuQueue) -> None:
     assert (use["held_gpu_s"], use["seen_gpu_s"], use["busy_gpu_s"]) == (7200, 6000, 4000)
     assert (use["busy_ratio"], use["mem_peak_mib"], use["owed"]) == (0.6667, 70_000, 0)
     assert use["energy_j"] == 1_500_000
-    # Told twice, as by a leader that did not hear that it was stored.
+    # Stored twice, as by a leader that lost the first answer.
     assert queue.store(a_figure(job, busy_gpu_s=1.0)) == 0
     assert queue.reported_use(job) == use
     assert queue.use(job)["gpu_uuids"] == ["GPU-a", "GPU-b"]
 
 
 def test_stored_use_never_exceeds_the_allocation(queue: GpuQueue) -> None:
-    """A scrape's clock is not the runner's."""
+    """The scrape and the runner have different clocks."""
     job = queue.run()
     queue.move(100)
     queue.end(job)

@@ -1,4 +1,4 @@
-"""A key that ends while the page makes something of it, on two connections at once."""
+"""A key that ends while the page creates a session or ticket from it, on two connections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_session_being_created_ends_with_its_key(database_url: str, make: str,
 
 
 def _meet(url: str, race: Any) -> None:
-    """The race, after a key and a ticket of it were made."""
+    """Run the race after a key and its ticket were created."""
 
     async def run() -> None:
         connections = [await connect(url) for _ in range(3)]

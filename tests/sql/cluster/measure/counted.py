@@ -1,4 +1,4 @@
-"""A queue in which things happen, with other books of it beside the tally."""
+"""A queue with events, and an independent count of them beside the tally."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Counted:
-    """A queue in which things happen, and what must have been counted of it by other books."""
+    """A queue with events, and the counts that the tally must have, computed from other tables."""
 
     def __init__(self, sql: Sql, late: Sql) -> None:
         self.sql = sql
@@ -114,8 +114,8 @@ class Counted:
         )  # fmt: skip
 
     def until(self, look: Callable[[], T]) -> T:
-        """What it tells, once it tells something. Of a transaction of another database that ends as
-        an event is looked for, nobody can say that it was none of this one: it hides the event."""
+        """Repeat look() until it returns something. A transaction of another database that is open
+        while events are read hides them, because it could belong to this database."""
         deadline = time.monotonic() + 60
         while not (found := look()):
             assert time.monotonic() < deadline, "a transaction stays open"
@@ -172,7 +172,7 @@ class Counted:
             self.queue.now,
         )
         assert live == self.submitted - self.total("odcd_jobs_finished_total")
-        # Another book, written as attempts end.
+        # An independent record, written when attempts end.
         held = self.sql.value("select sum(total_gpu_ms) / 1000.0 from odc.usage") or 0
         ended = self.sql.value(
             "select coalesce(sum(value), 0) / 1000.0 from odc.tally "

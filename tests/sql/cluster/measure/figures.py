@@ -8,7 +8,7 @@ from tests.support.builders.jobs import Queue
 
 
 def measured(queue: Queue, name: str) -> dict[tuple[str, ...], float]:
-    """By the sample's name and its label values."""
+    """The samples by name and label values."""
     rows = queue.sql.rows(f"select * from odc.{name}($1)", queue.now)
     found = {(row["metric"], *row["labels"]): row["value"] for row in rows}
     assert len(found) == len(rows), "a series is returned once"
@@ -16,7 +16,7 @@ def measured(queue: Queue, name: str) -> dict[tuple[str, ...], float]:
 
 
 def of(found: Mapping[tuple[str, ...], float], metric: str) -> dict[object, float]:
-    """Those of one metric that are not 0, by their labels."""
+    """The values of one metric that are not 0, by their labels."""
     return {
         key[1] if len(key) == 2 else key[1:]: value
         for key, value in found.items()

@@ -29,7 +29,7 @@ def disks(queue: Queue) -> Disks:
 
 
 def count(queue: Queue) -> None:
-    """As odc.fold_tally does; what a test has not committed is never final."""
+    """As odc.fold_tally does; uncommitted events of a test never become final."""
     queue.sql.execute("select odc._tally_events(array(select id from odc.event))")
 
 
@@ -77,7 +77,7 @@ def test_a_dev_server_is_counted_in_each_of_its_phases(
 def test_a_reservation_waiting_for_a_disk_is_not_stuck_with_gpus(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """Its other dev server may have it for days."""
+    """Another dev server may use the disk for days."""
     disks.create()
     first = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()

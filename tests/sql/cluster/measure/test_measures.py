@@ -60,7 +60,7 @@ STEPS = ("job", "gang", "array", "held", "later", "after", "limit", "start", "en
 )
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=25), seed=st.integers(0, 99))
 def test_reasons_are_those_that_users_see(queue: Queue, steps: list[str], seed: int) -> None:
-    """Of every class of equal jobs, as odc.pending_job has it of each."""
+    """The reason of every class of equal jobs, as odc.pending_job shows it for each job."""
     chance, sql = random.Random(seed), queue.sql
     with sql.trial():
         for step in steps:

@@ -1,4 +1,4 @@
-"""Each event is counted once: whoever leads, whatever is cut off, however late it is committed."""
+"""Each event is counted once, under any leader, after any crash, however late it is committed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_an_event_that_cannot_be_counted_is_set_aside_and_reported(counted: Coun
     assert counted.total("odcd_tally_events_aside") == 1
     counted.fold_all()
     assert counted.total("odcd_orphans_found_total") == 2
-    # One that is not at fault is counted, and where there is none nothing happens.
+    # An event without a fault is counted; without events, nothing happens.
     counted.orphan(sql)
     counted.until(lambda: set_aside() or counted.total("odcd_orphans_found_total") == 3)
     assert set_aside() == []

@@ -18,7 +18,7 @@ GRACE = timedelta(seconds=120)
 
 
 def register(queue: Queue, **nodes: dict[str, Any]) -> None:
-    """Nodes n1=…, each h100:8 with 64 CPUs and 64000 MiB unless it says otherwise."""
+    """Nodes n1=…, each h100:8 with 64 CPUs and 64000 MiB by default."""
     body = [
         {"name": name, "gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, **more}
         for name, more in nodes.items()
@@ -128,7 +128,7 @@ def test_a_cordoned_node_drains_and_comes_back(queue: Queue) -> None:
 
 
 def test_a_cordoned_node_cannot_be_resumed_in_odc(queue: Queue) -> None:
-    """It took jobs, which its cluster would not start, until the daemon was restarted."""
+    """Found: it accepted jobs that its cluster would not start, until the daemon restarted."""
     register(queue, n1={"state": "DRAIN", "reason": "cordoned"})
     resume = "select odc.set_node_state($1::jsonb, array['n1'], 'UP', null, $2)"
     root = json.dumps({"user": ROOT.user, "uid": ROOT.uid, "operator": True})

@@ -1,4 +1,4 @@
-"""A node that eats jobs: found by arithmetic, never by one user's or one script's doing."""
+"""Quarantine of nodes where jobs keep failing; one user or one script never causes it."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def test_a_canary_that_succeeds_returns_the_node_and_clears_its_failures(cluster
     assert cluster.event_kinds() == ["node_quarantined", "node_returned"]
     assert cluster.canaries() == []
     cluster.canary_ends(number, False)
-    assert cluster.node() == ("UP", None, None), "nobody waits for that one any more"
+    assert cluster.node() == ("UP", None, None), "no one waits for that canary now"
     eat(cluster, times=2)
     cluster.judge()
     assert cluster.quarantined() == []

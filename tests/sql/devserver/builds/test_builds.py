@@ -1,4 +1,4 @@
-"""Images that reservations wait for: one build of each context, before anything is claimed."""
+"""Images that reservations wait for: one build per context, before GPUs are allocated."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def builds(queue: Queue) -> Builds:
 
 
 def test_a_build_is_measured_from_its_own_begin(builds: Builds, queue: Queue) -> None:
-    """It has no GPUs, and may wait for its turn behind others, but only if builds are made."""
+    """A build has no GPUs, and may wait behind other jobs, but only where images are built."""
 
     def oldest() -> float:
         name = "odcd_reservation_phase_oldest_seconds"
@@ -143,7 +143,7 @@ def test_reservations_that_wait_for_no_image_start_first(builds: Builds, queue: 
 
 
 def test_the_same_context_is_one_build(builds: Builds, queue: Queue) -> None:
-    """IMG-08: whoever asks, at the same time or later."""
+    """IMG-08: for all users, at the same time or later."""
     first, second = builds.reserve(), builds.reserve(who=BOB)
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, IMAGE)
@@ -168,7 +168,7 @@ def test_a_failed_build_fails_its_reservations_with_the_end_of_its_log(
 
 
 def test_a_failed_build_is_retried_when_requested_again(builds: Builds) -> None:
-    """IMG-07: the reason may have passed."""
+    """IMG-07: the cause of the failure may be gone."""
     builds.reserve()
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, None, "no network")
@@ -266,7 +266,7 @@ def test_a_build_is_shown_only_to_users_with_its_context(builds: Builds) -> None
 
 
 def test_an_image_can_be_rebuilt(builds: Builds, queue: Queue) -> None:
-    """As when its registry has lost it."""
+    """For example when the registry has lost the image."""
     builds.reserve()
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, IMAGE)
@@ -277,7 +277,7 @@ def test_an_image_can_be_rebuilt(builds: Builds, queue: Queue) -> None:
 
 
 def test_an_attempt_runs_the_image_that_was_built(builds: Builds, queue: Queue) -> None:
-    """IMG-15: by its digest, also when it is started again."""
+    """IMG-15: by its digest, also after a requeue."""
     dev_server = builds.reserve()
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, IMAGE)
@@ -286,7 +286,7 @@ def test_an_attempt_runs_the_image_that_was_built(builds: Builds, queue: Queue) 
 
 
 def test_a_reservation_waiting_for_an_image_blocks_no_disk(builds: Builds, queue: Queue) -> None:
-    """IMG-10: the image is asked for before the disk, and the disk goes to who could start."""
+    """IMG-10: the image is checked before the disk, and the disk goes to a job that could start."""
     disks = Disks(queue)
     disks.create()
     first = builds.reserve(disk="main")

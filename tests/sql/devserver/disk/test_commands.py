@@ -25,12 +25,12 @@ def disks(queue: Queue) -> Disks:
 
 
 def used(disks: Disks, reservations: Reservations, name: str = "main") -> None:
-    """A dev server used it, and it was saved."""
+    """Use the disk in a dev server, and save it."""
     dev_server = reservations.reserve(asked={"disk": name})
     assert disks.queue.start() == [dev_server]
     disks.settle(3)
     reservations.facts(dev_server, "started", 0)
-    disks.write(dev_server, f"box {dev_server}")
+    disks.write(dev_server, f"data of {dev_server}")
     reservations.facts(dev_server, "lost", 0)
     disks.settle(5)
     disks.complete()
@@ -54,7 +54,7 @@ def test_a_users_disk_names_are_unique(disks: Disks) -> None:
 
 
 def test_a_list_has_the_users_own_disks(disks: Disks) -> None:
-    """CLI-36, STO-19, AUT-08, AUT-09: another's only for operators."""
+    """CLI-36, STO-19, AUT-08, AUT-09: only operators see disks of other users."""
     disks.create("a")
     disks.create("b", who=BOB)
     assert [d["name"] for d in disks.act("list_disks", None)] == ["a"]
@@ -100,7 +100,7 @@ def test_a_disk_is_renamed(disks: Disks, reservations: Reservations, queue: Queu
 def test_a_deleted_disk_is_kept_for_a_while(
     disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
-    """STO-15, CLI-38: 30 days, its snapshots labelled with the date; then they go."""
+    """STO-15, CLI-38: for 30 days, with the date as a label of its snapshots."""
     disks.create("a")
     used(disks, reservations, "a")
     deleted = disks.act("delete_disk", None, "a")
@@ -155,7 +155,7 @@ def test_three_snapshots_of_each_disk_are_kept(
 def test_a_clone_begins_as_the_newest_snapshot(
     disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
-    """CLI-41: for operators; what it begins with stays while it needs it."""
+    """CLI-41: for operators; the source snapshot is kept while the clone needs it."""
     disks.create("a")
     with pytest.raises(WrongState, match="no completed snapshot"):
         disks.act("clone_disk", "alice", "a", None, "b", who=ROOT)
@@ -198,7 +198,7 @@ def reconcile(disks: Disks, volumes: list[object], snapshots: list[object]) -> i
 def test_an_empty_listing_of_the_cloud_is_ignored(
     disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
-    """STO-25, BUG-20, BUG-21: nothing is concluded from nothing."""
+    """STO-25, BUG-20, BUG-21: an empty answer proves nothing."""
     disks.create("a")
     used(disks, reservations, "a")
     queue.move(60)
@@ -209,7 +209,7 @@ def test_an_empty_listing_of_the_cloud_is_ignored(
 def test_unknown_volumes_and_snapshots_are_reported_and_left_alone(
     disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
-    """STO-07, STO-25, BUG-12, BUG-24: a copy with our tags is never what a disk goes on from."""
+    """STO-07, STO-25, BUG-12, BUG-24: a disk is never restored from a copy with our tags."""
     disks.create("a")
     used(disks, reservations, "a")
     queue.move(60)
@@ -223,7 +223,7 @@ def test_unknown_volumes_and_snapshots_are_reported_and_left_alone(
     [create] = disks.due()
     assert create["snapshot_cloud_id"] == saved
     queue.move(60)
-    # Its answer has not come yet.
+    # The answer for it has not arrived yet.
     mine = {"id": "vol-new", "operation": create["operation"], "tags": {}}
     assert reconcile(disks, [mine], [ours]) == 0
     assert disks.volume(dev_server)["cloud_id"] is None
@@ -232,7 +232,7 @@ def test_unknown_volumes_and_snapshots_are_reported_and_left_alone(
 def test_a_restored_database_restores_no_older_snapshot(
     disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
-    """STO-06, STO-40: the cloud has a newer snapshot of ours than it knows; a copy is none."""
+    """STO-06, STO-40: the cloud has a newer snapshot than the database; a copy does not count."""
     disks.create("a")
     used(disks, reservations, "a")
     queue.move(60)

@@ -1,5 +1,5 @@
-"""Days of many users, with a cloud that fails, answers late or never: no written data is lost, and
-no one reads an older state."""
+"""Days of many users, with a cloud that fails, or answers late or never: no written data is lost,
+and no one reads an older state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Day:
         if chance < 0.15:
             return {"busy": "RequestLimitExceeded"}
         if chance < 0.25:
-            # Done, and the answer is lost: the next one finds it.
+            # Done, but the answer is lost: the next attempt finds the result.
             self.disks.cloud.do(work)
             return {"busy": "no answer in 30 s"}
         if chance < 0.28 and work["kind"] == "snapshot" and work["verb"] == "look":

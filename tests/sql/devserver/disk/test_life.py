@@ -1,4 +1,4 @@
-"""The life of a disk: taken by one, put away at every end, restored from what was written last."""
+"""The life of a disk: one holder, saved at every end, restored from the last snapshot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reserve(reservations: Reservations, disk: str = "main", **more: Any) -> int:
 def test_a_disk_is_created_saved_and_restored(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """STO-01, STO-04, STO-05, SCH-08: what one wrote, the next reads, in the zone of its node."""
+    """STO-01, STO-04, STO-05, SCH-08: the next reservation has the data, in its node's zone."""
     disks.create()
     first = reserve(reservations, node_list=["east"])
     queue.start()
@@ -74,7 +74,7 @@ def test_a_disk_is_created_saved_and_restored(
 def test_a_disk_in_use_is_waited_for(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """STO-03, STO-20, SCH-22: the holder is named; it waits in the queue, an end in sight."""
+    """STO-03, STO-20, SCH-22: the holder is named, and the expected end of the wait is shown."""
     disks.create()
     holder = reserve(reservations, hours=1)
     queue.start()
@@ -134,7 +134,8 @@ def test_cancelling_the_first_gives_the_disk_to_the_next(
 def test_a_disk_has_at_most_one_volume(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """STO-26, BUG-13, DAT-05: by constraint; an empty twin would become the newest snapshot."""
+    """STO-26, BUG-13, DAT-05: by a constraint; an empty second volume would become the newest
+    snapshot."""
     disks.create()
     dev_server = reserve(reservations)
     queue.start()
@@ -170,7 +171,7 @@ def test_a_dev_server_that_never_ran_leaves_no_snapshot(
 def test_data_of_a_dead_pod_is_saved_before_the_disk_is_used_again(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """STO-22, LIF-12, STO-23: every ending is the same ending."""
+    """STO-22, LIF-12, STO-23: after every kind of end."""
     disks.create()
     dev_server = reserve(reservations)
     queue.start()
@@ -292,7 +293,7 @@ def test_a_vanished_volume_is_reported(
 def refused(reservations: Reservations, disk: str) -> Exception:
     spec = ReservationSpec(
         script="#!/bin/sh\n", work_dir="/tmp", time_limit_s=HOUR, node_count=1, gpus_per_node=1,
-        pty=True, asked={"disk": disk}, name="box",
+        pty=True, asked={"disk": disk}, name="dev",
     )  # fmt: skip
     [answer] = submit(reservations.sql, spec, now=reservations.queue.now)
     assert answer.code is not None
@@ -371,7 +372,7 @@ def test_late_and_repeated_answers_change_nothing(
 
 
 def test_only_existing_disks_can_be_requested(reservations: Reservations, disks: Disks) -> None:
-    """STO-11: nothing of that name, another's, a deleted one."""
+    """STO-11: not an unknown name, another user's disk, or a deleted one."""
     disks.create("bobs", who=BOB)
     assert isinstance(refused(reservations, "nothing"), UnknownDisk)
     assert isinstance(refused(reservations, "bobs"), UnknownDisk)
@@ -384,7 +385,7 @@ def test_only_existing_disks_can_be_requested(reservations: Reservations, disks:
 def test_a_requeued_reservation_gets_its_disk_again(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """LIF-25, STO-12: what the first attempt may have mounted is put away before the second."""
+    """LIF-25, STO-12: a volume of the first attempt is saved before the second attempt."""
     disks.create()
     dev_server = reserve(reservations)
     queue.start()
@@ -406,7 +407,7 @@ def test_a_requeued_reservation_gets_its_disk_again(
 def test_contents_are_kept_with_the_snapshot(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """STO-17, STO-18, CLI-39: shown without a reservation; none is no trouble."""
+    """STO-17, STO-18, CLI-39: shown without a reservation; a disk may have none."""
     _saved(reservations, disks, queue)
     disks.complete()
     contents = disks.act("show_contents", None, "main")
@@ -441,7 +442,7 @@ def test_a_disk_of_an_unknown_holder_is_released(
 def test_the_expected_wait_for_a_disk_follows_every_change(
     reservations: Reservations, disks: Disks, queue: Queue
 ) -> None:
-    """The planner is woken, and with it the forecast: a holder that ends early brings others on."""
+    """The planner wakes and with it the forecast: an early end of the holder moves the others."""
     disks.create()
     holder = reserve(reservations, hours=8)
     queue.start()

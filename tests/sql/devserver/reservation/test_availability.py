@@ -26,7 +26,7 @@ def types(reservations: Reservations) -> dict[str, dict[str, Any]]:
 
 
 def start_of(reservations: Reservations, job_id: int) -> float:
-    """Seconds from the beginning."""
+    """Seconds from the start of the test."""
     planned = reservations.show(job_id)["planned_start_at"]
     return (datetime.fromisoformat(planned) - NOW).total_seconds()
 
@@ -42,7 +42,7 @@ def test_the_types_of_gpu_dev_are_known(reservations: Reservations) -> None:
 def test_the_largest_reservation_is_whole_free_nodes_or_part_of_one(
     reservations: Reservations,
 ) -> None:
-    """SCH-14: of six nodes at most, which is as many as one can ask for."""
+    """SCH-14: at most six nodes, the most that a reservation can request."""
     assert types(reservations)["h100"]["max_reservable"] == 6 * 8
     for _ in range(4):
         reservations.active(gpus=1, gpu_type="h100")
@@ -66,7 +66,7 @@ def test_free_gpus_are_reported(reservations: Reservations, queue: Queue) -> Non
 def test_an_expected_start_depends_on_the_type_and_the_queue(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """SCH-05, BUG-05: and by single nodes, whose free GPUs are not added up."""
+    """SCH-05, BUG-05: free GPUs of different nodes are not added up."""
     for hours in (1, 2):
         for _ in range(4):
             reservations.active(gpus=5, hours=hours, gpu_type="h100")

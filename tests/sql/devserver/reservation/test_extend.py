@@ -1,4 +1,4 @@
-"""Extending a dev server: how far, how often, and at whose cost."""
+"""Extending a dev server: by how much, how often, and which jobs it delays."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_only_an_active_reservation_is_extended(reservations: Reservations, queu
 def test_an_extension_is_possible_until_the_grace_is_over(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """EXP-10, EXP-17: the late extension wins, to the second."""
+    """EXP-10, EXP-17: a late extension is accepted, to the second."""
     dev_server = reservations.active(hours=1)
     queue.move(HOUR + 119)
     reservations.sweep()
@@ -88,7 +88,7 @@ def test_partitions_and_bookings_limit_an_extension(
 def test_a_dry_run_of_an_extension_names_the_delayed_jobs(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """EXP-09: the two who wait for the node start later."""
+    """EXP-09: the two jobs that wait for the node start later."""
     reservations.active(gpus=8, gpu_type="h100", hours=12)
     dev_server = reservations.active(gpus=8, gpu_type="h100", hours=2)
     waits = reservations.reserve(BOB, gpus=8, gpu_type="h100", hours=1, name="bobs")

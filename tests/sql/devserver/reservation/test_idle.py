@@ -29,7 +29,7 @@ def policy(reservations: Reservations, **terms: int) -> dict[str, Any]:
 
 
 class Watched:
-    """A reservation that is looked at every five minutes."""
+    """A reservation that is observed every five minutes."""
 
     def __init__(self, reservations: Reservations, dev_server: int) -> None:
         self.reservations = reservations
@@ -90,7 +90,7 @@ def test_an_idle_reservation_is_shown_notified_and_ended(
     watched: Watched, reservations: Reservations
 ) -> None:
     watched.look()
-    assert watched.idle_s is None, "one look tells nothing"
+    assert watched.idle_s is None, "one observation is not enough"
     assert watched.look() is None
     for _ in range(5):
         assert watched.look() is None
@@ -119,7 +119,7 @@ def test_an_idle_reservation_is_shown_notified_and_ended(
 
 @pytest.mark.parametrize(
     "use", [{"sessions": 1}, {"gpu": 1}, {"cpus": 0.5}, {"minutes": 16}, {"cpus": -0.1}],
-    ids=["session", "GPU", "CPU", "not looked at", "began anew"],
+    ids=["session", "GPU", "CPU", "not observed", "restarted"],
 )  # fmt: skip
 def test_any_use_restarts_the_idle_time_and_unknown_counts_as_use(
     watched: Watched, use: dict[str, Any]

@@ -167,7 +167,7 @@ def test_jupyter_starts_again_after_a_container_restart(
 def test_only_the_owner_enables_jupyter_and_it_runs_on_the_first_member(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """ACC-16, AUT-08: and no one once it is over."""
+    """ACC-16, AUT-08: after its end, no one."""
     dev_server = reservations.active(asked=WITH, nodes=2, gpus=8)
     with pytest.raises(NotOwner):
         ask(reservations, dev_server, False, BOB)

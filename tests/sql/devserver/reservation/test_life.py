@@ -51,7 +51,7 @@ def test_a_queued_reservation_shows_its_position(reservations: Reservations, que
 
 
 def test_the_clock_starts_when_it_is_active(reservations: Reservations, queue: Queue) -> None:
-    """LIF-06, LIF-09: one write sets the launch, the expiry and the end the plan goes by."""
+    """LIF-06, LIF-09: one write sets the launch, the expiry, and the end that plans use."""
     dev_server = reservations.reserve(hours=2)
     queue.start()
     assert reservations.row(dev_server)["launched_at"] is None
@@ -89,7 +89,7 @@ def test_a_gang_is_active_when_its_last_member_is_ready(
 def test_a_slow_preparation_does_not_use_up_the_time(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """BUG-36: five minutes asked for, ten minutes of preparation."""
+    """BUG-36: five minutes requested, ten minutes of preparation."""
     dev_server = reservations.reserve(hours=0.0834)
     queue.start()
     for _ in range(10):
@@ -131,7 +131,7 @@ def test_a_reservation_not_ready_within_an_hour_fails(
 def test_a_reservation_is_tried_three_times_and_then_fails(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """LIF-19, LIF-20: in between it waits at the place that it had, before who came later."""
+    """LIF-19, LIF-20: in between it waits at the place that it had, before later jobs."""
     dev_server = reservations.reserve()
     queued_at = queue.pending(dev_server)["queued_at"]
     for attempt in (1, 2, 3):
@@ -148,7 +148,7 @@ def test_a_reservation_is_tried_three_times_and_then_fails(
 def test_a_reservation_that_was_active_never_starts_again(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """LIF-10, LIF-12, LIF-25: its node is lost, and its user learns it."""
+    """LIF-10, LIF-12, LIF-25: its node is lost, and its user is notified."""
     dev_server = reservations.active()
     reservations.facts(dev_server, "lost", 0, detail="node h100-0 is gone")
     assert reservations.status(dev_server) == "failed"
@@ -210,7 +210,7 @@ def test_a_reservation_that_waited_too_long_is_cancelled(
 def test_a_list_has_the_users_own_reservations_of_the_last_hours(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """CLI-19, CLI-20, LIF-08: ended ones stay, and are shown for an hour."""
+    """CLI-19, CLI-20, LIF-08: ended reservations are shown for an hour."""
     mine, gone = reservations.active(), reservations.active()
     other = reservations.active(BOB)
     queue.cancel(gone)
@@ -233,7 +233,7 @@ def test_connection_details_are_for_the_owner(reservations: Reservations) -> Non
 
 
 def test_other_jobs_are_not_shown_as_reservations(reservations: Reservations, queue: Queue) -> None:
-    """BUG-22, BUG-35: an id that is not there, or another thing, is an error."""
+    """BUG-22, BUG-35: an unknown id, or the id of another kind of job, is an error."""
     job = queue.submit()
     for wrong in (job, 10**9):
         with pytest.raises(UnknownJob):

@@ -65,7 +65,7 @@ def test_a_users_keys_are_added_once_and_kept(reservations: Reservations) -> Non
 def test_only_the_owner_shares_a_reservation_and_only_before_its_end(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """ACC-18: owner only; a queued one is shared, too."""
+    """ACC-18: only by the owner; a queued reservation can be shared too."""
     dev_server = reservations.reserve(asked=ASKED)
     assert share(reservations, dev_server, "octocat", OTHERS)["attempt"] is None
     with pytest.raises(NotOwner):

@@ -1,4 +1,4 @@
-"""Warnings before the end: each level once, never one too many, and again after an extension."""
+"""Warnings before the end: each level once, and again after an extension."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_each_warning_is_due_once_and_to_the_second(
 def test_a_short_reservation_skips_earlier_warnings(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """EXP-04: ten minutes have the warning of five, and not all three at once."""
+    """EXP-04: a reservation of ten minutes has only the warning at five minutes."""
     dev_server = reservations.active(hours=1 / 6)
     assert reservations.due() == []
     queue.move(5 * MINUTE)
@@ -77,7 +77,7 @@ def test_an_undelivered_warning_is_replaced_by_the_next(
 def test_warnings_are_sent_again_after_an_extension(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """EXP-05: files go, levels are due again, the history stays."""
+    """EXP-05: files are deleted, levels are due again, the history is kept."""
     dev_server = reservations.active(hours=1)
     queue.move(46 * MINUTE)
     reservations.warned(*reservations.due()[0])
@@ -130,7 +130,7 @@ def test_failed_deliveries_are_recorded(reservations: Reservations, queue: Queue
 def test_each_warning_is_sent_at_most_once_per_end(
     reservations: Reservations, queue: Queue, seed: int
 ) -> None:
-    """Boxes of all lengths, a daemon that is away now and then, extensions, lost deliveries."""
+    """Dev servers of all lengths, a daemon that pauses, extensions, lost deliveries."""
     chance = random.Random(seed)
     living = [
         reservations.active(hours=chance.choice([1 / 12, 1 / 6, 0.4, 1, 2])) for _ in range(4)

@@ -1,4 +1,4 @@
-"""Accounts, QOS, users and settings are edited whole or not at all, and nonsense is refused."""
+"""Accounts, QOS, users and settings are edited completely or not at all."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_a_qos_is_created_changed_and_deleted(books: Books) -> None:
     books.delete("qos", "scavenge")
     assert json.loads(books.queue.sql.value("select odc.list_qos('urgent')"))[0]["preempts"] == []
     assert books.edit("account", "default")["qos"] == ["normal"]
-    # It comes back as new.
+    # Created again, it is new.
     assert books.qos("scavenge")["limits"] == {}
 
 

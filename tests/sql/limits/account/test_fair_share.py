@@ -1,4 +1,4 @@
-"""Fair Tree, and used time that decays."""
+"""Fair Tree, and the decay of used time."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def sql_of_module(postgres_server: TestServer) -> Iterator[Sql]:
     postgres_server.drop(dsn)
 
 
-# -- against a plain walk of the tree -------------------------------------------------------------
+# -- compared with a plain walk of the tree -------------------------------------------------------
 
 
 @dataclass

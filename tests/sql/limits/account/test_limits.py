@@ -42,7 +42,7 @@ def test_a_user_at_a_qos_limit_waits_and_others_start(queue: Queue) -> None:
 
 
 def test_a_job_over_a_limit_is_not_planned_ahead(queue: Queue) -> None:
-    """It would keep nodes free for a start that the limit forbids."""
+    """A plan for it would keep nodes free for a start that the limit forbids."""
     a_limit(queue.sql, "qos", 1, "user", "jobs", 1)
     queue.submit(gpus=8, gpu_type="h100")
     queue.submit(node_count=2, gpus_per_node=8, gpu_type="h100")
@@ -89,7 +89,7 @@ def test_an_exclusive_job_counts_with_the_whole_node(queue: Queue) -> None:
 
 
 def test_gpu_minutes_are_set_aside_at_the_start(queue: Queue) -> None:
-    """100 GPU-minutes: one job may use 60, then there is no room for another that may use 60."""
+    """100 GPU-minutes: after a job that may use 60, a second such job must wait."""
     a_limit(queue.sql, "account", 1, "group", "gpu_minutes", 100)
     jobs = [queue.submit(gpus=2, gpu_type="h100", time_limit_s=1800) for _ in range(3)]
     assert queue.start() == jobs[:1]
@@ -154,7 +154,7 @@ def test_every_limit_has_slurms_name(sql: Sql) -> None:
     } < set(kept)
 
 
-# -- in whatever order ----------------------------------------------------------------------------
+# -- in any order ---------------------------------------------------------------------------------
 
 USERS = (ALICE, BOB)
 MEASURE: dict[str, Callable[[dict[str, Any]], int]] = {
@@ -170,7 +170,7 @@ scopes = st.sampled_from(
 
 
 class Limits(RuleBasedStateMachine):
-    """A plain recount of what runs never finds more than a limit set beforehand."""
+    """A plain recount of the running jobs never exceeds a limit that was set before."""
 
     sql: Sql
 

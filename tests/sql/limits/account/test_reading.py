@@ -36,7 +36,7 @@ def test_every_factor_is_shown_and_they_add_up(queue: Queue) -> None:
     }
     first, second = answer["jobs"]
     assert (first["id"], second["id"]) == (job, other)
-    # A node of two, and half of the GPUs.
+    # One of two nodes, and half of the GPUs.
     assert first["factors"] == {
         "age": 0.5,
         "size": 0.5,

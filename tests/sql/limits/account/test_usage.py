@@ -36,7 +36,7 @@ def test_a_gang_an_array_and_another_user_in_one_transaction(queue: Queue) -> No
 
 
 def test_cpus_are_billed_where_they_are_more_than_the_gpus(queue: Queue) -> None:
-    """24 CPUs as one GPU."""
+    """24 CPUs are billed as one GPU."""
     job = queue.submit(ntasks=48, time_limit_s=3600)
     queue.start()
     queue.move(1000)

@@ -1,4 +1,4 @@
-"""Why a limit keeps a job: in numbers, with the jobs that use it up; and it is true."""
+"""How `why` explains a limit: with numbers and the jobs that use it up; and it is true."""
 
 from __future__ import annotations
 

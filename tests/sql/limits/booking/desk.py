@@ -1,4 +1,4 @@
-"""Operators' work with bookings, for tests."""
+"""Bookings as operators manage them, for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAY = 86400
 
 
 class Desk:
-    """Bookings of a queue's cluster, at its time."""
+    """Bookings on the cluster of a queue, at the time of the queue."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -25,7 +25,7 @@ class Desk:
         return self.queue.now
 
     def create(self, name: str = "b", who: Identity = ROOT, **ask: Any) -> dict[str, Any]:
-        """Two hours from now for an hour, alice's, unless said."""
+        """By default, alice's booking of an hour that begins in two hours."""
         return self.request({"name": name, **ask}, who=who)
 
     def request(

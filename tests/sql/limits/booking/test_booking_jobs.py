@@ -1,4 +1,4 @@
-"""Jobs and bookings: who may name one, what the pass makes of it, and what becomes of its jobs."""
+"""Jobs and bookings: who may name one, how passes apply it, and the fate of its jobs."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_an_update_moves_a_job_into_a_booking_and_out(desk: Desk) -> None:
 
 @pytest.mark.parametrize("joins", ["nestloop", "hashjoin", "mergejoin"])
 def test_bookings_in_the_way_are_listed_soonest_first(queue: Queue, joins: str) -> None:
-    """However PostgreSQL reads them."""
+    """The order does not depend on the query plan."""
     desk = Desk(queue)
     desk.create("later", node_list=["h100-1"], starts_at=desk.at(3 * HOUR))
     desk.create("sooner", node_list=["h100-2"], starts_at=desk.at(HOUR))
@@ -431,13 +431,13 @@ def a_blocked_day(queue: Queue, chance: random.Random) -> int:
                 jobs = set(queue.start())
                 if job_id in jobs:
                     break
-                # Others were let go too, and go before it; with them out of the way, it must start.
+                # Other jobs were released too and go before it; without them, it must start.
                 assert jobs, why[job_id]
     return named
 
 
 def named_by(why: list[dict[str, Any]]) -> tuple[set[int], set[int]]:
-    """The jobs, and the bookings."""
+    """The named jobs and bookings."""
     return (
         {cause["job_id"] for cause in why if "job_id" in cause},
         {cause["booking_id"] for cause in why if "booking_id" in cause},

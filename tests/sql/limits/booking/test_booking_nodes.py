@@ -1,4 +1,4 @@
-"""Which nodes a booking gets, and what becomes of it when they fail."""
+"""The nodes of a booking, and their replacement when they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bookings that are impossible, and the reasons given."""
+"""Refused bookings, and the reasons in the errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When bookings are on, and which of them meet."""
+"""The windows of bookings, and which of them overlap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKS = st.fixed_dictionaries(
 
 
 def occurrences(ask: dict[str, Any], count: int) -> Iterator[tuple[datetime, datetime]]:
-    """By counting days, as one reads a calendar."""
+    """The windows by counting days, as in a calendar."""
     at, length = ask["starts_at"], timedelta(seconds=ask["duration_s"])
     for day in range(count):
         start = at + timedelta(days=day)
@@ -44,7 +44,7 @@ def occurrences(ask: dict[str, Any], count: int) -> Iterator[tuple[datetime, dat
 
 
 def settle(ask: dict[str, Any]) -> dict[str, Any]:
-    """until as a moment, where there may be one."""
+    """until as a time, if there is one."""
     until = ask["until"]
     plain = {**ask, "until": None}
     if until is not None and ask["repeats"] != "none":
@@ -61,7 +61,7 @@ def settle(ask: dict[str, Any]) -> dict[str, Any]:
 def test_two_bookings_are_refused_exactly_when_some_occurrences_overlap(
     desk: Desk, mine: dict[str, Any], theirs: dict[str, Any], gone: int
 ) -> None:
-    """gone: hours after which the second is asked for, from when on alone they may meet."""
+    """gone: hours after which the second is requested; only later windows may overlap."""
     mine, theirs = settle(mine), settle(theirs)
     now = NOW + timedelta(hours=gone)
     theirs["starts_at"] += timedelta(hours=gone)

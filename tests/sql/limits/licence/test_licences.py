@@ -1,4 +1,4 @@
-"""Licences: counted over the whole cluster, held by running jobs."""
+"""Licences: counted over the whole cluster, used by running jobs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.support.harness.database import Sql
 
 
 class Desk:
-    """An operator's desk."""
+    """Changes of partitions and policies by operators."""
 
     def __init__(self, sql: Sql, who: Identity = ROOT) -> None:
         self.sql = sql
@@ -75,7 +75,7 @@ def test_a_change_of_a_partition_is_stored_and_returned(desk: Desk) -> None:
     [(kind, detail)] = desk.events()
     assert (kind, detail["name"]) == ("partition_edited", "main")
     new = {"policy": "fifo", "placement": "spread", "tier": 2, "max_nodes": 4}
-    # The depth is the other policy's; nothing else changed.
+    # The depth is that of the other policy; nothing else changed.
     assert {**detail["new"], **new} == detail["new"]
     assert set(detail["new"]) <= {*new, "plan_depth"}
     assert detail["old"]["placement"] == "pack"
@@ -151,7 +151,7 @@ def test_two_orders_for_the_same_nodes_are_refused(desk: Desk) -> None:
     desk.edit("a", policy="fifo", tier=2)
     with pytest.raises(WrongState):
         desk.edit("a", tier=1)
-    # Without nodes in common they may.
+    # Partitions without common nodes may.
     desk.edit("main", node_list=["h100-2"])
     desk.edit("a", tier=1)
     with pytest.raises(WrongState):

@@ -1,4 +1,4 @@
-"""Cancelling: whatever is named, in whatever state it is, and nothing else."""
+"""Cancelling: the named jobs in any state, and no others."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_dependencies_on_a_cancelled_job_are_judged_at_once(queue: Queue) -> Non
 
 @pytest.fixture
 def crowd(queue: Queue) -> dict[str, int]:
-    """Jobs of two users that differ in one thing each, and one that has ended."""
+    """Jobs of two users that each differ in one field, and an ended job."""
     a_cluster(queue.sql, h100=3)
     queue.sql.execute("insert into odc.partition (name, all_nodes) values ('side', true)")
     queue.sql.execute("insert into odc.account (name) values ('lab')")

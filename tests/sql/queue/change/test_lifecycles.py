@@ -1,4 +1,4 @@
-"""In whatever order things happen to jobs that wait for one another, what is kept adds up."""
+"""Jobs that wait for one another: the stored facts stay consistent in any order of events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 60
 
 
 class Lives:
-    """A random walk over all that can happen to jobs and arrays; one seed makes all chance."""
+    """A random walk over every event of jobs and arrays; one seed drives all randomness."""
 
     def __init__(self, queue: Queue, seed: int) -> None:
         self.queue = queue
@@ -129,7 +129,7 @@ class Lives:
 
 
 def kept(queue: Queue) -> list[Any]:
-    """All that is derived from how other jobs stand."""
+    """Every stored fact that is derived from the states of other jobs."""
     return [
         queue.sql.rows(f"select * from odc.{table} order by 1, 2")
         for table in ("pending", "dependency", "array_job")
@@ -164,7 +164,7 @@ def check(lives: Lives) -> None:
 
 
 def check_array(queue: Queue, array: int, tasks: set[int]) -> None:
-    """Every task is once in the range, in a row of its own, or among those cancelled together."""
+    """Every task is once in the range, in its own row, or among those cancelled together."""
     rows = queue.sql.rows(
         "select array_task_id, j.state::text, odc._tasks_of(array_tasks) as gone, p.tasks, "
         "r.job_id is not null as runs from odc.job as j "
@@ -210,7 +210,7 @@ def live(queue: Queue, seed: int) -> None:
         except BadDependency:
             continue
         check(lives)
-    # And nothing is stuck: with all that waits let go, every job ends.
+    # No job is stuck: when all holds are released, every job ends.
     queue.sql.execute("update odc.array_job set throttle = null")
     for job in lives.jobs:
         queue.update(job, changes={"dependency": None})

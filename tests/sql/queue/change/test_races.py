@@ -1,4 +1,4 @@
-"""Users, submits and the leader at once, on connections of their own."""
+"""Users, submits and the leader at the same time, each on its own connection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def first_job(database_url: str) -> int:
 
 @asynccontextmanager
 async def connections(url: str) -> AsyncIterator[tuple[asyncpg.Connection, ...]]:
-    """The leader's; a user's; one that watches."""
+    """Sessions of the leader, of a user, and of an observer."""
     opened = (await connect(url), await connect(url), await connect(url))
     try:
         yield opened
@@ -71,7 +71,7 @@ async def meanwhile(
     holder: asyncpg.Connection, waiter: asyncpg.Connection, watcher: asyncpg.Connection,
     first: Callable[[], Awaitable[Any]], second: Callable[[], Awaitable[Any]],
 ) -> Any:  # fmt: skip
-    """Do the first and commit it only when the second waits for it; the second's result."""
+    """Run the first, commit it once the second waits for it, and return the second's result."""
     transaction = holder.transaction()
     await transaction.start()
     await first()
@@ -159,7 +159,7 @@ def test_a_pass_that_is_older_than_a_dependency_on_its_start_still_sees_it(
 def test_changes_passes_and_ends_at_once_never_deadlock_and_keep_the_books(
     database_url: str, first_job: int
 ) -> None:
-    """Jobs that wait for one another, taken by filters, ids and passes in every order."""
+    """Jobs that wait for one another, selected by filters, ids and passes in every order."""
     rounds = 60
 
     async def users(connection: asyncpg.Connection, chance: random.Random) -> None:

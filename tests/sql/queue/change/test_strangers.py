@@ -1,4 +1,4 @@
-"""No change of jobs reaches another user's: every change, however its jobs are selected."""
+"""No change affects jobs of another user: every change, under every selection."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TABLES = ("job", "pending", "running", "array_job", "dependency", "allocation", 
 
 
 def a_scene(queue: Queue, held: bool) -> tuple[int, list[int]]:
-    """Jobs of Bob in every state: his array, and his others."""
+    """Jobs of Bob in every state: his array, and his other jobs."""
     array = queue.submit(BOB, array="0-11%2", name="bobs", gpus=1)
     first = queue.start()
     queue.end(queue.task(array, 1))
@@ -78,7 +78,7 @@ def rows(queue: Queue) -> dict[str, list[str]]:
 def test_other_users_cannot_change_a_job_by_any_selection(
     queue: Queue, change: str, held: bool
 ) -> None:
-    """Before: hold and release of a part of an array's waiting range were carried out."""
+    """Found: hold and release of a part of an array's waiting range were carried out."""
     verb, more, arguments = CHANGES[change]
     array, others = a_scene(queue, held)
     named: dict[str, list[int | tuple[int, str]]] = {

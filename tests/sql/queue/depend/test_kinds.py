@@ -44,7 +44,7 @@ def follower(queue: Queue, dependency: str, **fields: object) -> int:
 def test_a_dependency_is_met_as_its_kind_says(
     queue: Queue, kind: str, how: str, waits: str, submitted: str
 ) -> None:
-    """Whether the follower was there first or comes late; on jobs, arrays and tasks."""
+    """For dependents submitted before and after the end; on jobs, arrays and tasks."""
     job = queue.submit(**LONG)
     arrays = [queue.submit(array="1-3", **LONG) for _ in range(3)]
     targets = [f"{job}", f"{arrays[0]}", f"{arrays[1]}_2", f"{arrays[2]}_3"]
@@ -56,7 +56,7 @@ def test_a_dependency_is_met_as_its_kind_says(
     elif how != "pending":
         started = queue.start()
         if how == "failed":
-            # Of the array as a whole one failing task is enough.
+            # One failing task fails the array as a whole.
             good = {queue.task(arrays[0], task) for task in (1, 3)}
             queue.end(*good)
             queue.end(*(set(started) - good), exit_code=1)
@@ -225,7 +225,7 @@ def test_aftercorr_of_a_late_array_sees_what_has_ended(queue: Queue) -> None:
     queue.end(queue.task(first, 0))
     queue.end(queue.task(first, 1), exit_code=1)
     second = follower(queue, f"aftercorr:{first}", array="0-5")
-    # 0 has ended well; 4 and 5 have no counterpart.
+    # 0 ended with success; 4 and 5 have no counterpart.
     assert {queue.job(job)["array_task_id"] for job in queue.start()} == {0, 4, 5}
     assert queue.waits(second) == "met"
 

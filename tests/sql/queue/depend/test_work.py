@@ -1,4 +1,4 @@
-"""Judging dependencies takes work in proportion to the jobs, whatever the planner knows."""
+"""The work of judging dependencies is proportional to the jobs, with any table statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS_EACH = 60
 
 @pytest.fixture
 def queue(database_url: str) -> Iterator[Queue]:
-    """On a database of its own: what earlier tests left in the files of tables changes plans."""
+    """On its own database, because the leftovers of earlier tests change query plans."""
     with Sql(database_url) as sql:
         sql.begin()
         a_cluster(sql, h100=2)

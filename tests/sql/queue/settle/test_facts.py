@@ -18,7 +18,7 @@ def tell(
     signal: int | None = None, cause: str | None = None, detail: str | None = None,
     at: datetime | None = None, attempt: int = 1, term: int = 0,
 ) -> list[int]:  # fmt: skip
-    """Record one fact; the jobs whose attempt ended by it."""
+    """Record one fact; returns the jobs whose attempt it ended."""
     rows = queue.sql.rows(
         "select job_id from odc.record_facts($1, array[$2::bigint], array[$3::integer], "
         "array[$4::integer], array[$5], array[$6::timestamptz], array[$7::integer], "
@@ -134,7 +134,7 @@ def test_a_failed_launch_is_retried_later_a_limited_number_of_times(queue: Queue
 @pytest.mark.parametrize("requeue", [False, True])
 @pytest.mark.parametrize("first", [0, 1], ids=["ran-first", "failed-first"])
 def test_a_gang_launched_in_part_has_run(queue: Queue, requeue: bool, first: int) -> None:
-    """Rank 0 ran while the machine could not launch rank 1: not a start that never was."""
+    """Rank 0 ran while the machine could not launch rank 1: the job has started."""
     job_id = started(queue, **GANG, requeue=requeue)
     for turn in (first, 1 - first):
         if turn == 0:
@@ -186,7 +186,7 @@ def test_a_member_that_has_ended_is_never_sent_out_to_start(queue: Queue) -> Non
 
 
 def test_a_changed_time_limit_is_returned_until_it_was_applied(queue: Queue) -> None:
-    """An executor that was away at that moment would end an extended job at its old end."""
+    """An executor that missed the change would end an extended job at its old end."""
     job_id = started(queue, gpus=1, time_limit_s=3600)
     assert queue.update(job_id, changes={"time_limit_s": 600}) == {job_id: "updated"}
     ends = "select job_id, ends_at from odc.moved_ends(0)"

@@ -1,4 +1,4 @@
-"""Time limits and signals before them, for executors that leave the time to the database."""
+"""Time limits and signals before them, for executors that leave time limits to the database."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ HOUR = 3600
 
 @pytest.fixture
 def mixed(queue: Queue) -> Queue:
-    """Nodes of several types and partitions; `main` takes all, for 30 days at most."""
+    """Nodes of several types and partitions; `main` has all, for at most 30 days."""
     a_cluster(queue.sql, h100=2, l4=1, cpu_x86=2)
     queue.sql.execute("update odc.node set features = '{nvme,ib}' where name = 'h100-1'")
     queue.sql.execute(
@@ -33,7 +33,7 @@ def mixed(queue: Queue) -> Queue:
 
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
-    # name: what is asked, code, what the message must say, what the hint must say
+    # name: the request, the code, text of the message, text of the hint
     "partition": (
         {"partitions": ["gpu"]},
         "OD001",
@@ -46,7 +46,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "account": ({"account": "physics"}, "OD002", '"physics" does not exist', "default"),
     "qos": ({"qos": "gold"}, "OD004", '"gold" does not exist', "normal"),
     "gpu type": ({"gpu_type": "h900", "gpus": 1}, "OD005", '"h900" does not exist', "h100"),
-    "gpu type nobody has": (
+    "gpu type on no node": (
         {"gpu_type": "b200", "gpus": 1},
         "OD008",
         '"b200"',

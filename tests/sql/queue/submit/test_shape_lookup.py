@@ -18,7 +18,7 @@ ROWS_EACH = 5
 def test_a_shape_is_found_by_an_index_however_many_there_are(
     database_url: str, planned: str
 ) -> None:
-    """Before: each read all that ask for the same GPUs, CPUs and memory."""
+    """Found: each lookup read every shape with the same GPUs, CPUs and memory."""
     with Sql(database_url) as sql:
         sql.begin()
         a_cluster(sql, h100=2)
@@ -32,7 +32,7 @@ def test_a_shape_is_found_by_an_index_however_many_there_are(
             before = rows_read(sql)
             jobs = [asking(first + n) for n in range(JOBS)]
             assert all(answer.job_id for answer in submit(sql, *jobs))
-            # A plan from when the table was empty may read it once for all jobs, but not for each.
+            # A query plan for an empty table may read it once for all jobs, but not once per job.
             once = 2 * SHAPES if planned == "while the table was empty" else 0
             assert rows_read(sql) - before < ROWS_EACH * JOBS + once
         assert sql.value("select count(*) from odc.shape") == 9 + SHAPES + JOBS
@@ -55,7 +55,7 @@ def asking(count: int) -> JobSpec:
 
 
 def insert_shapes(sql: Sql) -> None:
-    """As those of asking(), from 100,000 on."""
+    """Like those of asking(), numbered from 100,000."""
     sql.execute(
         """
         insert into odc.shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node,

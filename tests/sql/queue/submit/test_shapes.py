@@ -9,10 +9,10 @@ import pytest
 from odcd.records.fields import UNLIMITED_S
 from tests.support.builders.jobs import Queue, a_cluster
 
-# h100: 8 GPUs, 64 CPUs, 64000 MiB; l4: 4, 16, 16000; cpu-x86: 0, 16, 32000. What is asked, and
+# h100: 8 GPUs, 64 CPUs, 64000 MiB; l4: 4, 16, 16000; cpu-x86: 0, 16, 32000. The request, and the
 # nodes, GPUs, CPUs and MiB on each.
 SHAPES: list[tuple[dict[str, Any], tuple[int, int, int, int]]] = [
-    # Nothing said: one task on one CPU, with the smallest share of memory there is.
+    # An empty request: one task on one CPU, with the smallest share of memory.
     ({}, (1, 0, 1, 1000)),
     ({"ntasks": 4}, (1, 0, 4, 4000)),
     ({"cpus_per_task": 20}, (1, 0, 20, 20000)),
@@ -25,7 +25,7 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, int, int, int]]] = [
     ({"ntasks_per_node": 3}, (1, 0, 3, 3000)),
     ({"node_count": 2, "ntasks": 3}, (2, 0, 2, 2000)),
     ({"node_count": 2, "ntasks": 3, "ntasks_per_node": 2}, (2, 0, 2, 2000)),
-    # GPUs bring their floor share of CPUs and memory, the least of the types possible.
+    # GPUs include their share of CPUs and memory, rounded down: the smallest of the possible types.
     ({"gpus": 1}, (1, 1, 4, 4000)),
     ({"gpus": 1, "gpu_type": "h100"}, (1, 1, 8, 8000)),
     ({"gpus": 4}, (1, 4, 16, 16000)),
@@ -58,7 +58,7 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, int, int, int]]] = [
     ({"mem_per_node_mib": 0}, (1, 0, 1, 16000)),
     ({"mem_per_node_mib": 0, "gpus": 8}, (1, 8, 64, 64000)),
     ({"mem_per_node_mib": 0, "cpus_per_task": 17}, (1, 0, 17, 64000)),
-    # A node list: all of it, or as many of it as nodes are asked for.
+    # A node list: all of its nodes, or as many as requested.
     ({"node_list": ["h100-1", "h100-2", "h100-1"]}, (2, 0, 1, 1000)),
     ({"node_list": ["h100-1", "h100-2"], "node_count": 1}, (1, 0, 1, 1000)),
     ({"node_list": ["h100-1"], "gpus": 8}, (1, 8, 64, 64000)),
@@ -66,7 +66,7 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, int, int, int]]] = [
 ]  # fmt: skip
 
 
-# Of n to m nodes: what is asked, the least and most nodes, GPUs on each.
+# n to m nodes: the request, the minimum and maximum of nodes, GPUs on each.
 RANGES: list[tuple[dict[str, Any], tuple[int, int | None, int]]] = [
     ({"node_count": 1, "node_count_max": 2, "gpus_per_node": 8}, (1, 2, 8)),
     ({"node_count": 2, "node_count_max": 2}, (2, None, 0)),
@@ -75,7 +75,7 @@ RANGES: list[tuple[dict[str, Any], tuple[int, int | None, int]]] = [
     # The maximum that a list or a partition allows.
     ({"node_count": 1, "node_count_max": 9, "node_list": ["h100-1", "h100-2"]}, (1, 2, 0)),
     ({"node_count": 1, "node_count_max": 9, "partitions": ["few"]}, (1, 3, 0)),
-    # A total chooses.
+    # A total determines the number.
     ({"node_count": 1, "node_count_max": 4, "gpus": 8, "gpus_per_node": 4}, (2, None, 4)),
     ({"node_count": 1, "node_count_max": 4, "ntasks": 65}, (2, None, 0)),
     ({"node_count": 2, "node_count_max": 4, "ntasks": 8}, (2, None, 0)),

@@ -1,4 +1,4 @@
-"""The map and the chart agree with the books, whatever is in the queue."""
+"""The map and the chart agree with the books, for any queue."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_names_with_and_without_numbers_have_one_order(sql: Sql, names: set[str]
 
 
 def _counted(name: str) -> tuple[str, str]:
-    """Each number as ten digits; C is the order of UTF-8, as Python's is."""
+    """Each number as ten digits; C is the order of UTF-8, like Python's."""
     return re.sub(r"\d+", lambda found: f"{int(found[0]):010}", name), name
 
 

@@ -1,4 +1,4 @@
-"""The queue page by page, in the order in which it starts, whatever the policy."""
+"""The queue page by page, in the order of starts, under any policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.builders.jobs import BOB, Queue
 
 POLICIES = ["fifo", "sjf", "multifactor"]
 WAITS = ((9, 1), (2, 5), (7, 0), (1, 3), (5, 0), (3, 0), (8, 0))
-"""Hours and nice of what waits, by submit."""
+"""Hours and nice values of the pending jobs, in the order of submission."""
 
 
 def page(queue: Queue, limit: int, **arguments: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def page(queue: Queue, limit: int, **arguments: Any) -> dict[str, Any]:
 
 
 def pages(queue: Queue, limit: int, **filters: Any) -> tuple[list[int], list[int | None]]:
-    """Of all pages, the jobs and their places."""
+    """The jobs of all pages, and their positions."""
     ids: list[int] = []
     places: list[int | None] = []
     place = after = None
@@ -41,7 +41,7 @@ def pages(queue: Queue, limit: int, **filters: Any) -> tuple[list[int], list[int
 
 
 def a_queue(queue: Queue, policy: str) -> tuple[list[int], list[int]]:
-    """Jobs that run, and jobs that wait."""
+    """Running and pending jobs."""
     queue.sql.execute("update odc.partition set policy = $1", policy)
     runs = [queue.submit(gpus_per_node=8, time_limit_s=3600) for _ in range(2)]
     assert queue.start() == runs

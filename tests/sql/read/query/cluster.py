@@ -1,4 +1,4 @@
-"""A queue made by the functions that make it in earnest: nodes, submits, passes, facts."""
+"""A queue created by the functions that the daemon calls: nodes, submits, passes, facts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def a_job(**fields: Any) -> JobSpec:
 
 
 class Cluster:
-    """One partition of nodes with 8 GPUs each. Time is moved by the test."""
+    """One partition of nodes with 8 GPUs each. The test sets the time."""
 
     def __init__(self, sql: Sql, nodes: int = 1, gpu_type: str = "h100") -> None:
         self.sql = sql
@@ -50,7 +50,7 @@ class Cluster:
         return self.sql.value("select started from odc.plan_pass(0, $1)", self.now)
 
     def end(self, job_id: int, exit_code: int = 0, signal: int | None = None) -> None:
-        """Every member of the job's attempt exits so."""
+        """Every member of the job's attempt exits with this code."""
         for row in self.sql.rows(
             "select r.attempt, a.rank from odc.running as r "
             "join odc.allocation as a using (job_id) where r.job_id = $1",

@@ -1,4 +1,4 @@
-"""Nodes, partitions, and the numbers of the whole."""
+"""Nodes, partitions, and totals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_fragmentation_measures_the_spread_of_free_gpus(sql: Sql) -> None:
     cluster = Cluster(sql, nodes=5)
     sql.execute("update odc.node set zone = case when id % 2 = 0 then 'a' else 'b' end")
     sql.execute("select odc._regroup_nodes()")
-    # One node with 3 GPUs taken, one whole, one drained: 5 + 3 x 8 ... of those that are up.
+    # One node with 3 GPUs in use, one idle, one drained: 5 + 3 x 8 ... of the nodes that are up.
     cluster.submit(gpus=3)
     cluster.submit(gpus=8)
     cluster.plan()

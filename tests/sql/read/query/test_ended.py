@@ -1,4 +1,4 @@
-"""Lists of ended jobs: by end, the last first, page by page, and by index."""
+"""Lists of ended jobs: the last end first, page by page, and by index."""
 
 from __future__ import annotations
 
@@ -112,6 +112,6 @@ def test_a_page_of_ended_jobs_reads_little_of_a_long_history(sql: Sql) -> None:
 
 
 def most_rows(node: dict[str, Any]) -> float:
-    """Of any step, the rows that it looked at."""
+    """The rows that each step of the query plan read."""
     own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
     return max([own, *(most_rows(child) for child in node.get("Plans", ()))])

@@ -1,4 +1,4 @@
-"""Events are read in an order in which none can be missed."""
+"""Events are read in an order that cannot miss one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_event_that_is_committed_late_is_not_missed(database_url: str) -> Non
         late = second.value(insert, "late")
         assert early < late
         second._run("commit")
-        # The later id is committed, yet withheld: the earlier one could still come before it.
+        # The later id is committed but withheld: the earlier one could still commit before it.
         seen = [row["id"] for row in reader.rows(READ, 0, 100, None)]
         after = seen[-1] if seen else 0
         assert early not in seen

@@ -123,7 +123,7 @@ def test_pages_join_without_gaps_also_when_jobs_move_on_between_them(sql: Sql) -
     assert [job["id"] for job in page] == jobs[:2]
     page, cursor = cluster.list(limit=2, after=cursor)
     assert [job["id"] for job in page] == jobs[2:4]
-    # The last job of that page starts and ends before the next page is asked for.
+    # The last job of that page starts and ends before the next page is requested.
     for job_id in jobs[:2]:
         cluster.end(job_id)
     assert cluster.plan() == jobs[2:4]

@@ -41,7 +41,7 @@ class PreemptedQueue(Urgent):
 
 @pytest.fixture
 def queue(sql: Sql) -> Iterator[PreemptedQueue]:
-    """A node with a job that may not be ended, and one with a job that has run for 3 hours."""
+    """A node with a job that may not be preempted, and one with a job that has run for 3 hours."""
     a_cluster(sql, h100=2)
     queue = PreemptedQueue(sql)
     queue.qos("scavenger", grace_s=60)

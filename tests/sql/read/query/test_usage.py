@@ -1,4 +1,4 @@
-"""GPU-hours, waits and what ended early, from one time to another."""
+"""GPU-hours, waits and early ends, from one time to another."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_usage_is_grouped_and_filtered(queue: Queue) -> None:
 
 
 def test_waits_end_when_the_job_started(queue: Queue) -> None:
-    """LIF-07: from the submit, or the begin time that was asked for."""
+    """LIF-07: from the submit, or the requested begin time."""
     jobs = [
         queue.submit(gpus_per_node=1, begin_at=NOW + timedelta(minutes=minutes))
         for minutes in (0, 10, 50)

@@ -1,4 +1,4 @@
-"""Schema odc_report: what a program that draws may read, and that it may read nothing else."""
+"""Schema odc_report: the views that a dashboard may read, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PRIVATE = (
 
 @contextmanager
 def as_reader(sql: Sql) -> Iterator[None]:
-    """As a program that was given the role and nothing else."""
+    """As a program that has only this role."""
     sql.execute("set local role odc_report")
     try:
         yield

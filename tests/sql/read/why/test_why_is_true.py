@@ -18,7 +18,7 @@ LIMITS_S = [600, 1800, 3600, 7200, 86400]
 
 
 def a_day(queue: Queue, chance: random.Random) -> list[int]:
-    """A cluster, some jobs that run and some that wait; the ids of those that wait."""
+    """A cluster with running and pending jobs; returns the ids of the pending jobs."""
     a_cluster(queue.sql, h100=chance.randint(1, 3), l4=chance.randint(0, 2))
     queue.sql.execute(
         "update odc.partition set policy = $1", chance.choice(["fifo", "wfp3", "saf", "odc"])
@@ -51,13 +51,13 @@ def named_by(why: list[dict[str, Any]]) -> list[int]:
 
 
 def more_of(why: list[dict[str, Any]]) -> str:
-    """How many more are ahead of it, according to the answer."""
+    """How many more jobs are ahead of it, according to the answer."""
     texts = [cause["text"] for cause in why if " more job" in cause["text"]]
     return texts[0].split(" more job")[0] if texts else "0"
 
 
 def looks(queue: Queue, job_id: int) -> int:
-    """How often the scheduler is asked."""
+    """How often decide is called."""
     calls = (
         "select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where funcname = 'decide'"
     )
@@ -113,7 +113,7 @@ def test_the_first_jobs_of_a_long_queue_are_named_and_the_others_counted(
 ) -> None:
     queue.sql.execute("update odc.partition set policy = $1", policy)
     runs, waiting = a_queue(queue, 80)
-    # Others, of another type, and behind it.
+    # Other jobs: of another type, and behind it.
     a_cluster(queue.sql, h100=1, l4=1)
     queue.submit(gpus=4, gpu_type="l4")
     queue.submit(gpus=8, gpu_type="h100", time_limit_s=3600)
@@ -145,7 +145,7 @@ def test_a_very_long_queue_is_not_counted_to_its_end(queue: Queue) -> None:
 
 
 def test_a_job_ahead_of_the_queue_names_only_running_jobs(queue: Queue) -> None:
-    """Gangs stand before it and wait for the other node; beside them it needs but one."""
+    """Gangs ahead of it wait for the other node; it needs only one."""
     queue.sql.execute("update odc.partition set policy = 'fifo'")
     a_cluster(queue.sql, h100=2)
     long = queue.submit(gpus=8, gpu_type="h100", time_limit_s=86400)
@@ -189,7 +189,7 @@ def test_a_job_whose_nodes_are_down_needs_one_plan(queue: Queue) -> None:
 
 @pytest.mark.parametrize("joins", ["nestloop", "hashjoin", "mergejoin"])
 def test_causes_have_one_order_under_any_query_plan(queue: Queue, joins: str) -> None:
-    """A protected job that it also waits behind is found twice at one moment."""
+    """Found: a protected job ahead of it was found twice at one time."""
     queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'fifo'")
     queue.sql.execute("update odc.partition set policy = 'fifo'")
     a_cluster(queue.sql, h100=1)

@@ -25,7 +25,7 @@ OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 
 @asynccontextmanager
 async def sessions(url: str) -> AsyncIterator[tuple[asyncpg.Connection, ...]]:
-    """The leader's, another's, and one that watches."""
+    """Sessions of the leader, of another daemon, and of an observer."""
     opened = [await connect(url) for _ in range(3)]
     try:
         yield tuple(opened)
@@ -145,7 +145,7 @@ def test_a_throttle_lowered_after_the_plan_is_respected(database_url: str, queue
 def test_a_time_limit_raised_after_the_plan_drops_the_start(
     database_url: str, queue: Queue
 ) -> None:
-    """The plan knew the old limit only: with the new one it may run into what is promised."""
+    """The plan used the old limit; with the new one the job may run into a planned start."""
     job = queue.submit(gpus=8, time_limit_s=600)
 
     async def raise_limit(other: asyncpg.Connection) -> None:
@@ -179,7 +179,7 @@ def test_a_protected_job_cancelled_after_the_plan_leaves_no_planned_start(
 
 
 def test_an_edit_that_did_not_take_the_turn_is_waited_for(database_url: str, queue: Queue) -> None:
-    """An operator with psql: the pass sees the edit, not the limit of before."""
+    """An operator with psql: the pass sees the edit, not the old limit."""
     queue.sql.execute("insert into odc.licence (name, total) values ('matlab', 1)")
     job = queue.submit(gpus=1, licences={"matlab": 1})
 
@@ -202,7 +202,7 @@ def test_an_edit_that_did_not_take_the_turn_is_waited_for(database_url: str, que
 
 
 def test_an_unchanged_inventory_locks_nothing(database_url: str, queue: Queue) -> None:
-    """Thirty thousand nodes are looked at twice a minute; who holds the turn is not waited for."""
+    """Thirty thousand nodes are observed twice a minute; this never waits for the turn."""
 
     async def inventory() -> None:
         async with sessions(database_url) as (leader, other, _), other.transaction():
@@ -225,7 +225,7 @@ def test_a_beat_does_not_wait_for_holders_of_the_term(database_url: str, queue: 
                 await other.execute("select odc._hold_term(0)")
                 await leader.execute("set lock_timeout = '5s'")
                 await leader.execute("select odc.beat_term(0)")
-                # A session that wants to raise the term waits, though.
+                # But a session that raises the term waits.
                 raising = asyncio.ensure_future(
                     leader.fetchval("select odc.take_term(0, 1, 'x', 'x', $1)", NOW)
                 )
@@ -236,7 +236,7 @@ def test_a_beat_does_not_wait_for_holders_of_the_term(database_url: str, queue: 
 
 
 def test_decide_reads_one_snapshot_because_all_it_calls_is_stable(sql: Sql) -> None:
-    """A volatile function inside would see what commits while decide runs."""
+    """A volatile function inside would see commits made while decide runs."""
     assert (
         sql.values(
             """

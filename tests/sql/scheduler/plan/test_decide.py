@@ -159,7 +159,7 @@ def every_start_is_what_was_asked_for(plan: Plan) -> None:
 def it_takes_as_many_as_fit_in_few_blocks(
     plan: Plan, books: Books, at: int, names: tuple[str, ...]
 ) -> None:
-    """Of a job that no protected one stands before."""
+    """For a job without protected jobs ahead of it."""
     shape, wish = plan.shape(at), plan.wish(at, books)
     if shape.most is not None and len(names) < shape.most:
         assert not any(True for _ in books.placements(shape, count=len(names) + 1, wish=wish))
@@ -173,7 +173,7 @@ def it_takes_as_many_as_fit_in_few_blocks(
 def it_takes_the_fullest_or_the_emptiest(
     plan: Plan, books: Books, at: int, names: tuple[str, ...]
 ) -> None:
-    """Of a job that no protected one stands before and that does not look for few blocks."""
+    """For a job without protected jobs ahead of it and without a switches request."""
     shape = plan.shape(at)
     if shape.gang and (plan.wish(at, books) or any(map(books.block_counts(shape), names))):
         return
@@ -208,7 +208,7 @@ def the_protected_start_is_the_earliest_and_nobody_delays_it(plan: Plan) -> None
 
 
 def nobody_who_could_start_waits(plan: Plan) -> None:
-    """No job left could start now without delaying a protected start before it."""
+    """No waiting job could start now without delaying a protected job ahead of it."""
     after = plan.books()
     for at, names in plan.starts.items():
         after.place(plan.shape(at), names, plan.limit(at))
@@ -226,7 +226,7 @@ def nobody_who_could_start_waits(plan: Plan) -> None:
             tried.place(plan.shape(at), names, plan.limit(at))
             assert any(
                 not _still(tried, plan.shape(head), wait_s, after)
-                # Of a job that keeps to few blocks the nodes are fixed.
+                # The nodes of a job with a switches request are fixed.
                 or (plan.wish(head, after, wait_s) and plan.head_nodes[head] & set(names))
                 for head, wait_s in heads.items()
             ), f"job {at} could start on {names}"
@@ -236,7 +236,7 @@ def _still(tried: Books, head: Shape, wait_s: float, before: Books) -> bool:
     """Can the protected job start at its moment, in a domain in which it could have before?"""
     domains = before.domains(head, wait_s)
     now = tried.domains(head, wait_s)
-    # The plan holds on to one domain; that one is not told apart here, so all of them must hold.
+    # The plan chose one domain; the test does not know which, so all of them must be possible.
     return all(
         len(now.get(name, ())) >= head.nodes
         for name, nodes in domains.items()
@@ -289,7 +289,7 @@ def test_a_gang_of_whole_efa_nodes_stays_in_one_domain(sql: Sql) -> None:
         Node("b2", "h100", 4, 16, 64, "b"),
     ]
     gang = Shape(2, 4, 1, 1, "h100")
-    # The domain with the fewest whole nodes that are enough keeps the larger one whole.
+    # The smallest sufficient domain is chosen, which keeps the larger one whole.
     assert planned(sql, World(nodes, [], [Pending(gang, 60)])).starts == {0: ("a0", "a1")}
     held = [Held("a0", 1, 1, 1, 60), Held("b0", 1, 1, 1, 90), Held("b1", 1, 1, 1, 90)]
     plan = planned(sql, World(nodes, held, [Pending(gang, 60)]))

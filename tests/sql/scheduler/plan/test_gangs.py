@@ -77,7 +77,7 @@ def test_a_gang_of_any_type_has_one_type(sql: Sql) -> None:
     nodes = [h100("h0", None), h100("h1", None), Node("l0", "l4", 2, 8, 32)]
     two = Shape(2, 1, 1, 1)
     assert started(sql, nodes, Pending(two, 60)).starts == {0: ("h0", "h1")}
-    # l0 alone is no partner for h0: the gang waits for h1.
+    # l0 has another type than h0: the gang waits for h1.
     plan = started(sql, nodes, Pending(two, 60), held=(Held("h1", 4, 1, 1, 90),))
     assert (plan.starts, plan.heads, plan.head_nodes) == ({}, {0: 90.0}, {0: {"h0", "h1"}})
 
@@ -91,7 +91,7 @@ def test_a_range_takes_as_many_as_fit_now(sql: Sql) -> None:
     nodes = [h100(f"n{i}", None) for i in range(3)]
     plan = started(sql, nodes, Pending(whole(2, most=4), 60), Pending(whole(1, most=2), 60))
     assert len(plan.starts[0]) == 3
-    # One that did not start is protected with its least number.
+    # A job that did not start is protected with its minimum number of nodes.
     assert plan.heads == {1: 60.0}
     assert len(plan.head_nodes[1]) == 1
 
@@ -100,7 +100,7 @@ def test_a_range_goes_where_most_fit(sql: Sql) -> None:
     nodes = [h100("a0", None), h100("a1", None), *(h100(f"b{i}", None, "b") for i in range(3))]
     nodes += [Node(f"l{i}", "l4", 2, 8, 32) for i in range(4)]
     assert started(sql, nodes, Pending(whole(2, most=5), 60)).starts == {0: ("b0", "b1", "b2")}
-    # Of any type, too, though h100 has the more memory.
+    # A gang of any type too, although h100 has more memory.
     plan = started(sql, nodes, Pending(Shape(2, 1, 1, 1, most=5), 60))
     assert plan.starts == {0: ("a0", "a1", "b0", "b1", "b2")}
 
@@ -139,7 +139,7 @@ def test_a_switches_request_expires(sql: Sql) -> None:
     assert started(sql, nodes, Pending(late, 60), held=held).heads == {0: 100.0}
     over = whole(2, switches=1, switches_wait_s=1800)
     assert started(sql, nodes, Pending(over, 60), held=held).starts == {0: ("x1", "y0")}
-    # The next pass is to be made then.
+    # The next pass is due then.
     lapses = NOW + timedelta(seconds=100)
     Plan(sql, World(nodes, list(held), [Pending(late, 60)]), 100)
     chances = [sql.value("select odc._next_chance($1)", now) for now in (NOW, lapses)]

@@ -18,7 +18,7 @@ LATER = NOW + timedelta(seconds=30)
 
 
 def decided(sql: Sql, only: list[int] | None, without: list[int] | None = None) -> dict[str, Any]:
-    """Through JSON: behind a job without a time limit, a planned start is beyond Python's years."""
+    """Through JSON: behind a job without a time limit, planned starts exceed Python's last year."""
     plan = json.loads(
         sql.value(
             "select to_jsonb(d)::text from odc.decide($1, p_chunk => $4, p_only => $2, "
@@ -26,7 +26,7 @@ def decided(sql: Sql, only: list[int] | None, without: list[int] | None = None) 
             LATER, only, without, 1 if without else 2,
         )
     )  # fmt: skip
-    # Of jobs left out the shapes are still looked at.
+    # The shapes of jobs that are left out are still read.
     prefixes = {"start", "alloc", "head"} if without else {*(key.split("_")[0] for key in plan)}
     return {key: value for key, value in plan.items() if key.split("_")[0] in prefixes}
 

@@ -1,4 +1,4 @@
-"""Preemption: whom it ends, whom never, and that the preemptor gets what they leave."""
+"""Preemption: which jobs it ends, which never, and that the preemptor gets their nodes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def urgent(sql: Sql) -> Iterator[Urgent]:
     assert urgent.contradictions() == []
 
 
-# -- whom it ends ---------------------------------------------------------------------------------
+# -- the jobs that it ends ------------------------------------------------------------------------
 
 
 def test_the_cheapest_job_that_suffices_is_ended_and_the_preemptor_takes_its_node(
@@ -108,7 +108,7 @@ def test_the_cheapest_job_that_suffices_is_ended_and_the_preemptor_takes_its_nod
     assert urgent.stops() == {young: 60}
     urgent.move(30)
     assert urgent.start() == []
-    assert urgent.victims() == {young: job}, "no more are taken while these are going"
+    assert urgent.victims() == {young: job}, "no other job is preempted while these end"
     urgent.end(young, exit_code=0)
     assert urgent.start() == [job]
     assert urgent.nodes(job) == ["h100-2"]
@@ -140,7 +140,7 @@ def test_a_qos_ends_only_those_it_preempts(urgent: Urgent) -> None:
 
 
 def test_no_job_is_preempted_in_vain(urgent: Urgent) -> None:
-    """Four of the eight GPUs are a job's that may not be ended."""
+    """Four of the eight GPUs belong to a job that may not be preempted."""
     for _ in range(2):
         urgent.run(gpus=4)
         urgent.run(gpus=4, qos="normal")
@@ -212,7 +212,7 @@ def test_a_job_runs_as_long_as_its_qos_guarantees(urgent: Urgent) -> None:
 
 
 def test_a_job_that_ends_within_its_grace_is_left_to_end(urgent: Urgent) -> None:
-    """The one that may be ended is not enough without the other, which is over in 50 s."""
+    """The preemptible job is not enough without the other, which ends in 50 s."""
     urgent.run(qos="normal")
     urgent.run(gpus=4, time_limit_s=600)
     urgent.move(550)
@@ -316,7 +316,7 @@ def test_a_job_over_a_limit_preempts_no_job(urgent: Urgent) -> None:
 
 
 def test_the_amount_left_for_a_preemptor_is_not_used_by_another_job(urgent: Urgent) -> None:
-    """Alice may hold 8 GPUs; one of her small jobs could start at once, were it not for that."""
+    """Alice may use 8 GPUs; without that limit one of her small jobs could start at once."""
     urgent.sql.execute(
         "insert into odc.resource_limit select 'qos', id, 'user', 'gpus', 8 from odc.qos "
         "where name = 'urgent'"
@@ -360,7 +360,7 @@ def test_jobs_without_gpus_cost_what_their_cpus_do(sql: Sql) -> None:
 
 
 def test_nodes_freed_for_a_preemptor_start_no_other_job(urgent: Urgent) -> None:
-    """Others are first in the order, would fit, and find the node taken in every pass."""
+    """Other jobs are first in the order and would fit, but the node is reserved in every pass."""
     urgent.run(qos="normal")
     victim = urgent.run()
     job = urgent.ask(nice=100)
@@ -523,7 +523,7 @@ def test_a_claim_holds_under_another_leader(urgent: Urgent) -> None:
     assert urgent.sql.value(started, term, urgent.now) == [job]
 
 
-# -- what becomes of the victim -------------------------------------------------------------------
+# -- the victim after its end ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -633,7 +633,7 @@ def test_the_events_name_the_preemptor_the_rule_and_the_cost(urgent: Urgent) -> 
 def test_a_node_is_kept_for_a_preemptor_that_also_waits_for_a_job_that_was_asked_to_end(
     urgent: Urgent,
 ) -> None:
-    """Its limit lets that job run for a day more; no other job may take its neighbour's GPUs."""
+    """That job may run for another day; no other job may take the GPUs beside it."""
     stopping = urgent.run(4, qos="normal", node_list=["h100-1"])
     urgent.run(4, node_list=["h100-1"])
     urgent.requeue(stopping, who=ROOT)

@@ -1,4 +1,4 @@
-"""Whom preemption ends, against every set of jobs that could be ended, on tiny clusters."""
+"""The jobs that preemption ends, compared with every possible set, on tiny clusters."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ QUICK = settings(
     derandomize=True,
 )
 GRACES = {"quick": 10, "slow": 60}
-"""The QOS that may be ended, and how long their jobs are given."""
+"""The QOS that may be preempted, and the grace of their jobs."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """A running job: the same of each of its nodes. Amounts are GPUs and CPUs."""
+    """A running job, with equal amounts on each node. Amounts are GPUs and CPUs."""
 
     nodes: tuple[str, ...]
     gpus: int
@@ -43,7 +43,7 @@ class Runner:
 
 @dataclass(frozen=True)
 class Asker:
-    """A pending job; urgent ones may end those of the other QOS."""
+    """A pending job; urgent jobs may preempt jobs of the other QOS."""
 
     nodes: int
     gpus: int
@@ -62,7 +62,7 @@ class World:
 
 @dataclass(frozen=True)
 class Held:
-    """GPUs and CPUs of a node that are taken from one moment until another."""
+    """GPUs and CPUs of a node that are used from one time until another."""
 
     node: str
     gpus: int
@@ -153,7 +153,7 @@ class Books:
             node = self.nodes[name]
             whole = job.exclusive or job.gpus == node.gpus
             bound = job.nodes > 1 and whole and node.gpu_type in EFA
-            # A gang with GPUs keeps to one type, and here that is all there is.
+            # A gang with GPUs uses one type, and there is only one here.
             kind = node.gpu_type if job.nodes > 1 and job.gpus else None
             count[kind, node.domain if bound else None] += 1
         return any(n >= job.nodes for n in count.values())
@@ -291,7 +291,7 @@ def the_set_suffices_and_every_one_is_needed(plan: Plan, at: int) -> None:
 
 
 def the_cheapest_set_is_ended(sql: Sql, world: World) -> None:
-    """Of a gang, too: with so few jobs all sets are tried. With more its choice may cost more."""
+    """For a gang too: with so few jobs all sets are tried. With more, its choice may cost more."""
     plan = planned(sql, world)
     last = len(world.queue) - 1
     best = None

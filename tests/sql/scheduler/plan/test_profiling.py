@@ -1,4 +1,4 @@
-"""Nodes for profiling are kept for those who ask for them, as long as there is room elsewhere."""
+"""Profiling nodes are kept for jobs that request them, while other nodes have room."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def nodes(reservations: Reservations, *jobs: int) -> list[list[str]]:
 def test_other_jobs_use_profiling_nodes_only_when_no_other_node_has_room(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """SCH-21, POD-13, PRF-02: which nodes they are, their label says."""
+    """SCH-21, POD-13, PRF-02: their label marks the profiling nodes."""
     fill = [reservations.reserve(gpus=8), reservations.reserve(gpus=7)]
     queue.start()
     assert sorted(nodes(reservations, *fill)) == [["h100-1"], ["h100-2"]]
     part, late = reservations.reserve(gpus=1), reservations.reserve(gpus=1)
     queue.start()
     assert nodes(reservations, part) != [["h100-0"]], "the last GPU elsewhere goes first"
-    assert nodes(reservations, late) == [["h100-0"]], "and nobody waits while one is free"
+    assert nodes(reservations, late) == [["h100-0"]], "and no job waits while one is free"
 
 
 def test_a_job_that_requests_profiling_nodes_gets_no_others(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """PRF-01: nsight=true is hard."""
+    """PRF-01: nsight=true is a requirement."""
     first = reservations.reserve(gpus=8, constraint="nsight")
     second = reservations.reserve(gpus=1, constraint="nsight")
     queue.start()
@@ -57,7 +57,7 @@ def test_a_gang_may_use_profiling_nodes(reservations: Reservations, queue: Queue
 def test_a_waiting_job_is_planned_on_whichever_node_is_free_first(
     reservations: Reservations, queue: Queue
 ) -> None:
-    """A job that is kept back by others takes a node for profiling if that is free sooner."""
+    """A job behind others is planned on a profiling node if that is free sooner."""
     for hours, constraint in ((8, None), (7, None), (1, "nsight")):
         reservations.reserve(gpus=8, hours=hours, constraint=constraint)
     queue.start()

@@ -1,4 +1,4 @@
-"""Passes beside a reference that counts, on clusters where placement cannot matter.
+"""Passes compared with a counting reference, on clusters where placement cannot matter.
 
 Two such clusters: equal nodes that jobs take whole, and one node that jobs share by GPUs. On both a
 plan is numbers only: how many units are free when. The reference is a page of Python; it must start

@@ -1,4 +1,4 @@
-"""A planned start that moves back leaves an event that says why."""
+"""A planned start that moves later writes an event with the cause."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_overtaking_job_is_named(queue: Queue) -> None:
 
 
 def test_an_early_end_delays_no_planned_start(queue: Queue) -> None:
-    """Conservative: whatever ends early, planned starts only come nearer."""
+    """Conservative: after any early end, planned starts only move earlier."""
     queue.sql.execute("update odc.policy set plan_depth = 1000 where name = 'fifo'")
     fifo(queue)
     first = queue.submit(gpus=8, time_limit_s=3600)
@@ -92,7 +92,7 @@ def test_a_running_job_over_its_limit_is_the_cause_and_reported_once(queue: Queu
 
 
 def test_a_preemptor_that_starts_before_its_time_is_the_cause(queue: Queue) -> None:
-    """Its victim goes at once, and it takes the node while another waits for that one, too."""
+    """Its victim ends at once, and it takes the node that another job also waits for."""
     fifo(queue)
     queue.sql.execute("insert into odc.qos (name, grace_s) values ('spare', 600)")
     queue.sql.execute(
@@ -116,7 +116,7 @@ def test_a_preemptor_that_starts_before_its_time_is_the_cause(queue: Queue) -> N
 
 
 def test_an_array_whose_task_starts_as_planned_does_not_slip(queue: Queue) -> None:
-    """Its row stands for the next task from then on."""
+    """Its row then belongs to the next task."""
     fifo(queue)
     first = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
     queue.start()
@@ -146,7 +146,7 @@ def test_a_job_started_behind_an_overrun_is_not_the_cause(
 
 
 def test_a_job_that_starts_on_the_planned_nodes_is_the_cause(queue: Queue) -> None:
-    """The next task of an array that came first, and not who starts elsewhere."""
+    """The next task of an earlier array, not a job that starts on other nodes."""
     fifo(queue)
     array = queue.submit(gpus=8, node_list=["h100-1"], time_limit_s=600, array="0-3%1")
     [task] = queue.start()

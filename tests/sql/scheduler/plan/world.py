@@ -1,4 +1,4 @@
-"""Tiny clusters for the planner, and an obviously right way to say what may start on them."""
+"""Tiny clusters for the planner, and an obviously correct rule for the jobs that may start."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class World:
 
 @dataclass
 class Books:
-    """Free amounts per node, and when what is held comes back. A plan is checked against this."""
+    """Free amounts per node, and the times of releases. A plan is checked against this."""
 
     nodes: dict[str, Node]
     held: list[Held] = field(default_factory=list)
@@ -189,7 +189,7 @@ class Books:
 
 
 def build(sql: Sql, world: World) -> list[int]:
-    """Write the world into the hot tables; the ids of the pending jobs, in the order given."""
+    """Write the world into the hot tables; returns the ids of the pending jobs in their order."""
     body = [
         {
             "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
@@ -267,7 +267,7 @@ def worlds(draw: st.DrawFn) -> World:
             nodes=least,
             most=draw(st.sampled_from([None, None, None, least + 1, least + 2])),
             switches=draw(st.integers(1, 2)) if wish else None,
-            # Lapsed, about to, in an hour, never.
+            # Expired, about to expire, in an hour, never.
             switches_wait_s=draw(st.sampled_from([1700, 1860, 5400, None])) if wish else None,
             gpus=draw(st.integers(0 if gpu_type is None else 1, 4)),
             cpus=draw(st.sampled_from([1, 2, 4, 8, 16])),
@@ -292,7 +292,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 @st.composite
 def roomy_worlds(draw: st.DrawFn) -> World:
-    """Where most jobs have a choice: many gangs, little that is held."""
+    """Worlds where most jobs have a choice: many gangs, few allocated nodes."""
     tell = draw(st.booleans())
     block = st.sampled_from(["x", "y", "z", None]) if tell else st.none()
     nodes = [

@@ -1,4 +1,4 @@
-"""A queue in which who comes first goes first, with one protected job: easy to foresee by hand."""
+"""A first-come, first-served queue with one protected job: easy to predict by hand."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def forecast(queue: Queue) -> dict[int, dict[str, Any]]:
 
 
 def waits(queue: Queue) -> dict[int, float | None]:
-    """The plan's own result, uncorrected."""
+    """The result of the plan, without corrections."""
     row = queue.sql.row("select * from odc._forecast_starts($1, 1000, null)", queue.now)
     return dict(zip(row["job_ids"] or [], row["waits_s"] or [], strict=True))
 
@@ -42,7 +42,7 @@ def near(seconds: float | None, expected: float) -> bool:
 
 
 def teach(queue: Queue, seconds: int, **fields: Any) -> None:
-    """Let two jobs like this run for so long."""
+    """Run two such jobs for this time."""
     for _ in range(2):
         job = queue.submit(**fields)
         assert queue.start() == [job]
@@ -70,7 +70,7 @@ def test_a_predicted_wait_follows_the_run_times_of_similar_jobs(queue: Queue) ->
     assert near(waits(queue)[second], 1200)
     queue.move(400)
     assert near(waits(queue)[first], 200)
-    # It has run for longer than those before it did: half of what its limit leaves.
+    # It has run longer than the jobs before it: half of its remaining limit.
     queue.move(300)
     assert near(waits(queue)[first], (36_000 - 700) / 2)
 
@@ -100,7 +100,7 @@ def test_a_job_behind_a_protected_one_starts_first_only_if_its_limit_lets_it(
     little = queue.submit(gpus_per_node=8, time_limit_s=HOUR // 4)
     assert queue.start() == [little]
     expected = waits(queue)
-    # Half of its limit, as nothing is known of such jobs.
+    # Half of its limit, because there are no similar jobs.
     assert near(expected[gang], HOUR / 2)
     assert (expected[other] or 0) > HOUR / 2
 
@@ -242,7 +242,7 @@ def test_forecasts_are_ordered_in_the_future_repeatable_and_change_nothing(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_forecast_never_allocates_more_than_exists(queue: Queue, seed: int) -> None:
-    """Nothing is known of such jobs, so that each is taken to run for half of its limit."""
+    """There are no similar jobs, so each is expected to run for half of its limit."""
     chance = random.Random(seed)
     sql = queue.sql
     a_cluster(sql, h100=3)
@@ -296,7 +296,7 @@ def test_the_prediction_at_submit_is_scored_at_the_start(queue: Queue) -> None:
     classes = sql.rows("select class, ratios from odc.eta_class order by class")
     assert [row["ratios"] for row in classes] == [[ratio], [ratio]]
     assert classes[0]["class"] == 0
-    # Once only.
+    # Only once.
     assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 0}
 
 
@@ -379,7 +379,7 @@ def test_old_predictions_are_deleted_and_their_sums_kept(queue: Queue) -> None:
 def test_the_interval_converges_to_four_hits_out_of_five(
     sql: Sql, run_times: tuple[int, ...], off: float
 ) -> None:
-    """One node, jobs one after the other, run times of chance."""
+    """One node, jobs one after another, random run times."""
     a_cluster(sql, h100=1)
     queue = Queue(sql)
     chance = random.Random(11)

@@ -1,4 +1,4 @@
-"""Learned run times: the same whenever they are read, and the most similar jobs first."""
+"""Learned run times: independent of when they are read, and the most similar jobs first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEYS = "uid, shape_id, time_limit_s, name_key, parts, sorted, learnt, last_at"
 
 
 def ran(queue: Queue, seconds: int, limit_s: int = HOUR, *, how: str = "end", **fields: Any) -> int:
-    """A job that starts at once and is over after so long."""
+    """A job that starts at once and ends after this time."""
     job = queue.submit(time_limit_s=limit_s, **fields)
     assert queue.start() == [job]
     queue.move(seconds)
@@ -130,7 +130,7 @@ def test_a_running_job_is_compared_with_jobs_that_ran_at_least_as_long(queue: Qu
     assert predicted(sql, job)[1] == 505
     assert predicted(sql, job, elapsed_s=11)[1] == 2000
     assert predicted(sql, job, elapsed_s=1500)[1] == 2500
-    # Only one ran longer than this, which is too little experience: half of the rest.
+    # Only one job ran longer, which is too few: half of the rest.
     assert predicted(sql, job, elapsed_s=2200)[1:] == (2899, 3600, 8)
 
 

@@ -35,7 +35,7 @@ def test_a_job_shows_its_expected_start(queue: Queue) -> None:
     second = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
     assert shown(queue, first)["eta"] is None
     queue.start()
-    # Before any refresh, what the plan promises is all there is.
+    # Before any refresh, only the planned start is known.
     assert shown(queue, first)["eta"] == {
         "p10": None, "p50": iso(queue, HOUR), "p90": None, "exact": True,
     }  # fmt: skip
@@ -80,7 +80,7 @@ def test_coverage_and_error_are_published(queue: Queue) -> None:
     refresh(queue)
     summary = diag()
     assert (summary["scored"], summary["coverage"], summary["foreseen"]) == (1, 1, 0)
-    # The limit was an hour, nothing was known of such jobs: half of it.
+    # Half of the limit of an hour, because there are no similar jobs.
     assert 290 <= summary["bias_s"] <= 310
     assert summary["mean_abs_error_s"] == summary["bias_s"]
     row = queue.sql.row("select * from odc.eta_score")

@@ -1,4 +1,4 @@
-"""The past covers everything that odc reports: a new function cannot be forgotten."""
+"""The past covers everything that odc reports; a new function without a past fails here."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from tests.support.harness.database import Sql
 
 # Tables without a past, and why they need none.
 NO_PAST = {
-    "term": "who leads is not asked for",
-    "local_host": "who leads is not asked for",
+    "term": "the past leader is not shown",
+    "local_host": "the past leader is not shown",
     "job_text": "never changes",
     "shape": "never changes",
-    "attempt": "written once; a job's attempt tells which had ended",
+    "attempt": "written once; a job's attempt shows which had ended",
     "event": "is the past",
     "pass": "is the past",
-    "facts": "a pass compares it with what it saw",
+    "facts": "only compared during a pass",
     "past_since": "is about the past",
-    "pending_bound": "is a bound for submits, which counts again",
+    "pending_bound": "is a bound for submits, and counted again",
     "stored_bound": "is a bound for submits",
     "prediction": "is the past of eta",
-    "eta": "prediction tells its past",
-    "eta_class": "what predictions learn from",
+    "eta": "prediction has its past",
+    "eta_class": "input of predictions",
     "eta_day": "sums of the past",
-    "run_time": "what predictions learn from",
-    "run_time_new": "what predictions learn from",
-    "node_strike": "node tells what came of it",
-    "node_quarantine": "node tells of it",
-    "kept_output": "kept once its member is over",
-    "reservation": "its job tells where it was; its events what happened",
+    "run_time": "input of predictions",
+    "run_time_new": "input of predictions",
+    "node_strike": "node has the result",
+    "node_quarantine": "node has the result",
+    "kept_output": "stored after the end of its member",
+    "reservation": "its job and its events have its past",
     "reservation_warning": "is the past",
-    "box_key": "secrets are kept no longer than they are of use",
-    "gpu": "what is there now",
-    "gpu_meter": "who leads is not asked for",
-    "gpu_now": "kept while it runs; gpu_use is what stays",
+    "box_key": "secrets are kept only while in use",
+    "gpu": "the current GPUs",
+    "gpu_meter": "the past leader is not shown",
+    "gpu_now": "kept while it runs; gpu_use is kept longer",
     "gpu_use": "written when an attempt is over, and never changed",
-    "box_look": "kept while it runs; its events tell what came of it",
-    "box_port": "kept while it leads somewhere",
-    "box_jupyter": "kept while it runs; its events tell what it was",
+    "box_look": "kept while it runs; its events have the result",
+    "box_port": "kept while it runs",
+    "box_jupyter": "kept while it runs; its events have its past",
     "box_phase": "is the past",
     "box_restart": "is the past",
-    "disk": "pending tells what a job lacked; its events what happened",
+    "disk": "pending has what a job lacked; its events have its past",
     "disk_volume": "as disk",
     "disk_snapshot": "as disk",
     "shared_storage": "as disk",
     "tally": "sums of the past",
     "tally_histogram": "sums of the past",
-    "tally_event": "how far the sums have come",
-    "tally_aside": "what the sums lack",
+    "tally_event": "the position of the sums",
+    "tally_aside": "events missing in the sums",
     "server": "never changes",
-    "disk_stray": "what the cloud has now",
-    "build": "its events tell what it was",
-    "build_context": "kept no longer than it is of use",
+    "disk_stray": "the current state of the cloud",
+    "build": "its events have its past",
+    "build_context": "kept only while in use",
     "build_asker": "answers to requests",
-    "user_setting": "its events tell what it was",
+    "user_setting": "its events have its past",
     "idempotency": "answers to requests",
     "api_key": "answers to requests",
     "login_user": "events show who logged in",
@@ -65,8 +65,8 @@ NO_PAST = {
     "migration": "the installer's",
     "install": "the installer's",
     "planner": "the installer's",
-    "history_gone": "a sum over what retention deleted, the past too",
-    "history_export": "what was exported does not change the queue",
+    "history_gone": "a sum over deleted history",
+    "history_export": "an export does not change the queue",
 }
 # Entry functions that change nothing with a past.
 TIMELESS = {
@@ -117,7 +117,7 @@ def test_every_view_and_stable_function_is_there_for_the_past(sql: Sql) -> None:
 
 
 def test_sql_functions_read_the_past_too(sql: Sql) -> None:
-    """A view has no primary key: what leans on one, as a group by, must name its columns."""
+    """A view has no primary key: a group by that relies on one must name its columns."""
     sql.execute("set local search_path = odc_past, odc")
     for definition in sql.values(
         "select pg_get_functiondef(p.oid) from pg_proc as p join pg_language as l "

@@ -16,7 +16,7 @@ from tests.support.harness.database import Sql
 
 @pytest.fixture
 def lived(database_url: str) -> Iterator[Queue]:
-    """Two 8-GPU nodes, first come first served; what happens is committed."""
+    """Two 8-GPU nodes, first come, first served; every change is committed."""
     with Sql(database_url) as sql:
         a_cluster(sql, h100=2)
         sql.execute("update odc.partition set policy = 'fifo'")
@@ -47,7 +47,7 @@ def last_pass(queue: Queue) -> int:
 
 
 def busy(queue: Queue) -> tuple[list[int], int]:
-    """Two nodes taken for 10 and 20 minutes, and a gang that waits for both until 00:20."""
+    """Two nodes in use for 10 and 20 minutes, and a gang that waits for both until 00:20."""
     running = [queue.submit(gpus=8, time_limit_s=limit_s) for limit_s in (600, 1200)]
     queue.start()
     gang = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=3600)

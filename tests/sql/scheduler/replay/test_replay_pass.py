@@ -15,7 +15,7 @@ from tests.support.harness.database import Sql
 
 @pytest.fixture
 def lived(database_url: str) -> Iterator[Queue]:
-    """Two 8-GPU nodes; what happens is committed, since a replay goes by snapshots."""
+    """Two 8-GPU nodes; every change is committed, because a replay uses snapshots."""
     with Sql(database_url) as sql:
         a_cluster(sql, h100=2)
         sql.execute("update odc.partition set policy = 'fifo'")
@@ -33,7 +33,7 @@ def passes(queue: Queue) -> list[int]:
 
 
 def a_day(queue: Queue) -> list[int]:
-    """Starts, planned starts, refusals; much of what passes read has changed since."""
+    """Starts, planned starts, refusals; much of the input of the passes has changed since."""
     first = [queue.submit(gpus=8, time_limit_s=limit_s) for limit_s in (600, 1200)]
     queue.start()
     queue.move(60)
@@ -80,7 +80,7 @@ def test_a_replay_shows_the_decisions_of_another_policy(lived: Queue) -> None:
     # nothing to people.
     refused = [(d["job_id"], d["jobs"]) for d in replayed["differences"] if d["kind"] == "refusal"]
     assert refused == [(big, 2)]
-    # It was a question: nothing stays.
+    # A replay leaves nothing behind.
     assert lived.sql.values("select distinct policy from odc.partition") == ["fifo"]
     assert replay(lived, second)["equal"]
 
