@@ -3,6 +3,7 @@
 --                       itself: only the owner and operators get it; users whose keys were added can read it inside
 --            p_history  include the history of each, oldest first
 --            p_positions  as queue_positions returned them recently
+-- It is one query, because each of its columns is one key of the answer.
 create or replace function odc._render_reservations(p_ids bigint[], p_actor jsonb, p_history boolean, p_positions jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

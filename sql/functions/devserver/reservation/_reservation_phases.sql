@@ -6,8 +6,10 @@ create or replace function odc._reservation_phases(
 returns table (phases json)
 language sql stable as $$
     select json_agg(json_build_object(
-               'phase', o.phase, 'at', odc._iso(o.at), 'took_s', round(extract(epoch from o.until - o.at), 3)) order by o.at, o.n)
-      from (select 0 as n, 'image_build' as phase, greatest(p_job.submitted_at, coalesce(p_build.started_at, p_job.submitted_at)) as at,
+               'phase', o.phase, 'at', odc._iso(o.at),
+               'took_s', round(extract(epoch from o.until - o.at), 3)) order by o.at, o.n)
+      from (select 0 as n, 'image_build' as phase,
+                   greatest(p_job.submitted_at, coalesce(p_build.started_at, p_job.submitted_at)) as at,
                    coalesce(p_build.ended_at, p_job.ended_at) as until
              where p_build.id is not null and (p_build.ended_at is null or p_build.ended_at > p_job.submitted_at)
              union all
@@ -19,7 +21,8 @@ language sql stable as $$
                             p_reservation.launched_at, p_job.ended_at)
              union all
             select 3, e.phase, min(e.at),
-                   coalesce(lead(min(e.at)) over (order by min(e.at)), p_reservation.launched_at, p_running.intent_at, p_job.ended_at)
+                   coalesce(lead(min(e.at)) over (order by min(e.at)), p_reservation.launched_at, p_running.intent_at,
+                            p_job.ended_at)
               from odc.box_phase as e
              where e.job_id = p_job.id and e.attempt = coalesce(p_running.attempt, p_job.attempt)
              group by e.phase

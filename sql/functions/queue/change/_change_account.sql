@@ -17,7 +17,8 @@ begin
     if p_changes ? 'account' or v_moves then
         account_id := _resolve_account(
             p_job.uid, p_job.user_name,
-            coalesce(p_changes ->> 'account', (select a.name from account as a where a.id = p_job.account_id)), p_partition_ids);
+            coalesce(p_changes ->> 'account', (select a.name from account as a where a.id = p_job.account_id)),
+            p_partition_ids);
     end if;
     if p_changes ?| '{account,qos}' or v_moves then
         qos_id := _resolve_qos(p_job.uid, p_job.user_name, account_id, p_partition_ids,

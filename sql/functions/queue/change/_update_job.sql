@@ -46,8 +46,10 @@ begin
     end if;
     return (select jsonb_object_agg(k, case k when 'booking' then to_jsonb(v_booking)
                                               when 'partitions' then to_jsonb(v_job) -> 'partition_ids'
-                                              when 'account' then (select to_jsonb(a.name) from account as a where a.id = v_job.account_id)
-                                              when 'qos' then (select to_jsonb(q.name) from qos as q where q.id = v_job.qos_id)
+                                              when 'account' then (
+                                                  select to_jsonb(a.name) from account as a where a.id = v_job.account_id)
+                                              when 'qos' then (
+                                                  select to_jsonb(q.name) from qos as q where q.id = v_job.qos_id)
                                               else to_jsonb(v_job) -> k end)
               from jsonb_object_keys(p_changes) as k);
 end;

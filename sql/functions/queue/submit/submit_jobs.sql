@@ -86,7 +86,8 @@ begin
         v_at := v_result.position;
         v_codes[v_at] := v_result.code;  v_messages[v_at] := v_result.message;  v_hints[v_at] := v_result.hint;
     end loop;
-    v_refused := array(select distinct j.request from unnest(v_requests, v_codes) as j (request, code) where j.code is not null);
+    v_refused := array(
+        select distinct j.request from unnest(v_requests, v_codes) as j (request, code) where j.code is not null);
 
     v_ids := _assign_ids(v_heads, v_requests, v_known || v_refused, v_keyed, p_now);
     if array_remove(v_ids, null) <> '{}' then

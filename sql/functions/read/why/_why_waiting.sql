@@ -47,7 +47,8 @@ begin
     end if;
     select p.shape_id into v_shape from pending as p where p.job_id = p_job_id;
     -- A job that the last pass protected needs no plan: its start and nodes are known.
-    select l.planned_start_at, l.node_names into v_at, v_nodes from planned as l where l.job_id = p_job_id and l.node_names <> '{}';
+    select l.planned_start_at, l.node_names into v_at, v_nodes
+      from planned as l where l.job_id = p_job_id and l.node_names <> '{}';
 
     loop
         if v_steps > 0 or v_nodes is null then
