@@ -11,6 +11,7 @@
 --            idempotency by (uid, key); with a pending_limit, pending_bound by uid;
 --            with a stored_limit, then stored_bound by uid; shape, new rows
 -- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016, OD041, OD042)
+-- The steps are functions; this one keeps the arrays that they share, because passing changed arrays back would copy them.
 create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
 returns table (request integer, ord integer, job_id bigint, code text, message text, hint text)
 language plpgsql volatile set search_path = odc, pg_temp as $$
