@@ -94,20 +94,20 @@ def mixed(queue: Queue) -> Queue:
     return queue
 
 
-@pytest.mark.parametrize(("request", "shape"), RANGES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("ask", "shape"), RANGES, ids=lambda value: str(value))
 def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
-    mixed: Queue, request: dict[str, Any], shape: tuple[int, int | None, int]
+    mixed: Queue, ask: dict[str, Any], shape: tuple[int, int | None, int]
 ) -> None:
     mixed.sql.execute(
         "insert into odc.partition (name, all_nodes, max_nodes) values ('few', true, 3)"
     )
     mixed.sql.execute("select odc._regroup_nodes()")
-    got = mixed.shape(mixed.submit(**request))
+    got = mixed.shape(mixed.submit(**ask))
     assert (got["node_count"], got["node_count_max"], got["gpus_per_node"]) == shape
 
 
 @pytest.mark.parametrize(
-    ("request", "kept"),
+    ("ask", "kept"),
     [
         ({"node_count": 3, "switches": 1}, (1, 300)),
         ({"node_count": 3, "switches": 2, "switches_wait_s": 0}, (2, 0)),
@@ -119,17 +119,17 @@ def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
     ids=lambda value: str(value),
 )
 def test_a_switches_request_is_stored_where_it_has_an_effect(
-    mixed: Queue, request: dict[str, Any], kept: tuple[int | None, int | None]
+    mixed: Queue, ask: dict[str, Any], kept: tuple[int | None, int | None]
 ) -> None:
-    got = mixed.shape(mixed.submit(**request))
+    got = mixed.shape(mixed.submit(**ask))
     assert (got["switches"], got["switches_wait_s"]) == kept
 
 
-@pytest.mark.parametrize(("request", "shape"), SHAPES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("ask", "shape"), SHAPES, ids=lambda value: str(value))
 def test_a_request_becomes_a_shape(
-    mixed: Queue, request: dict[str, Any], shape: tuple[int, int, int, int]
+    mixed: Queue, ask: dict[str, Any], shape: tuple[int, int, int, int]
 ) -> None:
-    got = mixed.shape(mixed.submit(**request))
+    got = mixed.shape(mixed.submit(**ask))
     assert (
         got["node_count"], got["gpus_per_node"], got["cpus_per_node"], got["mem_per_node_mib"]
     ) == shape  # fmt: skip
@@ -150,7 +150,7 @@ def test_equal_requests_share_one_shape(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "request", "limit"),
+    ("limits", "ask", "limit"),
     [
         ((None, None), None, UNLIMITED_S),
         ((3600, None), None, 3600),
@@ -161,12 +161,12 @@ def test_equal_requests_share_one_shape(queue: Queue) -> None:
     ],
 )
 def test_the_time_limit_is_the_requested_or_the_partitions_default(
-    queue: Queue, limits: tuple[int | None, int | None], request: int | None, limit: int
+    queue: Queue, limits: tuple[int | None, int | None], ask: int | None, limit: int
 ) -> None:
     queue.sql.execute(
         "update odc.partition set max_time_limit_s = $1, default_time_limit_s = $2", *limits
     )
-    assert queue.job(queue.submit(time_limit_s=request))["time_limit_s"] == limit
+    assert queue.job(queue.submit(time_limit_s=ask))["time_limit_s"] == limit
 
 
 def test_the_default_time_limit_is_the_shortest_of_the_partitions(queue: Queue) -> None:
