@@ -1,4 +1,4 @@
-"""Documents say what the code does: generated pages are fresh, links lead somewhere."""
+"""Documents match the code: generated pages are up to date, links have targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of our English finds the old voice, and accepts the plain one."""
+"""The language check finds the old style, and accepts plain English."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two ordinary users of one machine, and what they ask of a daemon over loopback."""
+"""Two ordinary users of one machine, and their requests to a daemon over loopback."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _headers(port: int, headers: Mapping[str, str], body: str | None) -> dict[st
 
 
 def ticket_of(odc: Odc, uid: int, query: str = "") -> dict[str, Any]:
-    """A ticket of the page, as `odcctl page` of that user asks for it."""
+    """A ticket for the page, as that user's `odcctl page` requests it."""
     return over_socket(odc.home / "odcd.sock", uid, "POST", f"/v1/page/tickets{query}")
 
 
@@ -115,7 +115,7 @@ def enter(uid: int, port: int, ticket: str) -> Reply:
 
 
 def inside(odc: Odc, uid: int, port: int) -> str:
-    """The cookie of a browser that was let in."""
+    """The cookie of a browser that signed in."""
     reply = enter(uid, port, ticket_of(odc, uid)["ticket"])
     assert reply.status == 303, reply
     return reply.cookie

@@ -19,7 +19,7 @@ QUIET = {"CODE": "0", "TOLD": ""}
 
 
 def forwarded(home: Path) -> str:
-    """As OpenSSH reads the file, after the user's own, which comes second."""
+    """As OpenSSH reads the file, after the user's own, which has the lower precedence."""
     own = home / "own"
     own.write_text(f"Include {home}/.odc/ssh/12.conf\nHost *\n  ForwardAgent yes\n")
     return as_ssh_reads(own, "odc-12")["forwardagent"]
@@ -32,7 +32,7 @@ def ssh_arguments(odcctl: Odcctl, ssh: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("others", "forwards"), [([], "yes"), (OTHERS, "no")])
-def test_the_written_file_forwards_no_agent_where_others_may_enter(
+def test_the_ssh_config_forwards_no_agent_to_shared_dev_servers(
     peer: Peer, odcctl: Odcctl, home: Path, others: list[str], forwards: str
 ) -> None:
     """The user's own file may contain options for all hosts."""
@@ -41,16 +41,18 @@ def test_the_written_file_forwards_no_agent_where_others_may_enter(
     assert forwarded(home) == forwards
 
 
-def test_the_file_changes_when_others_are_let_in(peer: Peer, odcctl: Odcctl, home: Path) -> None:
-    boxes: list[dict[str, Any]] = [a_box(), a_box(secondary_users=OTHERS), a_box()]
-    for box, forwards in zip(boxes, ("yes", "no", "yes"), strict=True):
-        listed(peer, box)
+def test_the_ssh_config_changes_when_users_are_added(
+    peer: Peer, odcctl: Odcctl, home: Path
+) -> None:
+    reservations: list[dict[str, Any]] = [a_box(), a_box(secondary_users=OTHERS), a_box()]
+    for reservation, forwards in zip(reservations, ("yes", "no", "yes"), strict=True):
+        listed(peer, reservation)
         assert odcctl("list").code == 0
         assert odcctl("config", "ssh", "12").code == 0
         assert forwarded(home) == forwards
 
 
-def test_connect_forwards_no_agent_where_others_may_enter(
+def test_connect_forwards_no_agent_to_shared_dev_servers(
     peer: Peer, odcctl: Odcctl, ssh: Path
 ) -> None:
     listed(peer, a_box(secondary_users=OTHERS))
@@ -68,7 +70,8 @@ def test_connect_forwards_no_agent_where_others_may_enter(
 def test_a_user_can_turn_agent_forwarding_off(
     peer: Peer, odcctl: Odcctl, home: Path, ssh: Path
 ) -> None:
-    """Then ssh's own files decide for the user's own dev servers; those of several stay off."""
+    """Then ssh's own files decide for the user's own dev servers; forwarding to shared ones stays
+    off."""
     listed(peer, a_box())
     assert odcctl("config", "set", "forward_agent", "off").code == 0
     assert not {"-A", "-a", "ForwardAgent=yes"} & set(ssh_arguments(odcctl, ssh))

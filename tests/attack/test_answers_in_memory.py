@@ -1,4 +1,4 @@
-"""Nobody makes the daemon keep gigabytes of answers that are never read."""
+"""No client can make the daemon keep gigabytes of unread answers in memory."""
 
 from __future__ import annotations
 

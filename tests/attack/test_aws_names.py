@@ -1,4 +1,4 @@
-"""The caller who assumes a role chooses the session's name, but cannot become any user by that."""
+"""A caller who assumes a role chooses the session name, but cannot become any user that way."""
 
 from __future__ import annotations
 

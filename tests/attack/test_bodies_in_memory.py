@@ -1,4 +1,4 @@
-"""Nobody makes the daemon keep gigabytes of request bodies that never end."""
+"""No client can make the daemon keep gigabytes of unfinished request bodies in memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def post(client: httpx.AsyncClient, content: Any) -> asyncio.Task[httpx.Response
     return asyncio.create_task(client.post("/v1/jobs", content=content))
 
 
-def test_bodies_of_one_user_are_limited_and_those_of_others_are_taken(database_url: str) -> None:
+def test_bodies_of_one_user_are_limited_and_those_of_others_are_accepted(database_url: str) -> None:
     bodies = Bodies(per_user=3 * len(LARGE) // 2, in_all=100 * MIB)
 
     async def work(service: Service) -> None:
@@ -179,8 +179,8 @@ def rss(pid: int) -> int:
 
 @contextmanager
 def sending(path: str, uid: int, count: int) -> Generator[None]:
-    """A process of that user whose requests lack the last byte of the largest body; it has sent all
-    else, or was refused."""
+    """A process of that user whose requests lack the last byte of the largest body. It has sent
+    everything else, or was refused."""
     ours, theirs = socket.socketpair()
 
     def attack() -> None:
@@ -224,7 +224,7 @@ def test_many_unfinished_bodies_use_little_memory_and_block_no_other_user() -> N
         path, before = odc.home / "odcd.sock", rss(pid)
         for uid in (MALLORY, MALLORY + 10, MALLORY + 11):
             stack.enter_context(sending(str(path), uid, 40))
-        # Three users; what a request is read into is larger than the request.
+        # Three users; the read buffer of a request is larger than the request.
         assert rss(pid) - before < 400 * MIB
         job = {"script": "#!/bin/sh\n" + " " * 3 * MIB, "work_dir": "/"}
         assert "id" in over_socket(path, BOB, "POST", "/v1/jobs", job)

@@ -1,4 +1,4 @@
-"""Users learn nothing about the bookings of others but which nodes are set aside, and when."""
+"""Users learn nothing about other users' bookings except which nodes are set aside, and when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def book(service: Service, **more: Any) -> None:
 
 
 async def waiting(service: Service) -> int:
-    """A job of Bob's that the booking keeps from starting."""
+    """A job of Bob's that cannot start because of the booking."""
     job_id = await service.submit(BOB)
     assert await service.plan() == []
     await service.final()
@@ -59,7 +59,7 @@ def test_no_view_names_the_booking_of_others(database_url: str) -> None:
                 one for one in (await bob.get(f"/v1/jobs/{job}/why")).json()["why"]
                 if one["cause"] == "booking"
             ]  # fmt: skip
-            # That and until when the nodes are set aside is known, and the booking's number.
+            # The booking's number, and which nodes are set aside until when, are public.
             assert why["booking_id"] == 1
             assert 'booked by "#1" until' in why["text"]
             nodes = (await bob.get("/v1/nodes")).json()["nodes"]

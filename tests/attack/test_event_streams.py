@@ -18,7 +18,7 @@ from odcd.slurm.lists import parse_selector
 from tests.odcd.api.service import Service, serve
 
 SPARSE = "10000000-30000000:2001"
-"""9,996 tasks apart from one another."""
+"""9,996 separate ranges of tasks."""
 
 
 class Counted(int):
@@ -71,7 +71,7 @@ def test_a_stream_of_selected_tasks_contains_only_those_tasks(selector: str) -> 
 
 
 class Pages:
-    """Events of a store that is never waited for."""
+    """Events of a store that never has to be waited for."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -111,7 +111,7 @@ def test_other_requests_are_served_while_a_page_of_events_is_filtered(
                 turns += 1
 
         def slow(_event: Event) -> bool:
-            """None is wanted, and that takes longer than a turn of the event loop may."""
+            """Filters out every event, and takes longer than a turn of the event loop may."""
             until = time.monotonic() + 0.011
             while time.monotonic() < until:
                 pass

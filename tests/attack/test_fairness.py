@@ -1,4 +1,5 @@
-"""No user takes the daemon from the others: requests, streams, terminals, submits, pending jobs."""
+"""No user can keep the daemon busy at the expense of others: requests, streams, terminals, submits,
+pending jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def limited(**limits: int) -> dict[str, Any]:
 
 
 def refused(answer: httpx.Response) -> dict[str, Any]:
-    """The problem of an answer by which a user is asked to wait."""
+    """The problem in an answer that asks the user to wait."""
     problem = answer.json()
     assert (answer.status_code, problem["code"]) == (429, "OD041"), answer.text
     assert int(answer.headers["retry-after"]) >= 1
@@ -47,7 +48,7 @@ async def metric(service: Service, limit: str) -> float:
 
 
 def test_only_the_user_who_floods_the_daemon_is_limited(database_url: str) -> None:
-    """Before: the requests of one user were served for as long as any came."""
+    """Before: one user's requests were served for as long as more of them came."""
 
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
@@ -124,7 +125,7 @@ def test_a_user_who_submits_too_fast_gets_a_retry_time(database_url: str) -> Non
             problem = refused(await client.post("/v1/jobs", json=BODY))
             assert "more than 10 jobs per minute" in problem["detail"]
             assert "ODC_USER_SUBMITS" in problem["hint"]
-            # Asking what would be is no submit.
+            # A what-if request is not a submit.
             answer = await client.post("/v1/plan/what-if", json={"jobs": [BODY]})
             assert answer.status_code == 200
         for peer in (BOB, OPERATOR):
@@ -137,7 +138,7 @@ def test_a_user_who_submits_too_fast_gets_a_retry_time(database_url: str) -> Non
 
 
 def batcher(service: Service, pending: int) -> SubmitBatcher:
-    """Another daemon's, as it were: with statements of its own."""
+    """Stands for another daemon, with its own statements."""
     return SubmitBatcher(service.store.jobs, service.api.clock, pending=pending)
 
 
@@ -236,7 +237,7 @@ def test_a_large_batch_of_one_user_does_not_delay_the_submissions_of_others(
             large = [submit(EVE, specs) for _ in range(2)]
             await _until_a_lock_is_waited_for(other)
             small = submit(EVE, specs[:1])
-            # Of what Eve's batch asks for first, too: its shapes are not written yet.
+            # Also for data that Eve's batch requests first: its shapes are not written yet.
             for job in (specs[0], specs[200]):
                 answers = await asyncio.wait_for(submit(bob, [job]), 60)
                 assert answers[0].job_id is not None

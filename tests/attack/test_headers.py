@@ -1,4 +1,4 @@
-"""A request that is too large, or that never arrives, costs the daemon next to nothing."""
+"""A request that is too large, or that never arrives, costs the daemon almost nothing."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_head_of_a_request_is_bounded(
 
 @pytest.mark.parametrize("kib", [1, 16, 17, 30, 63, 64, 65, 200])
 def test_a_request_that_comes_at_once_is_read_once(folder: Path, kib: int) -> None:
-    """Before: of a body between 16 and 64 KiB the end was read again, as a request of its own."""
+    """Before: the end of a body between 16 and 64 KiB was read again as a separate request."""
     with opened(folder) as door, connected(door.place) as connection:
         size = kib * 1024
         body = (b"x\r\n" + START + b"\r\n").ljust(64)

@@ -1,4 +1,4 @@
-"""A server that is not the one it seems gets nothing of a user's that the user did not name."""
+"""A hostile server gets no user data except what the user named explicitly."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def configure(home: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["variable", "file"])
-def test_the_key_of_the_environment_goes_to_no_other_server(
+def test_the_key_of_the_environment_is_not_sent_to_another_server(
     odcctl: Odcctl, home: Path, server: Server, where: str
 ) -> None:
-    """Before: a server that was named once on the command line got the key of the usual one."""
+    """Before: a server named once on the command line got the key of the usual server."""
     variable = {"ODC_SERVER": OURS} if where == "variable" else {}
     if where == "file":
         configure(home, f'server = "{OURS}"\n')
@@ -59,7 +59,7 @@ def test_the_key_of_the_environment_goes_to_no_other_server(
     assert server.requests == []
 
 
-def test_the_key_of_the_environment_goes_to_the_server_that_it_is_for(
+def test_the_key_of_the_environment_is_sent_to_its_server(
     odcctl: Odcctl, home: Path, server: Server
 ) -> None:
     """As CI systems set both; with --server too; and alone, where no server is configured."""
@@ -71,7 +71,7 @@ def test_the_key_of_the_environment_goes_to_the_server_that_it_is_for(
     assert sends(ODC_SERVER=server.url)
     assert sends("--server", server.url, ODC_SERVER=server.url)
     assert sends("--server", server.url)
-    # Keys are not sent to a socket, so the key is for no socket either.
+    # Keys are not sent to a socket, so the key is not for a socket either.
     assert sends("--server", server.url, ODC_SERVER=str(home / "odcd.sock"))
     configure(home, f'server = "{server.url}"\n')
     assert sends()
@@ -96,7 +96,7 @@ def test_a_login_is_signed_for_no_other_server(odcctl: Odcctl, server: Server) -
     assert done.code == 2
     assert f"ODC_SERVER_ID is for {OURS}" in done.err
     assert "log in with --server-id" in done.err
-    # Nor when a command logs in by itself.
+    # The same when a command logs in automatically.
     done = odcctl("queue", "--server", server.url, **named, ODC_SERVER=OURS)
     assert done.code == 1
     assert f"ODC_SERVER_ID is for {OURS}" in done.err

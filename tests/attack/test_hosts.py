@@ -1,4 +1,4 @@
-"""Over TCP the daemon answers for its own names alone, and believes trusted proxies alone."""
+"""Over TCP the daemon answers only for its own names, and trusts only configured proxies."""
 
 from __future__ import annotations
 

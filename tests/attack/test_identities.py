@@ -1,4 +1,5 @@
-"""Coordinators hand out no identities: uids and other users' default accounts are for operators."""
+"""Coordinators cannot assign identities: only operators set uids and other users' default
+accounts."""
 
 from __future__ import annotations
 
@@ -150,7 +151,7 @@ def test_a_coordinator_cannot_change_default_accounts(database_url: str) -> None
             assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
         shown = (await ask(service, "GET", "/v1/users/bob")).json()
         assert shown["default_account"] == "home"
-        # Their own is theirs, and operators set all.
+        # Users may set their own, and operators may set all.
         own = await ask(service, "POST", USERS, {"user": "carol", "default": True}, CAROL)
         assert own.json()["default_account"] == "lab", own.text
         changed = await ask(service, "PATCH", f"{USERS}/bob", {"default": True})
@@ -205,7 +206,7 @@ def test_a_login_never_changes_the_uid_of_a_name(database_url: str) -> None:
 def test_a_first_login_and_an_account_agree_on_the_uid(
     database_url: str, login_first: bool
 ) -> None:
-    """At the same moment: one waits for the other, and then follows it or is refused."""
+    """At the same moment: one waits for the other, and then agrees with it or is refused."""
 
     async def race(first: asyncpg.Connection, second: asyncpg.Connection, waits: Any) -> None:
         login = (LOG_IN, "ann", NOW, NOW + timedelta(hours=1))

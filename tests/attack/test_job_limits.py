@@ -45,7 +45,7 @@ def work_dir(folder: Path) -> Path:
 def home(folder: Path) -> Iterator[RunnerHome]:
     home = RunnerHome(folder / "runner")
     yield home
-    # Its end speaks to it as root, which may be refused a job and not a word.
+    # Its end of the socket accepts requests of root; root's jobs may still be refused.
     home.end()
 
 
@@ -132,7 +132,7 @@ def test_a_job_inherits_nothing_of_the_shell_that_started_odc(
     assert facts["Groups"] == "64001"
     assert {int(facts[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")} == {0}
     assert facts["secret"] == "none"
-    # Beside its own three; a shell keeps its own from 10 on.
+    # In addition to its own three; a shell keeps its own descriptors from 10 on.
     fds = {int(name) for name in (work_dir / "fds").read_text().split()}
     assert not fds & set(range(3, 10))
 
@@ -201,7 +201,7 @@ print(os.getppid(), found > 0, added > 0)
 
 
 def test_jobs_of_one_shim_share_no_session_keyring(home: RunnerHome, work_dir: Path) -> None:
-    """Not even those of one user: a key goes with the job that added it."""
+    """Not even jobs of one user: a key ends with the job that added it."""
     home.launch()
     client = home.client()
     outputs: list[list[str]] = []
@@ -220,7 +220,7 @@ def test_a_refused_start_leaves_nothing_open_in_its_shim(home: RunnerHome, work_
     client = home.client()
 
     def open_files(first_job: int) -> int:
-        """Of the one shim, after some starts that are refused."""
+        """In the only shim, after several refused starts."""
         for job in range(first_job, first_job + 5):
             client.start(a_dispatch(job, "#!/bin/sh\n", work_dir, spool=True, uid=64001, gid=42))
             assert "is not in group 42" in client.wait_end(job)["detail"]
@@ -250,7 +250,7 @@ def test_the_runner_opens_no_file_as_root(home: RunnerHome, folder: Path) -> Non
 
 
 def test_a_rules_file_owned_by_another_user_is_ignored(home: RunnerHome, work_dir: Path) -> None:
-    """A user who can write to the runner's folder gains no rights by that."""
+    """A user who can write to the runner's folder gains no rights."""
     home.launch(min_uid=0, allow_root=True)
     os.chown(home.run_dir / "rules", ANN["uid"], ANN["gid"])
     (home.run_dir / "rules").touch()

@@ -183,7 +183,7 @@ def test_large_starts_go_in_bounded_messages(home: RunnerHome, sizes: list[int])
 
 
 def test_the_runner_keeps_the_texts_of_queued_jobs(home: RunnerHome) -> None:
-    """Together they are more than the runner keeps of texts that nothing waits for."""
+    """Together they are larger than the runner's cache of unused texts."""
     pairs = [
         a_dispatch_of(
             f"#!/bin/true\n#{job}".ljust(4 * MIB - 9, "x"),
@@ -273,7 +273,7 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
 
     async def main() -> None:
         link = await Link.open(home.run_dir, 1)
-        # Several wait for their turn; the first finds out that the runner is gone.
+        # Several wait for their turn; the first one notices that the runner is gone.
         first = asyncio.create_task(link.ask("list"))
         await first
         home.kill()
@@ -291,7 +291,7 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f600", "\ud83d", "\u2028", "\x00\x1f\x7f"])
-def test_any_text_goes_over_the_wire_as_an_earlier_version_reads_it(text: str) -> None:
+def test_any_text_is_encoded_so_that_an_earlier_version_can_read_it(text: str) -> None:
     line = protocol.encode({"text": text})
     assert line.count(b"\n") == 1
     assert protocol.decode(line) == {"text": text}

@@ -39,7 +39,7 @@ def sts() -> Iterator[Sts]:
 
 
 def stranger(number: int) -> Credentials:
-    """Well formed, and unknown to AWS."""
+    """Well formed, but unknown to AWS."""
     return Credentials(f"ASIASTRANGER{number:08}", "guess", "token")
 
 

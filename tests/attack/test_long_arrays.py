@@ -35,7 +35,7 @@ def test_patterns_make_no_answer_of_many_megabytes(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         array = await started(service, name="\N{DUCK}" * 200)
-        # As a daemon kept it that did not refuse it.
+        # As an older daemon stored it, which did not refuse it.
         await service.database.execute(
             "update odc.job set stdout = repeat('%x', 2048), stderr = repeat('/%x', 1300)"
         )

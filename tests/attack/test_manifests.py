@@ -15,7 +15,7 @@ import yaml
 
 FOLDER = Path(__file__).parents[2] / "k8s"
 NODES_OWN = frozenset({"nvidia-device-plugin", "aws-efa-k8s-device-plugin", "dcgm-exporter"})
-"""They work on the node itself, in namespaces of their own."""
+"""They work on the node itself, in separate namespaces."""
 LEVELS = {
     "gpu-controlplane": "restricted",
     "gpu-batch": "baseline",
@@ -25,7 +25,7 @@ LEVELS = {
 """The level that Pod Security enforces; docs/operating/security.md gives the reasons for the last
 two."""
 FENCED = {"gpu-dev": "odc-pods", "gpu-builds": "odc-builds"}
-"""Where the level is privileged, a policy of odc admits its own pods alone."""
+"""In privileged namespaces, a policy of odc admits only its own pods."""
 
 
 def manifests() -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Nobody else of the machine can use a session of the page, or a ticket of one."""
+"""No other user of the machine can use a session of the page, or a ticket for one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def test_a_cookie_works_only_on_connections_of_its_user(odc: Odc) -> None:
 
 
 def taken_by_impostor(port: int) -> str:
-    """Bob listens where the daemon did; alice's browser comes again, and bob reads its cookie."""
+    """Bob listens on the daemon's former port; Alice's browser returns, and Bob reads its
+    cookie."""
     server = as_uid_listener(BOB, port)
     try:
         with socket.create_connection(("127.0.0.1", port)) as browser:
@@ -129,7 +130,7 @@ def test_a_ticket_works_only_for_the_user_who_requested_it(odc: Odc) -> None:
             assert b"that link is for user 64001" in reply.body.lower()
             assert "set-cookie" not in reply.headers
         assert enter(ALICE, port, ticket["ticket"]).status == 303
-        # Root asks for a browser of bob's: sudo odcctl page.
+        # Root requests a browser session of Bob's: sudo odcctl page.
         ticket = ticket_of(odc, 0, f"?browser_uid={BOB}")
         assert enter(ALICE, port, ticket["ticket"]).status == 401
         assert enter(BOB, port, ticket["ticket"]).status == 303

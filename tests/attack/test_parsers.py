@@ -179,7 +179,7 @@ def in_time(parse: Callable[[], Any]) -> None:
 
 
 def hunt(check: Callable[..., None], *drawn: st.SearchStrategy[Any], for_s: float) -> None:
-    """Draw examples: a few, always the same; or others, for so long."""
+    """Draw examples: a few that are always the same; or random ones for this long."""
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run = settings(max_examples=EVERYDAY, suppress_health_check=quiet)(given(*drawn)(check))
     if not for_s:

@@ -1,4 +1,5 @@
-"""A daemon that was taken over stays the account `odc`: neither root nor PostgreSQL's superuser."""
+"""A compromised daemon has the rights of the account `odc`: neither root's nor those of
+PostgreSQL's superuser."""
 
 from __future__ import annotations
 
@@ -189,7 +190,7 @@ def test_the_daemon_leaves_no_core_and_its_memory_is_unreadable(odc: Odc) -> Non
 def test_an_account_that_is_missing_is_no_reason_to_take_another_services(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`postgres` is of a PostgreSQL that may be there already."""
+    """`postgres` belongs to a PostgreSQL that may be installed already."""
     if not AS_ROOT:
         assert service_account() == account.current()
         return
@@ -311,7 +312,7 @@ def test_stop_kills_no_process_that_postgresql_named_falsely(odc_home: Path) -> 
 def test_a_process_in_a_folder_of_the_same_name_does_not_keep_the_database_from_starting(
     odc_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As /proc shows it, who has mounts of their own works in the data folder."""
+    """As /proc shows it, a process with its own mounts works in the data folder."""
     monkeypatch.setattr(database, "ORPHAN_TIMEOUT_S", 0.0)
     postgres = EmbeddedPostgres(odc_home)
     postgres.start()
@@ -387,7 +388,7 @@ def test_a_home_of_an_earlier_version_is_taken_over_with_its_server_running(
     odc.up()
     assert gone(running.pid) or not AS_ROOT
     if not AS_ROOT:
-        # A server of the user's own account is adopted; its role changes when it starts next.
+        # A server of the user's own account is adopted; its role changes at its next start.
         odc.odcd("down")
         odc.up()
     check_taken_over(odc)
@@ -398,7 +399,7 @@ def test_a_home_of_an_earlier_version_is_taken_over_with_its_server_running(
 
 
 class Killed(BaseException):
-    """As by kill -9: nothing after it runs."""
+    """As by kill -9: no code after it runs."""
 
 
 @pytest.mark.long

@@ -103,7 +103,7 @@ def test_a_detached_daemon_survives_the_death_of_its_launcher(odc: Odc) -> None:
     command = [sys.executable, "-m", "odcd", "up", "--detach", "--node", "n1=h100:8"]
     starting = subprocess.Popen(command, env=odc.environment, stderr=subprocess.DEVNULL)
     log = odc.home / "odcd.log"
-    # The child is there, and PostgreSQL begins: it is not ready for seconds.
+    # The child exists, and PostgreSQL is starting, which takes seconds.
     wait(lambda: log.exists() and "postgres.starting" in log.read_text(), odc.log)
     starting.send_signal(signal.SIGKILL)
     starting.wait()

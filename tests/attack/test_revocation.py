@@ -1,4 +1,4 @@
-"""Connections that were opened with a key end within seconds after the key, however it ends."""
+"""Connections opened with a key end within seconds after the key, however the key ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USER = "games"
 
 
 class Stream(threading.Thread):
-    """Reads an answer to its end; ended: how it came."""
+    """Reads an answer to its end; ended: how the stream ended."""
 
     def __init__(self, port: int, path: str, key: str) -> None:
         super().__init__(daemon=True)
@@ -145,7 +145,7 @@ def test_odcctl_reports_why_a_terminal_was_closed(odc: Odc) -> None:
 def test_a_tunnel_ends_with_its_login(
     warm_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """Its key may expire meanwhile: a tunnel cannot be taken up again by a new one."""
+    """Its key may expire in the meantime: a tunnel cannot be resumed with a new one."""
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)
 
     async def work(service: Service) -> None:
@@ -178,14 +178,14 @@ def test_a_tunnel_ends_with_its_login(
         looking.cancel()
         await asyncio.wait([looking])
 
-    with_box(warm_url, work)
+    with_dev_server(warm_url, work)
 
 
 async def change(service: Service, what: str, value: object) -> None:
     await service.database.execute(f"update odc.api_key set {what}", value)
 
 
-def with_box(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
+def with_dev_server(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
     async def outer(service: Service) -> None:
         async with a_dev_server() as dialling, asyncio.timeout(60):
             object.__setattr__(service.api, "executor_of", lambda: dialling)

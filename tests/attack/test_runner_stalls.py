@@ -1,4 +1,4 @@
-"""No user keeps the root runner from starting, or from answering others."""
+"""No user can stop the root runner from starting, or from answering other users."""
 
 from __future__ import annotations
 

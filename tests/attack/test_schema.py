@@ -36,7 +36,7 @@ GENERATED = re.compile(r"^ *(\d+) generated", re.MULTILINE)
 
 
 def attack(folder: Path, address: str, key: str | None, *, edges: bool, examples: int) -> int:
-    """Send the requests of one role; the number of them. Fails with what was found."""
+    """Send the requests of one role; returns their number. Fails with the findings."""
     folder.mkdir()
     (folder / "schemathesis.toml").write_text(CONFIG)
     done = subprocess.run(

@@ -87,7 +87,7 @@ def test_no_secret_of_a_run_is_left_in_a_place_that_others_can_read(odc: Odc) ->
         ask(ALICE, port, "GET", f"/v1/jobs?token={key}", Accept="*/*")
         ask(ALICE, port, "GET", "/v1/nodes", Authorization=f"Bearer {key}x", Accept="*/*")
         over_socket(odc.home / "odcd.sock", BOB, "GET", f"/v1/jobs/{job}/logs")
-        # Rotation and logout also handle keys.
+        # Rotation and logout handle keys too.
         ask(ALICE, port, "POST", "/v1/keys/rotate", Authorization=f"Bearer {key}", Accept="*/*")
         odc.odcctl("logout", "--user", USER)
         odc.wait_for(job, "COMPLETED")
@@ -100,7 +100,7 @@ def test_no_secret_of_a_run_is_left_in_a_place_that_others_can_read(odc: Odc) ->
 
 
 def _in_logs(odc: Odc, folder: Path, secrets: dict[str, str]) -> list[str]:
-    """Not the database's own data, which has environments; but what it logs."""
+    """The database's own data contains environments, so only its log is searched."""
     data = odc.home / "data"
     kept = [
         path for path in odc.home.rglob("*")

@@ -20,7 +20,7 @@ from odcd.slurm import lists
 from tests.odcd.api.service import ALICE, BODY, Service, serve, until
 
 SPARSE = "0-99999999:10001"
-"""10,000 tasks apart from one another, the most that one array may have."""
+"""10,000 separate ranges of tasks, the maximum of one array."""
 
 
 def sparse(count: int, job: int = 1) -> list[str]:
@@ -29,7 +29,7 @@ def sparse(count: int, job: int = 1) -> list[str]:
 
 @pytest.fixture
 def merged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many ranges each list had that was made."""
+    """The number of ranges in each list that was created."""
     made: list[int] = []
     real = lists._merge  # pyright: ignore
 

@@ -1,4 +1,5 @@
-"""No user fills the database's disk: what submits add to it per day is limited, by bytes."""
+"""No user can fill the database's disk: the bytes that each user's submits add per day are
+limited."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def a_script(number: int, size: int = MIB) -> str:
 
 
 class Submitting:
-    """A daemon's submits on a clock that stands still."""
+    """A daemon's submits with a clock that stands still."""
 
     def __init__(self, service: Service, stored_bytes: int) -> None:
         self.clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
@@ -53,14 +54,14 @@ def test_scripts_of_one_user_cannot_fill_the_disk(database_url: str) -> None:
         refusal = answers[-1][0]
         assert "add more than 10 MiB to the database in a day" in (refusal.message or "")
         assert "ODC_USER_STORED_MIB" in (refusal.hint or "")
-        # To cancel gives nothing back, because the database keeps what ended.
+        # Cancelling gives nothing back, because the database keeps ended jobs.
         async with service.client(ALICE) as client:
             ids = [str(answer[0].job_id) for answer in answers if taken(answer)]
             assert (await client.post("/v1/jobs/cancel", json={"ids": ids})).is_success
         assert not taken(await submit(EVE, a_script(100)))
         stored = "select sum(length(content)) from odc.job_text"
         assert await service.database.fetchval(stored) < 10 * MIB
-        # Time does.
+        # Time does give it back.
         submit.clock.move(3 * 3600)
         later = [taken(await submit(EVE, a_script(number))) for number in (101, 102, 103)]
         assert later == [True, True, False]
@@ -88,7 +89,9 @@ def test_arguments_and_environments_count_and_texts_that_repeat_do_not(database_
     serve(database_url, work)
 
 
-def test_a_request_above_the_limit_is_taken_after_a_quiet_day_and_owed(database_url: str) -> None:
+def test_a_request_above_the_limit_is_accepted_after_a_quiet_day_and_owed(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         submit = Submitting(service, 10 * MIB)
         batch = [a_script(number) for number in range(30)]

@@ -1,4 +1,4 @@
-"""TLS on TCP: what is checked at the start, what a change of the files does, whom odcctl trusts."""
+"""TLS on TCP: checks at the start, effects of changed files, and the servers that odcctl trusts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Files:
         self.write()
 
     def write(self) -> None:
-        """A new certificate, put in the place of the old one."""
+        """A new certificate that replaces the old one."""
         issued = self.authority.issue_cert("localhost", "127.0.0.1", "0.0.0.0")
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         for path, data in ((self.key, issued.private_key_pem.bytes()), (self.cert, chain)):

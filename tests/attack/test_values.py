@@ -47,7 +47,7 @@ UNPRINTED = frozenset({
 STREAMS = ("/events",)
 WITHOUT_SERVER = (501, 503)
 LIMIT = 40
-"""Of the everyday run: requests about one operation."""
+"""In the default run: requests per operation."""
 
 
 def cases(service: Service) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
@@ -95,7 +95,7 @@ class Attack:
         if rule.target is None:
             return "1"
         if operation != self._about or operation.startswith("DELETE"):
-            # Nothing that was submitted before is to stand in its way.
+            # No earlier submission may interfere.
             await self.scene.ask("POST", "/v1/jobs/cancel", {"all": True})
             self._about, self._x = operation, await rule.target(self.scene)
         return self._x
@@ -218,7 +218,7 @@ def test_the_largest_numbers_of_events_are_taken(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         job = await service.submit()
-        # Unlike the service's client, it raises what breaks a stream that has begun.
+        # Unlike the service's client, it raises the error that breaks a started stream.
         transport = httpx.ASGITransport(Spoken(service.app, OPERATOR))
         async with httpx.AsyncClient(transport=transport, base_url="http://odc") as client:
             for path in ("/v1/events", f"/v1/jobs/{job}/events"):
@@ -246,7 +246,7 @@ def strings_of(schema: dict[str, Any]) -> Iterator[Any]:
             yield from ([text] for text in ESCAPES)
 
 
-def test_no_field_takes_text_that_would_control_a_terminal(database_url: str) -> None:
+def test_no_field_accepts_terminal_control_characters(database_url: str) -> None:
     """Before: PATCH of a job took a name with escapes, and every queue showed it."""
 
     async def work(service: Service) -> None:

@@ -49,10 +49,11 @@ class Storm:
     odc: Odc
     seed: int
     jobs: int
-    """How many requests each client sends."""
+    """The number of requests of each client."""
     clients: int = 3
     shims: bool = False
-    """Kill what watches single jobs too: their exits are lost, which nothing can recover."""
+    """Also kill the shims that watch single jobs: their exits are lost, which nothing can
+    recover."""
     accepted: dict[int, Accepted] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
     lost_answers: int = 0
@@ -89,7 +90,7 @@ class Storm:
                     self.killed[part] += 1
 
     def _let_it_work(self, chance: random.Random, done: Callable[[], bool]) -> None:
-        """Until it took some jobs more: a machine may be slow. Now and then, not at all."""
+        """Until it accepted some more jobs, because a machine may be slow. Sometimes not at all."""
         time.sleep(chance.uniform(0, 0.5))
         if chance.random() < 0.2:
             return
@@ -98,7 +99,7 @@ class Storm:
             time.sleep(0.02)
 
     def _operate(self, over: threading.Event) -> None:
-        """Start the daemon again whenever it is gone."""
+        """Restart the daemon whenever it has exited."""
         refused = 0
         while not over.wait(0.2):
             if holder(self.odc.home / "odcd.lock") is not None:
@@ -109,13 +110,13 @@ class Storm:
             assert refused < 10, done.stderr + self.odc.log()
 
     def _scrape(self, over: threading.Event) -> None:
-        """Its counters continue to count between the kills."""
+        """Its counters continue between the kills."""
         while not over.wait(0.3):
             with suppress(OSError, http.client.HTTPException):
                 self.counters()
 
     def counters(self) -> Counter[str]:
-        """Of the cluster, added up over their labels. Raises OSError, HTTPException."""
+        """Of the cluster, summed over their labels. Raises OSError, HTTPException."""
         with self.odc.asking("GET", "/metrics") as connection:
             text = connection.getresponse().read().decode()
         found: Counter[str] = Counter()
@@ -195,7 +196,7 @@ class Storm:
             if done.returncode == 0:
                 self.accepted[int(done.stdout)] = Accepted()
                 return
-            # The daemon was not reached at all; any other failure is one.
+            # The daemon was not reached at all; every other failure is a defect.
             assert done.returncode == 3, done.stderr
             time.sleep(0.2)
         raise AssertionError("the daemon was never reached")
@@ -267,7 +268,7 @@ class Storm:
         self._check_counters(description)
 
     def _check_counters(self, description: str) -> None:
-        """Each thing once, whoever was killed while it was counted."""
+        """Each thing is counted once, whichever process was killed during the count."""
         [row] = self.odc.rows(
             "select count(*) as attempts, count(*) filter (where requeued) as requeued "
             "from odc.attempt"

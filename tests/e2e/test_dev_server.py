@@ -1,4 +1,4 @@
-"""Dev servers on one machine, as users meet them: reserve, connect, come back, extend, end."""
+"""Dev servers on one machine, as users see them: reserve, connect, reconnect, extend, end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES = ("--node", "n[1-2]=h100:8x64", "--node", "c1=cpu-x86:0x16")
 
 @pytest.fixture
 def odc(odc: Odc) -> Odc:
-    """One for each test, so that none meets what another left."""
+    """One for each test, so that no test sees leftovers of another."""
     odc.up(*NODES)
     return odc
 
@@ -43,7 +43,7 @@ def show(odc: Odc, job_id: int) -> dict[str, Any]:
 
 
 class Terminal:
-    """odcctl connect, and who sits before it."""
+    """odcctl connect in a terminal."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -108,7 +108,7 @@ def test_a_dev_server_keeps_its_shell_when_a_user_detaches_and_restarts_one_that
 
 
 def test_a_dev_server_survives_a_killed_daemon_and_keeps_its_expiry(odc: Odc) -> None:
-    """BUG-37: nothing of it is in the daemon's memory."""
+    """BUG-37: the daemon's memory contains no part of its state."""
     job_id = reserve(odc, "-g", "1")
     before = show(odc, job_id)
     pid = odc.pid

@@ -1,4 +1,4 @@
-"""A daemon as people meet it: jobs that wait for others, users beside one another, kill -9."""
+"""A daemon as users see it: jobs that wait for others, several users, kill -9."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_chain_of_jobs_runs_in_order_and_a_broken_one_stops(odc: Odc) -> None:
 
 
 def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(odc: Odc) -> None:
-    """Jobs that run on, jobs that ended meanwhile, jobs that waited."""
+    """Jobs that continue, jobs that ended in the meantime, jobs that waited."""
     flag = odc.work / "go"
     on = odc.submit("--wrap", f"{until(flag)}; exit 11")
     meanwhile = odc.submit("--wrap", f"echo up > {odc.work}/meanwhile; {until(flag)}; exit 12")

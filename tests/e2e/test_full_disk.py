@@ -1,4 +1,5 @@
-"""A full disk loses nothing accepted and says so; with space again all goes on by itself."""
+"""A full disk loses no accepted job and is reported; after space was freed, everything continues by
+itself."""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing()
                 break
         assert len(refused) == 3
         assert all("no disk space left" in problem["detail"] for problem in refused), refused
-        # Jobs run on, and their exits are known once there is space.
+        # Jobs continue, and their exits are known after space was freed.
         flag.touch()
         disk.free()
         wait(lambda: post(odc, {}, "after")[0] == 201, odc.log)

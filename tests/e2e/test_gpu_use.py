@@ -1,5 +1,5 @@
-"""GPU use on one machine: a real daemon, killed, and real jobs. Only NVIDIA's library is stood in
-for: it needs a driver."""
+"""GPU usage on one machine: a real daemon, killed, and real jobs. Only NVIDIA's library, which
+needs a driver, is replaced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_gpu_usage_survives_a_killed_daemon_and_the_exporter_files_are_correct()
         # It has its GPU before its script begins.
         odc.wait_for(short, "RUNNING")
         kill_daemon(odc)
-        # Its job ends while no daemon runs; and another process writes to the files of odcd.
+        # Its job ends while no daemon runs; and another process writes to odcd's files.
         go.touch()
         wait(lambda: over.exists() or None, odc.log)
         (folder / "0").unlink()

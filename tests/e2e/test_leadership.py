@@ -1,4 +1,4 @@
-"""Two daemons on one database and one runner: one leads, and one that led changes nothing more."""
+"""Two daemons on one database and one runner: one leads, and a former leader changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ COMPLETED = "select state = 'COMPLETED' from odc.job where id = $1"
 
 
 def overthrow(pair: Pair, chance: random.Random, for_s: float) -> list[int]:
-    """Stop the leader amid its work, for longer than its lease; the jobs submitted meanwhile."""
+    """Stop the leader in the middle of its work, for longer than its lease; returns the jobs
+    submitted in between."""
     leader = pair.wait_for_leader()
     other = next(odc for pid, odc in pair.processes.items() if pid != leader)
     term = pair.term

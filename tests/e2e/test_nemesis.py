@@ -1,6 +1,6 @@
-"""Two daemons and one PostgreSQL while a nemesis works on them: what was accepted ends once.
+"""Two daemons and one PostgreSQL under the faults of a nemesis: each accepted job ends once.
 
-`make test-long` runs two minutes; `make test-soak` thirty, with the lease that odcd has by itself.
+`make test-long` runs two minutes; `make test-soak` thirty, with the default lease of odcd.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FOR_S = float(os.environ.get("ODC_NEMESIS_S", "120"))
 LEASE_S = float(os.environ.get("ODC_NEMESIS_LEASE_S", "4"))
 KINDS = frozenset(os.environ.get("ODC_NEMESIS_KINDS", ",".join(faults.KINDS)).split(","))
 LED_S = 30.0
-"""The longest without a leader. odcd promises 15 s, on a machine that is not busy with this."""
+"""The longest time without a leader. odcd promises 15 s on a machine that is not busy."""
 
 
 @pytest.mark.long

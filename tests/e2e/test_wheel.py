@@ -1,4 +1,4 @@
-"""The wheel alone, in a clean virtual environment: it holds sql/ and runs a job."""
+"""The wheel alone, in a clean virtual environment: it contains sql/ and runs a job."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_job_runs_out_of_nothing_but_the_wheel(wheel: Path) -> None:
         folder = odc.home.parent
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / "bin" / "python"
-        # The versions that the tests run with.
+        # The versions with which the tests run.
         run(python, *PIP, "--require-hashes", "-r", LOCK, cwd=folder)
         run(python, *PIP, "--no-deps", "--no-index", wheel, cwd=folder)
         run(python, "-m", "pip", "check", cwd=folder)

@@ -1,4 +1,4 @@
-"""grafana/dashboards: made of the code, and as people with a Grafana expect them."""
+"""grafana/dashboards: generated from the code, and as users of Grafana expect them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_every_dashboard_variable_is_used(board: dict[str, Any]) -> None:
 
 
 def test_rates_use_the_interval_of_grafana() -> None:
-    """Or over a fixed time of an hour or more, where the panel shows that."""
+    """Or over a fixed time of an hour or more, if the panel shows that."""
     for question in questions():
         for span in re.findall(r"(?:rate|increase)\([^\[]*\[([^\]]+)\]", question.text):
             assert span in ("$__rate_interval", "$__range") or span.endswith("h"), str(question)
@@ -171,7 +171,8 @@ def test_links_lead_to_pages_that_are_there() -> None:
 
 
 def test_every_metric_in_a_board_is_exported() -> None:
-    """By the reference, which is read off the code; tests/grafana/test_live.py asks a daemon."""
+    """According to the reference, which is generated from the code; tests/grafana/test_live.py asks
+    a daemon."""
     page = (GRAFANA.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     exported: set[str] = set()
     for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.M):

@@ -36,7 +36,7 @@ NAIVE = (
     ' "namespace", "$1", "exported_namespace", "(.+)")'
     " * on (namespace, pod) group_left (label_odc_dev_job_id) kube_pod_labels"
 )
-"""As one finds it in tutorials."""
+"""As found in tutorials."""
 
 
 def job_info(*, instance: str = "", account: str = "vision") -> str:
@@ -140,7 +140,7 @@ def test_both_forms_of_labels_and_both_joins(tmp_path: Path, join: str, honor: b
 
 
 def test_two_kube_state_metrics_and_a_stale_series_do_not_break_it(tmp_path: Path) -> None:
-    """And they do break the join as one finds it."""
+    """And they do break the join of the tutorials."""
     partition = "old"
     with watched(
         tmp_path / "prometheus", "join-kube-state-metrics", dcgm=lambda: dcgm_text(CARDS),
@@ -150,7 +150,7 @@ def test_two_kube_state_metrics_and_a_stale_series_do_not_break_it(tmp_path: Pat
         message = prometheus.until(lambda: refusal(prometheus, NAIVE), "that is refused")
         assert re.search(r"many-to-many|multiple matches", message)
         healthy(prometheus)
-        # The first replica is moved: what it said is left for the time of the look-back.
+        # The first replica is moved: its last samples stay for the look-back period.
         prometheus.change(
             scrapes=[one for one in prometheus.scrapes if one.job == "dcgm"]
             + [
@@ -224,6 +224,6 @@ def test_gpus_and_jobs_that_the_join_misses_are_reported(tmp_path: Path) -> None
                 for row in found
             }
 
-        # Job 8 and the second member of job 7 have GPUs, and no card says it is theirs.
+        # Job 8 and the second member of job 7 have GPUs, and no card reports them.
         expected = {("job", "n1"): 1, ("gpu", "n1"): 1, ("gpu", "n2"): 1}
         prometheus.until(lambda: missing() == expected, f"missing are {expected}")

@@ -1,5 +1,5 @@
-"""Every panel, rule and alert, asked of a real Prometheus that scrapes a live odcd with jobs
-running, and exporters of GPUs beside it."""
+"""Every panel, rule and alert, evaluated by a real Prometheus that scrapes a live odcd with running
+jobs, and exporters of GPUs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 
-NEVER_TOLD = "no job with a predicted start has started"
+NO_PREDICTION = "no job with a predicted start has started"
 EMPTY = {
-    # Has had no occasion here.
+    # Did not occur in this test.
     "odc-capacity: Nodes that start no jobs": "all nodes are up",
-    "odc-queue: Coverage of expected starts, last 7 days": NEVER_TOLD,
-    "odc-queue: Share of jobs started within their expected interval": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts A": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts B": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts C": NEVER_TOLD,
-    "odc-queue: Accuracy by day and by cause of the prediction": NEVER_TOLD,
+    "odc-queue: Coverage of expected starts, last 7 days": NO_PREDICTION,
+    "odc-queue: Share of jobs started within their expected interval": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts A": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts B": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts C": NO_PREDICTION,
+    "odc-queue: Accuracy by day and by cause of the prediction": NO_PREDICTION,
     "odc-queue: Requeued and preempted per hour B": "no job was preempted",
     "odc-scheduler: Firing alerts": "nothing fires, see below",
     "odc-scheduler: Prometheus errors per second": "odcd asks no Prometheus here",
@@ -127,7 +127,7 @@ def _work(odc: Odc) -> tuple[int, int]:
 
 
 def _cards(job: int) -> str:
-    """A machine with mapping files; the last of its cards has seen a program's own fault."""
+    """A machine with mapping files; its last card has reported a program error."""
     return dcgm_text(
         [
             Gpu(index=0, node="n1", util=90, used_mib=60000, hpc_job=str(job), watts=600),
@@ -227,7 +227,7 @@ def test_rules_and_alerts_are_evaluated_and_rules_give_data(stack: Stack) -> Non
 @pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
 def test_every_alert_expression_can_be_evaluated(stack: Stack, alert: dict[str, Any]) -> None:
     stack.prometheus.query(alert["expr"])
-    # These have samples only when there is something of them, or on Kubernetes.
+    # These have samples only after such an event, or only on Kubernetes.
     there = metrics_in(alert["expr"]) - {
         "odcd_database_replication_lag_seconds", "odcd_eta_coverage_ratio",
         "odcd_reservation_phase_limit_seconds",
@@ -237,14 +237,14 @@ def test_every_alert_expression_can_be_evaluated(stack: Stack, alert: dict[str, 
 
 def test_the_metrics_requested_in_the_bug_report_exist(stack: Stack) -> None:
     """MON-07: depth, waits, phases, failures by reason, and the use of each type."""
-    for asked_for in (
+    for expression in (
         'sum(odcd_jobs{state="PENDING"})', "sum(odcd_job_queue_wait_seconds_count)",
         "sum(odcd_reservation_phase_seconds_count)",
         'sum(odcd_jobs_finished_total{state="FAILED"})', 'sum(odcd_gpus{state="allocated"})',
     ):  # fmt: skip
         stack.prometheus.until(
-            lambda asked_for=asked_for: any(v > 0 for v in stack.prometheus.values(asked_for)),
-            asked_for,
+            lambda expression=expression: any(v > 0 for v in stack.prometheus.values(expression)),
+            expression,
         )
 
 

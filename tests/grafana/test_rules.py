@@ -40,7 +40,7 @@ def test_the_promtool_tests_of_the_rules_pass(path: Path) -> None:
 
 @needs_prometheus
 def test_without_the_newest_sample_two_claims_break_the_join(tmp_path: Path) -> None:
-    """So that the tests of the join are known to be able to fail."""
+    """This proves that the tests of the join can fail."""
     for name in ("join-odcd.yaml", "gpu.yaml"):
         text = (RULES / "rules" / name).read_text(encoding="utf-8")
         naive = re.sub(

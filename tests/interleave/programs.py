@@ -28,12 +28,12 @@ def leader(name: str, *transactions: Step | Sequence[Step]) -> Program:
 
 
 def passes(count: int = 1) -> Program:
-    """The leader's own connection, so many passes one after the other."""
+    """The leader's own connection, with this many passes one after the other."""
     return Program("pass", [[plan]] * count, leads=True, isolation=PLANNER)
 
 
 def reader() -> Program:
-    """One that keeps a snapshot open, as a backup does."""
+    """A session that keeps a snapshot open, as a backup does."""
     return Program("reader", [[look]], isolation="repeatable read")
 
 
@@ -64,8 +64,8 @@ def submit(label: str, who: Identity = ALICE, **fields: Any) -> Step:
         else:
             session.refusals.append(f"{row['code']} {row['message']}")
 
-    asked_for = ", ".join(f"{name}={value}" for name, value in fields.items())
-    submits.__name__ = f"submit({label}: {asked_for})"
+    description = ", ".join(f"{name}={value}" for name, value in fields.items())
+    submits.__name__ = f"submit({label}: {description})"
     return submits
 
 
@@ -198,7 +198,7 @@ async def sweep(session: Session) -> None:
 
 
 async def turn(session: Session) -> None:
-    """Take the turn, so that a pass beside it decides and then waits."""
+    """Take the turn, so that a concurrent pass decides and then waits."""
     await session.fetch("select pg_advisory_xact_lock(7300196)")
 
 
@@ -249,7 +249,7 @@ def inventory(**foreign_gpus: int) -> Step:
 
 
 def later(seconds: float) -> Step:
-    """Time passes, and a sweep does what time alone does."""
+    """Time passes, and a sweep does what is due by time alone."""
 
     async def sweeps(session: Session) -> None:
         session.world.now += timedelta(seconds=seconds)

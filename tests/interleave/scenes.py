@@ -9,8 +9,8 @@ LABELS = ("array", "b", "gang", "small", "waits", "held", "later", "single", "li
 
 
 def a_busy_morning(world: World, queue: Queue) -> None:
-    """b and two tasks of an array run on the H100; a gang waits for both nodes; the rest waits
-    for an end, a release, a time, a name or a licence, but for small, which fits."""
+    """b and two tasks of an array run on the H100. A gang waits for both nodes. The other jobs wait
+    for an end, a release, a time, a name or a licence, except small, which fits."""
     queue.sql.execute("insert into odc.licence values ('solver', 1)")
 
     def submit(label: str, tasks: int = 1, **fields: object) -> None:

@@ -1,4 +1,4 @@
-"""Three to five sessions of whatever users, operators and the leader do, in a drawn order."""
+"""Three to five sessions of users, operators and the leader, in a random order."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def hold_to_it(theatre: Theatre, examples: int) -> None:
 
     @settings(
         max_examples=examples, database=None, suppress_health_check=list(HealthCheck),
-        # The failing schedule is printed; to shrink it takes minutes.
+        # The failing schedule is printed; shrinking it takes minutes.
         report_multiple_bugs=False, phases=[Phase.explicit, Phase.generate],
     )  # fmt: skip
     @given(

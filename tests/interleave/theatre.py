@@ -98,6 +98,6 @@ class Theatre:
 
 
 def chosen(numbers: Sequence[int]) -> Choose:
-    """Choices from drawn numbers; the first that can go on when they are used up."""
+    """Choices from drawn numbers; after they are used up, the first session that can continue."""
     ahead = iter(numbers)
     return lambda options: next(ahead, 0) % options

@@ -67,7 +67,7 @@ def test_sys_admin_is_for_dev_servers_on_nodes_for_profiling(odcd: Kube) -> None
 
 
 # The differences from one of our dev servers.
-STRANGE_BOX: dict[str, tuple[str, object, str]] = {
+STRANGE_DEV_SERVER: dict[str, tuple[str, object, str]] = {
     "a job's label": ("metadata/labels/odc.dev~1kind", "batch", "one container"),
     "a job's container": ("spec/containers/0/name", "job", "one container"),
     "another's keys": (
@@ -108,9 +108,9 @@ STRANGE_BOX: dict[str, tuple[str, object, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", STRANGE_BOX)
+@pytest.mark.parametrize("how", STRANGE_DEV_SERVER)
 def test_a_dev_server_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) -> None:
-    path, value, reason = STRANGE_BOX[how]
+    path, value, reason = STRANGE_DEV_SERVER[how]
     refusal = odcd.refusal(changed(DEV_SERVER, path, value))
     assert reason in refusal, refusal or "admitted"
 

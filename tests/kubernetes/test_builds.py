@@ -55,7 +55,7 @@ BUILD = Build(
 
 
 class BuildSite(DevServerSite):
-    """A stack that builds."""
+    """A stack that builds images."""
 
     def folder(self, dockerfile: str, **files: str) -> Path:
         folder = self.stack.odc.work / "box"
@@ -66,7 +66,7 @@ class BuildSite(DevServerSite):
         return folder
 
     def build(self, dockerfile: str, *more: str, **files: str) -> int:
-        """The reservation that waits for it."""
+        """The reservation that waits for the image."""
         path = self.folder(dockerfile, **files) / "Dockerfile"
         printed = self.stack(
             "reserve", "-t", "h100", "-g", "1", "-h", "1", "--github-user", "alice", "--no-wait",
@@ -78,7 +78,7 @@ class BuildSite(DevServerSite):
         return self.api.items(JOBS)
 
     def job(self) -> Manifest:
-        """The only one that is not over."""
+        """The only job that has not ended."""
 
         def made() -> Manifest | None:
             found = [
@@ -110,7 +110,7 @@ class BuildSite(DevServerSite):
         return "".join(f"\n{one['reason']}: {one['message']}" for one in events)
 
     def end_build(self, pod: Manifest, code: int, message: str) -> None:
-        """As kubelet would say it."""
+        """As kubelet would report it."""
         ended = {
             "exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message,
             "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z",
@@ -206,7 +206,7 @@ def test_gpus_are_claimed_when_the_image_is_there(builds: BuildSite) -> None:
 
 
 def test_a_wrong_dockerfile_fails_at_once_with_its_last_lines(builds: BuildSite) -> None:
-    """IMG-07: trying it again would not help."""
+    """IMG-07: a retry would not help."""
     job_id = builds.build("FROM busybox\nRUN make\n")
     pod = builds.build_pod(builds.job())
     builds.end_build(pod, 65, "#7 [2/2] RUN make\nmake: *** No rule\nexit code: 2")
@@ -237,7 +237,7 @@ def test_a_build_continues_after_the_daemon_was_killed(builds: BuildSite) -> Non
 
 
 def test_the_build_ends_when_its_last_reservation_is_cancelled(builds: BuildSite) -> None:
-    """IMG-08: a second who waits for the same keeps it."""
+    """IMG-08: a second reservation that waits for the same build keeps it."""
     first, second = builds.build("FROM busybox\n"), builds.build("FROM busybox\n")
     job = builds.job()
     builds.stack("cancel", str(first))
@@ -279,7 +279,7 @@ def real_builds(
     shared_plane: ControlPlane, postgres_server: TestServer, installed: Kube, open_folder: Path,
     processes: Callable[..., ProcessNodes], nodes: Callable[..., list[str]],
 ) -> Iterator[BuildSite]:  # fmt: skip
-    """Builds really run, by the stand-in; dev servers are pods of KWOK."""
+    """Builds really run, with the stand-in; dev servers are KWOK pods."""
     names = nodes(h100=2)
     processes(cpu_x86=1)
     shared_plane.api.create(

@@ -1,4 +1,4 @@
-"""Users who may change and enter existing pods of ours, on a real API server."""
+"""Users who may change and enter existing pods of odc, on a real API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.harness.kube import ODCD, Kube
 
 @pytest.fixture
 def running(odcd: Kube) -> Iterator[dict[str, Any]]:
-    """A pod of ours that is there, gated."""
+    """An existing pod of odc, gated."""
     pod = a_pod(H100, 8, job=9, gang=2)
     odcd.do("create", "-f", "-", given=pod)
     yield pod
@@ -73,7 +73,7 @@ def test_administrators_may_delete_a_pod(installed: Kube, running: dict[str, Any
 def test_no_user_can_add_a_container_to_a_pod(
     installed: Kube, running: dict[str, Any], user: str | None, why: str
 ) -> None:
-    """As `kubectl debug` does. RBAC keeps odcd from it, before admission is asked."""
+    """As `kubectl debug` does. RBAC refuses odcd before admission runs."""
     kube = installed.as_user(user) if user else installed
     path = _path(running)
     there = json.loads(installed.do("get", "--raw", path))

@@ -34,7 +34,7 @@ Ask = Callable[[Claims], Awaitable[Any]]
 
 
 class Site:
-    """Claims as odcd has them, and the existing objects."""
+    """Claims as odcd creates them, and the existing objects."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.api: Api = plane.api
@@ -123,7 +123,8 @@ def test_a_volume_and_its_claim_are_bound_only_to_each_other(site: Site) -> None
 def test_a_pod_waits_for_its_disk_and_keeps_it_while_it_is_there(
     site: Site, nodes: Callable[..., list[str]]
 ) -> None:
-    """The pod is made while the volume is; and nothing takes that away before it is gone."""
+    """The pod is created while the volume is; the volume cannot be removed before the pod is
+    gone."""
     [node] = nodes(h100=1)
     pod = a_dev_server(site, node, disk=DISK)
     waits = site.api.until(
@@ -165,7 +166,7 @@ def test_a_pod_with_a_disk_in_another_zone_stays_unscheduled(
 def test_personal_storage_is_for_all_pods_of_its_user(
     site: Site, nodes: Callable[..., list[str]]
 ) -> None:
-    """On all nodes at once, whatever disks there are."""
+    """On all nodes at once, independent of disks."""
     claim = personal_claim(1081)
     for _ in range(2):
         site.ask(lambda claims: claims.publish_personal(1081, "fs-0123abcd", "fsap-0456cdef"))
@@ -188,7 +189,7 @@ def test_personal_storage_is_for_all_pods_of_its_user(
 
 
 def test_a_stale_volume_of_the_same_name_is_replaced(site: Site) -> None:
-    """After a restore of the database, numbers are used again: no user gets the data of another."""
+    """After a restore of the database, numbers are reused: no user gets the data of another."""
     site.publish(cloud_id="vol-0aaaaaaaaaaaaaaaa")
     with pytest.raises(RunnerDown, match="another volume"):
         site.publish()
@@ -321,7 +322,7 @@ def test_odcd_deletes_no_claim_and_no_volume_of_others(site: Site, odcd: Kube) -
 
 
 def test_a_job_has_no_disk_and_a_dev_server_has(odcd: Kube) -> None:
-    """Of odcd's own volumes; those of a site's pod template are for jobs, too."""
+    """Of odcd's own volumes; volumes of a site's pod template are for jobs, too."""
     claim = {"name": "home", "persistentVolumeClaim": {"claimName": "odc-volume-12"}}
     assert odcd.refusal(changed(DEV_SERVER, "spec/volumes/2", claim)) == ""
     assert "volumes are" in odcd.refusal(changed(SMALL, "spec/volumes/2", claim))

@@ -119,7 +119,7 @@ def test_the_image_is_built_for_named_platforms() -> None:
 
 
 def test_every_base_image_and_download_is_pinned() -> None:
-    """IMG-15: every image, archive and repository it is made of has a version."""
+    """IMG-15: every base image, archive and repository has a version."""
     for image in re.findall(r"^FROM (\S+)", DOCKERFILE, re.M):
         assert re.search(r":[\w.-]*\d", image) or image == "base-${TARGETARCH}", image
     for source in re.findall(r"^ADD (https://\S+)", DOCKERFILE, re.M):
@@ -139,7 +139,7 @@ def test_a_new_home_contains_the_default_shell_files(name: str) -> None:
 
 
 def test_the_image_check_reports_missing_programs() -> None:
-    """On a machine that is no such image."""
+    """On a machine that is not such an image."""
     done = subprocess.run(
         ["sh", FOLDER / "check.sh"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""A command in a reservation of its own, in a container that really runs."""
+"""A command in its own reservation, in a container that really runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_folder_is_copied_to_the_dev_server_and_back_with_the_exit_code(
     shared_plane: ControlPlane, postgres_server: TestServer, real_nodes: ProcessNodes,
     installed: object, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """CLI-50: as the user of it, and no pod is left."""
+    """CLI-50: runs as its user, and leaves no pod."""
     if why := openssh.why_not():
         pytest.skip(why)
     key, program, work = tmp_path / "key", tmp_path / "bin/ssh", tmp_path / "work"

@@ -1,4 +1,5 @@
-"""A dev server whose home is a disk: what its start program leaves alone, and where bytes go."""
+"""A dev server whose home is a disk: what its start program leaves unchanged, and where the data
+goes."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ BLANK = "vol-0aaaaaaaaaaaaaaaa"
 
 
 class Site:
-    """Boxes one after the other, since all containers here have one network, and their disks."""
+    """Dev servers one after the other, because all containers here share one network, and their
+    disks."""
 
     def __init__(self, plane: ControlPlane, nodes: ProcessNodes, folder: Path) -> None:
         self.api = plane.api
@@ -142,7 +144,8 @@ def site(
 
 
 def test_a_new_disk_becomes_a_home_once_and_later_boots_leave_it_alone(site: Site) -> None:
-    """IMG-05, STO-14: shell files and ownership the first time; nothing that is a user's later."""
+    """IMG-05, STO-14: shell files and ownership are set the first time; a user's files are not
+    changed later."""
     disk = site.disk(BLANK, 1)
     site.boot(disk=disk)
     home = site.nodes.volumes / BLANK
@@ -163,7 +166,7 @@ def test_a_new_disk_becomes_a_home_once_and_later_boots_leave_it_alone(site: Sit
 
 
 def test_recreate_env_restores_the_default_shell_files(site: Site) -> None:
-    """IMG-05: by --recreate-env, once; what was there is kept beside."""
+    """IMG-05: with --recreate-env, once; the old files are kept beside the new ones."""
     disk = site.disk(BLANK, 2)
     site.boot(disk=disk)
     site.ssh("echo 'exit 1' >.bashrc; echo work >file")
@@ -211,7 +214,8 @@ def test_the_contents_of_a_disk_are_listed_in_the_pod_that_mounts_it(site: Site)
 
 
 def test_a_disk_keeps_the_uid_of_its_files(site: Site) -> None:
-    """STO-14, BUG-27: whichever number dev had where they were written, they are not walked."""
+    """STO-14, BUG-27: the uid of dev when the files were written is kept, and the files are not
+    walked."""
     home = site.nodes.volumes / BLANK
     home.mkdir(mode=0o755)
     (home / "old").write_text("data\n")

@@ -35,7 +35,7 @@ from tests.support.harness.stacks import on_kubernetes
 pytestmark = pytest.mark.long
 
 NAME = 'box"; touch $HOME/pwned; $(touch pwned) `id`'
-"""A reservation's name is its user's: nothing of it is a command."""
+"""A reservation's name is its user's text: no part of it runs as a command."""
 
 
 class Inside:
@@ -167,9 +167,9 @@ def test_ssh_accepts_only_authorized_keys_of_the_dev_user(inside: Inside) -> Non
     assert inside.ssh("touch /home/dev/a /workspace/b && ls /home/dev /workspace") != ""
 
 
-def test_ssh_goes_over_the_daemon_and_the_api_server(inside: Inside) -> None:
-    """ACC-07, ACC-10, ACC-18, ACC-24: as users have it, to a node without an address; who is added
-    enters at once."""
+def test_ssh_is_tunnelled_through_the_daemon_and_the_api_server(inside: Inside) -> None:
+    """ACC-07, ACC-10, ACC-18, ACC-24: as users have it, to a node without an address; an added user
+    can enter at once."""
     stack = inside.site.stack
     conf = Path(stack("config", "ssh", str(inside.job_id)).strip())
 
@@ -191,7 +191,7 @@ def test_ssh_goes_over_the_daemon_and_the_api_server(inside: Inside) -> None:
 
 
 def test_an_ssh_session_has_the_environment_of_its_job(inside: Inside) -> None:
-    """IMG-21, MNE-08: without a login shell, too."""
+    """IMG-21, MNE-08: also without a login shell."""
     environment = dict(line.partition("=")[::2] for line in inside.ssh("env").splitlines())
     pod = inside.pod()
     cpus = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
@@ -259,7 +259,7 @@ def test_warnings_reach_the_home_and_the_terminals_and_an_extension_clears_them(
 
 
 def test_the_ssh_server_is_restarted_when_it_dies(inside: Inside) -> None:
-    """ACC-24: the container goes on."""
+    """ACC-24: the container continues."""
     before = inside.restarts()
     inside.kill("-D", "/odc/job/sshd_config")
     inside.wait_for_output("echo back", "back")

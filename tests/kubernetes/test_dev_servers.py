@@ -1,4 +1,4 @@
-"""Dev servers on a real control plane: what becomes of them, whatever happens to their pods."""
+"""Dev servers on a real control plane: their states, whatever happens to their pods."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class DevServerSite:
         return sorted(found, key=lambda pod: pod["metadata"]["name"])
 
     def pod(self, job_id: int, rank: int = 0) -> Manifest:
-        """Once its node has taken it."""
+        """After a node has accepted it."""
 
         def bound() -> Manifest | None:
             found = [
@@ -152,7 +152,7 @@ def ended(code: int, reason: str = "Error", message: str = "") -> dict[str, Any]
 
 @contextmanager
 def a_github(key: str, **others: str) -> Iterator[str]:
-    """Where every user has this one key, but for the others; its address."""
+    """A GitHub where every user has this one key, except the others; its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -188,7 +188,7 @@ def site(
     shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
     installed: object, open_folder: Path,
 ) -> Iterator[DevServerSite]:  # fmt: skip
-    """Pods stay as they are until the test says what becomes of them."""
+    """Pods stay as they are until the test changes them."""
     names = nodes(h100=2)
     dsn = postgres_server.clone()
     template = open_folder / "template.yaml"
@@ -209,7 +209,8 @@ def site(
 
 
 def test_a_dev_server_is_reserved_extended_and_cancelled(site: DevServerSite) -> None:
-    """LIF-02, LIF-06, LIF-09, LIF-23, POD-12: active is when SSH answers, and the clock starts."""
+    """LIF-02, LIF-06, LIF-09, LIF-23, POD-12: it is active when SSH answers, and then its time
+    starts."""
     job_id = site.reserve(hours=1)
     pod = site.pod(job_id)
     assert site.until(job_id, "preparing")["expires_at"] is None
@@ -234,7 +235,7 @@ def test_a_dev_server_is_reserved_extended_and_cancelled(site: DevServerSite) ->
 
 
 def test_a_dev_server_expires_to_the_second_and_its_pod_is_deleted(site: DevServerSite) -> None:
-    """EXP-10, EXP-13: its end is no failure."""
+    """EXP-10, EXP-13: its end is not a failure."""
     job_id = site.active(hours=1)
     site.stack.sql(
         "update odc.reservation set expires_at = now() + interval '1 second', "
@@ -276,7 +277,7 @@ def test_an_oom_killed_container_restarts_and_its_dev_server_stays_active(
     assert (reservation["status"], reservation["oom_count"]) == ("active", 1)
     assert reservation["last_oom_at"] is not None
     assert any("ran out of memory" in one["text"] for one in reservation["history"])
-    # While it restarts once more, the leader is killed.
+    # The leader is killed while it restarts once more.
     site.say(
         pod, {"waiting": {"reason": "CrashLoopBackOff"}}, last=ended(1, message="x"), restarts=5
     )
@@ -393,7 +394,8 @@ def test_a_dev_server_that_keeps_its_entrypoint_needs_no_ssh(site: DevServerSite
 
 
 def test_host_keys_are_created_once_and_deleted_with_the_reservation(site: DevServerSite) -> None:
-    """ACC-24, LIF-19: an attempt that failed by its node is followed by one with the same key."""
+    """ACC-24, LIF-19: after an attempt that failed because of its node, the next one has the same
+    key."""
     job_id = site.reserve()
     pod = site.pod(job_id)
     secret = f"/api/v1/namespaces/gpu-dev/secrets/{_secret_of(pod)}"

@@ -1,5 +1,5 @@
-"""Disks end to end: a daemon, a real API server with its volume controllers, AWS played by moto;
-pods are what the test says."""
+"""Disks end to end: a daemon, a real API server with its volume controllers, AWS simulated by moto;
+the test sets the states of pods."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class DiskSite(DevServerSite):
         return folder / self.handle(pod)
 
     def with_disk(self, **fields: Any) -> tuple[int, Manifest]:
-        """One that is active with disk main, and its pod."""
+        """An active reservation with disk main, and its pod."""
         job_id = self.reserve(disk="main", **fields)
         pod = self.pod(job_id)
         self.run(pod)
@@ -76,7 +76,7 @@ class DiskSite(DevServerSite):
         return getattr(self.aws.ec2, f"describe_{kind.lower()}")(Filters=tagged)[kind]
 
     def settled(self) -> None:
-        """Nothing is left but snapshots."""
+        """Only snapshots are left."""
         wait(lambda: not self.ours("Volumes"), lambda: f"{self.ours('Volumes')}{self.stack.log()}")
 
         def left() -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def site(
     shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
     installed: object, open_folder: Path, moto_port: int, tmp_path: Path,
 ) -> Iterator[DiskSite]:  # fmt: skip
-    """Nodes in two zones; pods stay as they are until the test says what becomes of them."""
+    """Nodes in two zones; pods stay as they are until the test changes them."""
     names = nodes(h100=17)
     dsn = postgres_server.clone()
     template = open_folder / "template.yaml"
@@ -286,7 +286,7 @@ def test_an_evicted_pods_disk_is_saved(site: DiskSite) -> None:
 
 
 def test_a_slow_cleanup_does_not_delay_the_expiry_of_others(site: DiskSite) -> None:
-    """EXP-11, EXP-12, BUG-07: its status first; what AWS takes time for holds up nothing else."""
+    """EXP-11, EXP-12, BUG-07: its status changes first; slow calls to AWS delay nothing else."""
     site.create()
     first, _pod = site.with_disk()
     second = site.active()
@@ -311,7 +311,7 @@ def test_a_slow_cleanup_does_not_delay_the_expiry_of_others(site: DiskSite) -> N
 def test_a_daemon_that_was_down_at_an_expiry_ends_the_reservation_after_its_start(
     site: DiskSite,
 ) -> None:
-    """EXP-10, BUG-37: nothing of it was in the daemon's memory; what was written is saved."""
+    """EXP-10, BUG-37: no part of it was in the daemon's memory; written data is saved."""
     site.create()
     job_id, pod = site.with_disk(hours=1)
     (site.home(pod) / "work").write_text("done")

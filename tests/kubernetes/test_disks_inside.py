@@ -62,7 +62,7 @@ class DiskSite(DevServerSite):
         wait(lambda: not self.pods(job_id), self.stack.log)
 
     def ours(self) -> tuple[list[str], list[str]]:
-        """Ids of all volumes and snapshots that AWS has of ours."""
+        """Ids of all volumes and snapshots of odc that AWS has."""
         mine = [{"Name": "tag:ManagedBy", "Values": ["odc"]}]
         volumes = self.fake.ec2.describe_volumes(Filters=mine)["Volumes"]
         snapshots = self.fake.ec2.describe_snapshots(Filters=mine)["Snapshots"]
@@ -147,7 +147,7 @@ def test_files_of_a_home_are_restored_in_another_zone(site: DiskSite) -> None:
 def test_a_daemon_killed_during_a_cloud_call_loses_and_duplicates_nothing(
     site: DiskSite, action: str
 ) -> None:
-    """STO-10, STO-26: whatever was not answered is asked for again, and found."""
+    """STO-10, STO-26: every unanswered call is repeated, and its result found."""
     site.call("POST", "/v1/disks", {"name": "main"})
     site.fake.fail(action, "hang")
 

@@ -123,7 +123,7 @@ def test_an_unavailable_image_fails_fast_with_the_message_of_the_registry(
 
 
 def test_a_gang_that_cannot_start_whole_is_undone(stack: Stack, plane: ControlPlane) -> None:
-    """One image for all: neither member ever runs, and both are removed."""
+    """Both members have the missing image: neither ever runs, and both are removed."""
     job = stack.submit(
         "--container-image", "missing/x:1", "-N", "2", "--gpus-per-node", "8", script="true"
     )
@@ -224,7 +224,7 @@ def leader(dsn: str) -> int | None:
 def adopted(
     second: Stack, first: Stack, plane: ControlPlane, going: int, others: list[int]
 ) -> None:
-    """The second leads, what ran goes on, what came meanwhile runs once."""
+    """The second daemon leads, running jobs continue, and jobs submitted in between run once."""
     wait(lambda: leader(second.dsn) == second.pid, second.log)
     for job in others:
         assert second.end(job)["state"] == "COMPLETED"
@@ -242,7 +242,7 @@ def test_a_killed_leader_is_followed(
 ) -> None:
     with two(database_url, account, database_url, account, real_nodes.names) as (first, second):
         going = first.submit(script=GOING)
-        # The one that does not lead answers, too.
+        # The follower answers, too.
         second.wait_for_output(going, "going")
         first.kill()
         adopted(second, first, plane, going, [second.submit(script="true") for _ in range(3)])

@@ -152,7 +152,7 @@ def test_doctor_reports_missing_admission_policies(
         found: list[dict[str, str]] = []
 
         def missing() -> bool:
-            # The API server hears of policies after a while.
+            # The API server applies policies after a while.
             checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
             found[:] = [
                 each for each in checks if (each["about"], each["verdict"]) == ("fences", "bad")

@@ -1,4 +1,4 @@
-"""SSH into dev servers by a port of their nodes, where an operator wants that."""
+"""SSH into dev servers through a port of their nodes, if an operator enables that."""
 
 from __future__ import annotations
 

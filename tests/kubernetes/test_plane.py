@@ -1,4 +1,4 @@
-"""The control plane of the tests is a real one: what the other tests here rely on."""
+"""The control plane of the tests is a real one, as the other tests here rely on."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_pods_of_kwok_that_ended_meanwhile_end_after_its_restart(
 ) -> None:
     (node,) = nodes(h100=1)
     plane.api.create(a_pod(namespace, "p", node, run_s=1))
-    # Or more than that, by when it is looked at.
+    # Or more than that, depending on the time of the check.
     plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] != "Pending")
     plane.kill_apiserver()
     time.sleep(2.5)
@@ -238,5 +238,5 @@ def test_no_child_outlives_the_process_that_started_it(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    # Ended it may stay a zombie until this machine's first process looks.
+    # After its end it may stay a zombie until this machine's first process reaps it.
     wait_until(lambda: gone(pid), "the child to end")

@@ -73,7 +73,8 @@ class Pod:
         return self.do("psql", "-XAtq", "-U", "postgres", "-d", "odc", "-c", text)
 
     def first_start(self) -> None:
-        """As the image's entrypoint: make the database, run the script on a server of its own."""
+        """As the image's entrypoint: create the database and run the script on a separate
+        server."""
         self.do("initdb", "-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256")
         self.start()
         self.do("bash", SCRIPTS / "init.sh")
@@ -163,7 +164,7 @@ def test_a_manual_failover_loses_nothing(pods: tuple[Pod, Pod], names: Path) -> 
     until(second, "show synchronous_standby_names", "")
     assert second.sql("insert into accepted values (2) returning id") == "2"
 
-    # Come back as it was, the old primary stays down; without its data it copies the new one.
+    # If it returns unchanged, the old primary stays down; without its data it copies the new one.
     refused = first.join(second, names)
     assert refused.returncode == 1
     assert "was the primary" in refused.stderr

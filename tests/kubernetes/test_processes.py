@@ -1,4 +1,4 @@
-"""Nodes that run containers as processes do what kubelet does: tests of real jobs rely on it."""
+"""Nodes that run containers as processes behave as kubelet does: tests of real jobs rely on it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _bash(script: str) -> tuple[str, ...]:
 
 
 def _wait_for(port: int) -> str:
-    """Until the test listens there: all containers here have this machine's network."""
+    """Until the test listens there: all containers here share this machine's network."""
     return f"until exec 3<>/dev/tcp/127.0.0.1/{port}; do sleep 0.05; done 2>/dev/null"
 
 

@@ -1,4 +1,4 @@
-"""The fault proxy spoils what it says and passes the rest unchanged."""
+"""The fault proxy disturbs what its rules name and passes the rest unchanged."""
 
 from __future__ import annotations
 

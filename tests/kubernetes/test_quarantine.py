@@ -1,4 +1,5 @@
-"""A node that eats jobs, on a real control plane: found, tried by canaries, and returned."""
+"""A node on which jobs fail, on a real control plane: detected, tested by canaries, and
+returned."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ PODS = "/api/v1/namespaces/gpu-batch/pods"
 
 
 class Kubelet:
-    """Says how the pods of KWOK's nodes end: at once, well or badly, as their node does."""
+    """Determines how the pods of KWOK's nodes end: at once, well or badly, depending on their
+    node."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -200,7 +202,7 @@ def test_a_quarantined_node_is_tested_by_canaries_until_it_works(
         ).endswith("; its canary failed: exit code 6: no GPUs found")
         wait(lambda: canary_of(api) is None, stack.log)
 
-    # The next one runs on while its leader is killed.
+    # The next one continues while its leader is killed.
     execute(stack, "update odc.node_quarantine set try_at = now()")
     pod = wait(lambda: canary_of(api), stack.log)
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"

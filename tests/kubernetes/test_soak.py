@@ -1,6 +1,6 @@
-"""Jobs on a cluster in which everything fails now and then: all end as they should.
+"""Jobs on a cluster with random faults: all end as they should.
 
-`make test-soak` runs 10,000 jobs on 1,000 nodes; what it printed is in benchmarks/RESULTS.md.
+`make test-soak` runs 10,000 jobs on 1,000 nodes; its output is in benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ PODS = {"labelSelector": "app.kubernetes.io/managed-by=odcd"}
 
 @pytest.fixture
 def own_plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    """Not the session's: its nodes would be planned with, and it is killed all the time."""
+    """Not the session's: odcd would plan with the nodes there, and the test kills this one
+    repeatedly."""
     try:
         # KWOK is late with heartbeats when the machine is busy; nodes are lost on purpose only.
         plane = ControlPlane(tmp_path, node_grace_s=3600)

@@ -171,7 +171,7 @@ def test_an_array_runs_each_task_and_a_dependent_job_after_all(stack: Stack) -> 
 def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) -> None:
     going = stack.submit(script="sleep 6; exit 7")
     ends = stack.submit(script="sleep 1; echo last words; exit 5")
-    # By the time it is seen, a short one may have ended.
+    # By the time the test looks, a short one may have ended.
     stack.until(going, "RUNNING", *ENDED)
     stack.until(ends, "RUNNING", *ENDED)
     stack.kill(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Requests to other servers: sent once, bounded, and only to the server that is named."""
+"""Requests to other servers: sent once, limited, and only to the named server."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_an_answer_that_is_not_http_is_an_error(answer: bytes) -> None:
 
 
 def test_the_size_of_an_answer_is_limited() -> None:
-    """Of an endless one as well; nothing is unpacked, however small it was sent."""
+    """Also of an endless one; nothing is decompressed, however small it was sent."""
 
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -224,7 +224,7 @@ def test_the_size_of_an_answer_is_limited() -> None:
 
 
 def test_a_request_has_a_time_limit_with_all_that_belongs_to_it() -> None:
-    """Waiting for a connection, for an answer, and for an answer that comes in drops."""
+    """Waiting for a connection, for an answer, and for an answer that arrives slowly."""
 
     async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")

@@ -1,4 +1,4 @@
-"""A daemon's settings: from arguments, else the environment, else defaults."""
+"""A daemon's settings: from arguments, then the environment, then defaults."""
 
 from __future__ import annotations
 

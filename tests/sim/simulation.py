@@ -58,7 +58,8 @@ class Simulation:
         self.steps = 0
 
     def run_of(self, dispatch: Dispatch) -> Run:
-        """How an attempt will go hangs on seed, job and attempt only, not on who asks when."""
+        """The course of an attempt depends only on seed, job and attempt, not on the caller or the
+        time."""
         chance = random.Random(f"{dispatch.job_id}/{dispatch.attempt}")
         run = Run(
             seconds=chance.choice([0.0, 1.0, 30.0, 600.0, 3600.0, 20_000.0]),
@@ -73,7 +74,7 @@ class Simulation:
 
     @asynccontextmanager
     async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reaper]]:
-        """Take the term as a new daemon would, and take over what runs."""
+        """Take the term as a new daemon would, and adopt running jobs."""
         async with self.database.dedicated(name=APPLICATION) as session:
             row = await session.fetchrow("select term, beat from odc.read_term()")
             assert row is not None
@@ -100,7 +101,7 @@ class Simulation:
             yield lead, planner, reaper
 
     async def make_qos(self) -> None:
-        """urgent jobs may end those of scavenger, which have a minute's grace."""
+        """urgent jobs may preempt those of scavenger, which have a grace period of one minute."""
         await self.database.execute(
             "with t as materialized (select odc._set_now($1)), "
             "s as (insert into odc.qos (name, grace_s) select 'scavenger', 60 from t returning id) "
@@ -209,7 +210,7 @@ class Simulation:
                 await planner.send(late)
 
     async def tend_disks(self, term: int) -> None:
-        """As odcd.disks.worker, with a cloud that fails now and then; snapshots take their time."""
+        """As odcd.disks.worker, with a cloud that fails now and then; snapshots take time."""
         for work in await self.store.disk_work.take(term, self.clock.now()):
             done = self.random.random() < 0.8
             answer = self.cloud.do(asdict(work)) if done else {"busy": "throttled"}
@@ -261,7 +262,7 @@ class Simulation:
         await self.take(who, spec)
 
     async def reserve(self) -> None:
-        """A dev server, of part of a node or of several."""
+        """A dev server on part of a node or on several nodes."""
         gang = self.random.random() < 0.3
         spec = ReservationSpec(
             script="#!/bin/sh\ntrue\n", work_dir="/tmp", name="box", gpu_type="h100", pty=True,

@@ -21,11 +21,11 @@ OTHER = Identity(user="other", uid=65_000, gid=65_000, operator=False)
 
 
 class Remembering(Simulation):
-    """Asks everything there is to ask at random moments, just before the clock moves on."""
+    """Sends every query at random times, just before the clock moves on."""
 
     def __init__(self, database: Database, seed: int, share: float) -> None:
         super().__init__(database, seed)
-        # Chance of its own: asking changes nothing of the day.
+        # A separate random generator: queries do not change the day.
         self.coin = random.Random(f"moments {seed}")
         self.share = share
         self.moments: dict[datetime, dict[str, Any]] = {}

@@ -21,7 +21,7 @@ from tests.sim.simulation import NODES, USERS, Simulation
 
 
 class Calm(Simulation):
-    """Nothing happens by chance: every job would run for a day."""
+    """Nothing is random: every job would run for a day."""
 
     def run_of(self, dispatch: Dispatch) -> Run:
         return Run(seconds=86_400)

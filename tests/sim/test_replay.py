@@ -1,4 +1,4 @@
-"""Every pass of a day, decided once more at its end, decides the same."""
+"""Every pass of a day, replayed at its end, decides the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/accounts, qos, users, priority, shares, accounting: who may, what is read and refused."""
+"""/v1/accounts, qos, users, priority, shares, accounting: permissions, answers and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(kind: type[T], answer: httpx.Response, status: int = 200) -> T:
     return msgspec.json.decode(answer.content, type=kind)
 
 
-def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_an_account_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {
             "name": "lab", "parent": "default", "shares": 3, "qos": ["normal"],
@@ -61,7 +61,7 @@ def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) 
     serve(database_url, work)
 
 
-def test_a_qos_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_a_qos_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {
             "name": "urgent", "priority": 9, "preempts": ["normal"], "grace": "0:30",
@@ -88,7 +88,7 @@ NEVER = {"idle_warn": "0", "idle_release_s": 0}
 
 
 def test_the_idle_limit_of_dev_servers_is_refused_without_idle_detection(database_url: str) -> None:
-    """Where they are shells on the daemon's machine; that nothing is done is true there."""
+    """Where they are shells on the daemon's machine, which are never checked for idleness."""
 
     async def work(service: Service) -> None:
         for terms in IDLE:
@@ -133,7 +133,7 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         coordinators = "/v1/accounts/lab/coordinators"
         lab = read(Account, await ask(service, "POST", coordinators, {"user": name}))
         assert lab.coordinators == [name]
-        # A coordinator adds users who are known, and gives no uids.
+        # A coordinator can add only known users, and cannot assign uids.
         known = {"user": "carol", "uid": 64007}
         await ask(service, "POST", "/v1/accounts/default/users", known)
         carol = {"user": "carol", "limits": {"group": {"jobs": 2}}}

@@ -16,7 +16,7 @@ from tests.odcd.api.service import Service, on_socket, serve, until
 
 
 class Terminal:
-    """Shows what is typed, in capitals; "exit" ends it."""
+    """Echoes its input in capitals; "exit" ends it."""
 
     def __init__(self) -> None:
         self._shown: asyncio.Queue[bytes] = asyncio.Queue()
@@ -75,7 +75,8 @@ def test_a_terminal_carries_input_and_output_until_the_job_ends(
                 assert await connection.recv() == b"LS"
                 await connection.send('{"resize": [50, 132]}')
                 await until(lambda: terminal.size == (50, 132))
-                # A terminal without a window: nothing to fit, and no reason to part.
+                # A terminal without a window has no size to apply, which is no reason to
+                # disconnect.
                 await connection.send('{"resize": [0, 0]}')
                 await connection.send(b"pwd")
                 assert await connection.recv() == b"PWD"
@@ -148,7 +149,7 @@ def test_only_the_owner_and_operators_attach(database_url: str, folder: Path) ->
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(Peer(64009, 64009), pty=True)
             await service.plan()
-            # The user who runs this test is neither, for a daemon of another user.
+            # For a daemon of another user, the user who runs this test is neither.
             answered, problem = await refused(folder / "s", job_id)
             assert (answered, problem["code"]) == (403, "OD013")
 

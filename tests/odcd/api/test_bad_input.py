@@ -1,4 +1,5 @@
-"""Every field of every request, wrong: a clear refusal, nothing made, the daemon goes on."""
+"""Every field of every request, with wrong values: a clear refusal, nothing created, the daemon
+continues."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ WRONG: dict[str, Sequence[object]] = {
     "deadline_at": (*MOMENT, "2001-01-01T00:00:00Z"),
     "time_limit_s": (*COUNT[:2], 2**31, 2**70, 1.5, "1:00", [], 31 * 86400),
     "node_count": (*COUNT, 2),
-    # Both need another field beside them.
+    # Both need another field.
     "node_count_max": (*COUNT, 2),
     "switches": COUNT,
     "switches_wait_s": (-1, 2**31, "5", 1.5, 60),
@@ -129,7 +130,7 @@ def _check_problem(answer: httpx.Response) -> None:
     assert problem["code"].startswith("OD")
     assert problem["detail"]
     assert not problem["detail"].endswith(".")
-    # A type is described in words, also that of an optional field.
+    # A type is described in words, also the type of an optional field.
     assert " | " not in problem["detail"]
     assert "`int`" not in problem["detail"]
 

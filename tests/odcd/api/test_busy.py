@@ -1,4 +1,4 @@
-"""A database that is busy, and users who ask too much at once."""
+"""A busy database, and users who send too many requests at once."""
 
 from __future__ import annotations
 

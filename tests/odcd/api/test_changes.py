@@ -1,4 +1,4 @@
-"""Cancel, hold, release, requeue and update, and who may."""
+"""Cancel, hold, release, requeue and update, and who may use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that are too old get that as the answer to their request."""
+"""Clients that are too old are told so in the answer to their request."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def listed(service: Service, user: str = "", **options: Any) -> list[Disk]
 
 
 class Played:
-    """The worker and a cloud, to come as far as they do."""
+    """The worker and a cloud, as far as this test needs them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -146,7 +146,7 @@ def test_refusals_have_their_http_statuses(database_url: str) -> None:
 def test_a_daemon_without_disks_refuses_with_the_reason_and_the_setting(
     database_url: str, terminals: bool, message: str
 ) -> None:
-    """STO-11, CLI-08: a disk that cannot be had is refused, and nothing is put in its place."""
+    """STO-11, CLI-08: an unavailable disk is refused, and nothing replaces it."""
 
     async def work(service: Service) -> None:
         answer = await ask(service, "GET", "/v1/disks")
@@ -183,7 +183,8 @@ def test_a_missing_disk_is_refused_at_once(database_url: str) -> None:
 
 
 def test_the_disk_options_of_a_reservation_are_stored(database_url: str) -> None:
-    """STO-12, STO-13, CLI-08, CLI-09, CLI-11, SCH-23; the folder of all dev servers beside."""
+    """STO-12, STO-13, CLI-08, CLI-09, CLI-11, SCH-23; in addition to the folder shared by all dev
+    servers."""
 
     async def work(service: Service) -> None:
         one(await ask(service, "POST", "/v1/disks", {"name": "main"}), 201)
@@ -202,7 +203,8 @@ def test_the_disk_options_of_a_reservation_are_stored(database_url: str) -> None
 
 
 def test_a_reservation_that_waits_for_a_disk_shows_its_holder(database_url: str) -> None:
-    """STO-03, STO-06, SCH-22: it waits in the queue, with who has it and then what is saved."""
+    """STO-03, STO-06, SCH-22: it waits in the queue, with the holder of the disk as the reason,
+    then the snapshot."""
 
     async def work(service: Service) -> None:
         played = Played(service)
@@ -252,7 +254,7 @@ def test_a_reservation_that_waits_for_a_disk_shows_its_holder(database_url: str)
 
 
 def test_disk_contents_are_shown_without_a_reservation(database_url: str) -> None:
-    """CLI-39, STO-17, STO-18: of the newest snapshot; null where they could not be listed."""
+    """CLI-39, STO-17, STO-18: of the newest snapshot; null if they could not be listed."""
 
     async def work(service: Service) -> None:
         one(await ask(service, "POST", "/v1/disks", {"name": "main"}), 201)
@@ -320,7 +322,7 @@ def test_orphan_volumes_are_listed_for_operators(database_url: str) -> None:
 
 
 def test_disk_events_are_visible_only_to_the_owner_and_operators(database_url: str) -> None:
-    """AUT-08, SEC-10: one's own, and operators all."""
+    """AUT-08, SEC-10: users see the events of their own disks, operators of all."""
 
     async def work(service: Service) -> None:
         one(await ask(service, "POST", "/v1/disks", {"name": "thesis"}), 201)

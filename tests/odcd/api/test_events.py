@@ -18,7 +18,7 @@ from tests.odcd.api.service import Service, next_event, on_socket, over, serve, 
 async def listening(
     client: httpx.AsyncClient, path: str = "/v1/events", **options: Any
 ) -> AsyncGenerator[AsyncGenerator[str]]:
-    """The lines of a stream, from when the server has begun it."""
+    """The lines of a stream, from the time when the server has started it."""
     async with client.stream("GET", path, **options) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -51,7 +51,8 @@ def test_without_a_start_position_only_new_events_come(database_url: str, folder
                 await service.happen("old")
             await service.final()
             async with listening(client) as lines, asyncio.timeout(60):
-                # Headers are sent before the place is taken: knock until the first one comes.
+                # Headers are sent before the stream's position is set: send events until the first
+                # one arrives.
                 async def knock() -> None:
                     while True:
                         await service.happen("new")
@@ -178,7 +179,8 @@ def test_many_clients_share_one_reader(database_url: str) -> None:
         async with asyncio.timeout(60):
             await asyncio.gather(*(anext(stream) for stream in streams))
             nexts = [asyncio.create_task(anext(stream)) for stream in streams]
-            # Each reads its own past, has the hub read on, and looks once more to join the others.
+            # Each reads its own past, makes the hub read on, and reads once more to join the
+            # others.
             await until(lambda: reads >= 150)
             before = reads
             await service.happen("one")
@@ -201,7 +203,7 @@ def test_a_client_that_is_too_slow_is_disconnected_with_a_notice_and_can_resume(
             first = await anext(stream)
             await service.happen("k1")
             second = await anext(stream)
-            # It does nothing while more happens than is kept, and others read on.
+            # It does not read while more events happen than are kept; other clients continue.
             for number in range(2, 12):
                 await service.happen(f"k{number}")
             other = service.hub.stream(0)

@@ -17,7 +17,7 @@ AN_HOUR = timedelta(hours=1)
 
 
 async def resting(service: Service) -> int:
-    """A job of two GPUs that have rested for an hour, in front of one that waits."""
+    """A job with two GPUs that have been idle for an hour, and a job that waits."""
     store, now = service.store, service.api.clock.now()
     node = NodeReport(name="n1", gpu_type="h100", gpus=2, cpus=64, mem_mib=64_000)
     await store.nodes.register(0, [node], now, whole=True)

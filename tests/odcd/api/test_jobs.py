@@ -1,4 +1,4 @@
-"""Lists, single jobs, waiting for their end."""
+"""Lists of jobs, single jobs, and waiting for their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of jobs as the executor gives it: whole, followed, of all ranks."""
+"""Output of jobs as the executor returns it: complete, followed, of all ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, on_socket, ove
 
 
 class Output:
-    """An executor that has only output: pieces by rank; None is where a follower waits."""
+    """An executor that only has output: pieces by rank; at None a follower waits."""
 
     def __init__(self, *ranks: list[bytes | Exception | None]) -> None:
         self._ranks = ranks

@@ -1,4 +1,4 @@
-"""A change of many jobs is made in parts, so that others have the turn between them."""
+"""A change of many jobs is made in parts, so that other requests are served in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOBS = 250
 
 
 class Watched:
-    """The database of a store, with each transaction that changes jobs noted."""
+    """The database of a store, which records each transaction that changes jobs."""
 
     def __init__(self, service: Service, before: Callable[[int], Awaitable[None]]) -> None:
         self._database: Database = service.database
@@ -46,7 +46,7 @@ def watched(service: Service, before: Callable[[int], Awaitable[None]] = nothing
 
 
 async def sizes(service: Service, kind: str) -> list[int]:
-    """Of each transaction, how many events of this kind it wrote."""
+    """For each transaction, the number of events of this kind that it wrote."""
     rows = await service.database.fetch(
         "select count(*) as n from odc.event where kind = $1 group by xid order by min(id)", kind
     )
@@ -87,7 +87,7 @@ def test_many_jobs_are_cancelled_in_parts(database_url: str) -> None:
 def test_separately_named_tasks_are_changed_in_parts(
     database_url: str, verb: str, body: dict[str, Any], kind: str, expected: int
 ) -> None:
-    """Before: one transaction gave all of them rows of their own."""
+    """Before: one transaction gave each of them its own row."""
 
     async def work(service: Service) -> None:
         array = await service.submit(array="0-999999", hold=verb == "release")

@@ -1,4 +1,4 @@
-"""The document and the page are made of what is served."""
+"""The document and the page are generated from the operations that are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan, how it moved, what-if in sbatch's words, and replays over HTTP."""
+"""The plan, its changes, what-if with sbatch options, and replays over HTTP."""
 
 from __future__ import annotations
 

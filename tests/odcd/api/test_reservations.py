@@ -1,4 +1,4 @@
-"""/v1/reservations: what may be asked for, who sees what, and what is refused."""
+"""/v1/reservations: valid requests, visibility and refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(answer: httpx.Response, status: int = 200) -> Reservation:
 
 
 async def started(service: Service, job_id: int) -> None:
-    """Placed, and its only member ready."""
+    """Started, with its only member ready."""
     await service.plan()
     await service.database.execute(
         "select odc.record_facts(0, array[$1::bigint], array[1], array[0], array['started'], "
@@ -95,7 +95,8 @@ def test_a_dev_server_is_reserved_shown_extended_and_cancelled(database_url: str
 def test_a_repeated_request_gets_the_same_answer_after_the_nodes_changed(
     database_url: str,
 ) -> None:
-    """API-11: what the daemon makes of a request may change; the request is the same."""
+    """API-11: the daemon may derive something else from a request later; the request is still the
+    same."""
 
     async def work(service: Service) -> None:
         first = read(await ask(service, "POST", "/v1/reservations", {"gpus": 2}, key="k"), 201)
@@ -154,7 +155,7 @@ def test_several_nodes_must_be_whole_nodes_with_four_or_eight_gpus() -> None:
 
 
 def test_availability_shows_what_a_reservation_would_get(database_url: str) -> None:
-    """CLI-34, SCH-13: availability has the waits of the plan, by size."""
+    """CLI-34, SCH-13: availability contains the waits of the plan, by size."""
 
     async def work(service: Service) -> None:
         await service.submit(gpus=8, time_limit_s=3600)
@@ -180,10 +181,10 @@ def test_availability_shows_what_a_reservation_would_get(database_url: str) -> N
 
 
 def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: str) -> None:
-    """SCH-20: the reason is shown to others; who is named goes in."""
+    """SCH-20: others see the reason; users named in the booking get in."""
 
     async def work(service: Service) -> None:
-        # Known is who has submitted.
+        # A user is known after a submit.
         await service.submit(peer=ALICE, hold=True)
         booking = {"name": "works", "starts_at": "now", "duration_s": 7200, "gpu_type": "h100",
                    "users": ["64001"], "comment": "new driver"}  # fmt: skip
@@ -267,7 +268,7 @@ def test_ssh_is_offered_only_where_dev_servers_have_ssh(database_url: str) -> No
 
 
 def test_labels_are_features_that_its_nodes_must_have() -> None:
-    """PRF-01, PRF-07: without such a node it is refused, not put elsewhere."""
+    """PRF-01, PRF-07: without such a node it is refused, not placed elsewhere."""
     labels = {"nsight": "true", "disk": "nvme"}
     assert spec_of(Reserve(labels=labels), [H100], "/", "/bin/sh").constraint == "nsight&disk-nvme"
     assert spec_of(Reserve(), [H100], "/", "/bin/sh").constraint is None
@@ -279,7 +280,7 @@ def test_labels_are_features_that_its_nodes_must_have() -> None:
 def test_only_owner_and_operators_can_change_a_reservation(
     database_url: str, peer: Any, seen: int, changed: int
 ) -> None:
-    """AUT-08, AUT-09: all see it, as in the queue; its owner and operators act on it."""
+    """AUT-08, AUT-09: all users see it, as in the queue; only its owner and operators act on it."""
 
     async def work(service: Service) -> None:
         made = read(await ask(service, "POST", "/v1/reservations", {}), 201)
@@ -336,7 +337,8 @@ def test_no_client_submits_a_reservation_as_a_job(database_url: str) -> None:
 
 
 def test_a_partial_node_gets_its_share_and_a_whole_node_everything() -> None:
-    """GPU-02, GPU-05, GPU-07: of CPUs alone it is a whole node, so none evicts another."""
+    """GPU-02, GPU-05, GPU-07: a reservation of CPUs only gets a whole node, so that none evicts
+    another."""
     part = spec_of(Reserve(gpus=3), [H100], "/home/a", "/bin/bash")
     assert (part.cpus_per_task, part.mem_per_node_mib, part.exclusive) == (72, 750_000, False)
     whole = spec_of(Reserve(gpus=8), [H100], "/home/a", "/bin/bash")

@@ -1,4 +1,4 @@
-"""HTTP as the daemon runs it: its socket, its end, and what watches it."""
+"""HTTP as the daemon runs it: its socket, its shutdown, and its monitoring."""
 
 from __future__ import annotations
 

@@ -92,17 +92,17 @@ class Laptop:
 def on_laptop(
     url: str, folder: Path, work: Callable[[Laptop], Awaitable[None]], *, nodes: int = 1
 ) -> None:
-    """With an active reservation, which lets the user's key in, and the file that ssh needs."""
-    home, box_folder = folder / "laptop", folder / "box"
+    """With an active reservation that accepts the user's key, and the file that ssh needs."""
+    home, server_folder = folder / "laptop", folder / "box"
     home.mkdir()
-    box_folder.mkdir()
+    server_folder.mkdir()
     folder.chmod(0o755)
 
     async def inside(service: Service) -> None:
         async with a_github() as github, on_socket(service, folder / "s"):
             keys = GithubKeys(github.url, SystemClock())
             object.__setattr__(service.api, "keys", keys)
-            with an_sshd(box_folder) as sshd:
+            with an_sshd(server_folder) as sshd:
                 dev_server = SshDevServer(sshd)
                 object.__setattr__(service.api, "executor_of", lambda: dev_server)
                 environment = {
@@ -214,7 +214,8 @@ def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
 
 @pytest.mark.long
 def test_jupyter_is_reached_through_a_local_port(database_url: str, folder: Path) -> None:
-    """ACC-13, ACC-14, ACC-23: by several connections at once, of which the client speaks first."""
+    """ACC-13, ACC-14, ACC-23: over several connections at once, on which the client speaks
+    first."""
     token = "0f" * 32
 
     async def serve_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -15,7 +15,7 @@ from odcd.jobs.submission import Prepared
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
 
 
-def test_a_job_is_taken_as_its_submitter_and_wakes_the_planner(database_url: str) -> None:
+def test_a_submitted_job_belongs_to_its_submitter_and_wakes_the_planner(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             answer = await client.post("/v1/jobs", json={**BODY, "name": "train"})
@@ -81,7 +81,7 @@ def test_a_key_is_one_to_200_characters(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_batch_is_taken_whole_in_order(database_url: str) -> None:
+def test_a_batch_is_accepted_completely_and_in_order(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             jobs = [{**BODY, "name": f"j{i}"} for i in range(30)]

@@ -1,4 +1,4 @@
-"""The way into a dev server: whose keys, and the tunnel to its SSH port."""
+"""The connection to a dev server: its SSH keys, and the tunnel to its SSH port."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Says what it hears; at the end of that, "bye"."""
+    """Echoes its input; at the end of that, "bye"."""
     while data := await reader.read(65_536):
         writer.write(data)
         await writer.drain()
@@ -61,7 +61,7 @@ async def a_dev_server(talk: Talk = echo) -> AsyncGenerator[Dialling]:
 
 
 class Keys:
-    """Every user has one."""
+    """Keys that every user has."""
 
     async def of(self, user: str) -> list[str]:
         return [ED25519]
@@ -70,7 +70,7 @@ class Keys:
 
 
 async def reserved(service: Service, peer: Peer = ME, **body: Any) -> int:
-    """One that is active."""
+    """An active reservation; its id."""
     body = {"github_user": "octocat", **body}
     made = read(await ask(service, "POST", "/v1/reservations", body, peer=peer), 201)
     await started(service, made.id)
@@ -130,7 +130,7 @@ def test_a_reservation_stores_all_ssh_keys_of_its_user(
         )
         assert ED25519 in kept
         assert OTHER in kept
-        # GitHub's answer is no part of what was asked for.
+        # GitHub's answer is not part of the request.
         github.answers["octocat"] = ED25519
         service.api.keys._kept.clear()  # type: ignore[union-attr]
         again = read(await ask(service, "POST", "/v1/reservations", {}, key="k"), 201)
@@ -229,7 +229,7 @@ def test_a_tunnel_carries_both_directions_and_each_can_end_alone(
 
 @pytest.mark.long
 def test_a_tunnel_applies_backpressure(database_url: str, folder: Path) -> None:
-    """Backpressure, both ways: nothing piles up in the daemon."""
+    """Backpressure in both directions: the daemon does not buffer."""
     sent = 0
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -380,7 +380,7 @@ def test_an_unreachable_reservation_closes_the_tunnel_with_a_code(
     serve(database_url, work, keys=Keys())
 
 
-def test_only_owner_operators_and_added_users_are_let_through(
+def test_only_the_owner_operators_and_added_users_can_open_a_tunnel(
     database_url: str, folder: Path
 ) -> None:
     """ACC-18, ACC-19, AUT-08."""
@@ -389,7 +389,7 @@ def test_only_owner_operators_and_added_users_are_let_through(
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             number = await reserved(service, Peer(64009, 64009))
-            # The user who runs this test is neither, for a daemon of another user.
+            # For a daemon of another user, the user who runs this test is neither.
             with pytest.raises(InvalidStatus) as caught:
                 async with to(folder / "s", number):
                     pass

@@ -39,7 +39,7 @@ OWN = frozenset({"owner", "operator"})
 COORDINATORS = frozenset({"coordinator", "operator"})
 OPERATORS = frozenset({"operator"})
 KEYED = frozenset({"key"})
-"""A caller with an API key, about that key."""
+"""A caller with an API key, for the operations on that key."""
 
 
 class Scene:
@@ -329,7 +329,7 @@ TABLE: dict[str, Rule] = {
     "POST /v1/keys/rotate": Rule(may=KEYED, ok=(201,)),
     "DELETE /v1/users/{user}/keys": operators(None, Scene.member),
     "DELETE /v1/keys/current": Rule(may=KEYED, ok=(204,)),
-    # The login has no caller yet; this server is configured to accept none.
+    # The login has no caller yet; this server accepts none.
     "POST /v1/auth/login": Rule(may=ALL, body={"url": "x", "headers": {}}, ok=(403,)),
     "GET /": Rule(may=ALL),
     "GET /health": Rule(may=ALL),
@@ -450,7 +450,7 @@ async def _attach(service: Service, path: str, peer: Peer | None) -> tuple[int, 
 
 
 async def _about_keys(scene: Scene, operation: str, rule: Rule) -> None:
-    """A key changes itself, and no other; without one there is nothing to change."""
+    """A key changes only itself; without a key there is nothing to change."""
     method, _, path = operation.partition(" ")
     assert (await scene.ask(method, path, peer=None)).status_code == 401
     for peer in (ALICE, OPERATOR):
@@ -465,7 +465,7 @@ async def _about_keys(scene: Scene, operation: str, rule: Rule) -> None:
 
 
 def test_other_users_never_see_secrets_of_a_job(database_url: str) -> None:
-    """SEC-10: neither script nor environment is anywhere but in what its owner asks for."""
+    """SEC-10: script and environment appear only in the answers that their owner requests."""
     secret = "b8f1c2-do-not-tell"
 
     async def work(service: Service) -> None:
@@ -489,8 +489,9 @@ def test_other_users_never_see_secrets_of_a_job(database_url: str) -> None:
 
 
 def test_the_jupyter_token_is_visible_only_to_the_owner_and_operators(database_url: str) -> None:
-    """ACC-14, SEC-10: it opens by itself, so not to whoever has the GitHub name of one who was let
-    in, as they say: who was reads it inside. No list and no event has it."""
+    """ACC-14, SEC-10: the link with the token opens Jupyter without a login. So it is not shown to
+    added users, who are known only by a GitHub name: they read it inside. No list and no event
+    contains it."""
     token = "0123456789abcdef" * 4
 
     async def work(service: Service) -> None:
@@ -540,7 +541,7 @@ def test_lists_contain_no_bookings_of_other_users(database_url: str) -> None:
 
 
 def test_cancel_all_affects_only_the_users_own_jobs(database_url: str) -> None:
-    """AUT-08: what a user may not change, a filter does not reach either."""
+    """AUT-08: a filter does not reach jobs that a user may not change either."""
 
     async def work(service: Service) -> None:
         scene = Scene(service)
@@ -557,7 +558,7 @@ def test_cancel_all_affects_only_the_users_own_jobs(database_url: str) -> None:
 
 @pytest.mark.parametrize("tasks", ["_3", "_[3-5]", "_[1-9:2]", "_[0-9]", "_*", ""])
 def test_no_change_reaches_another_users_array(database_url: str, tasks: str) -> None:
-    """SEC-01. Before: hold and release of a part of the tasks that waited were carried out."""
+    """SEC-01. Before: hold and release were carried out for the pending tasks."""
     tables = ("job", "pending", "running", "event")
 
     async def work(service: Service) -> None:

@@ -1,4 +1,5 @@
-"""A Dockerfile's folder as sent: only its files are accepted, and equal folders have one digest."""
+"""A Dockerfile's folder as uploaded: only its files are accepted, and equal folders have one
+digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker: whenever it dies, nothing that is built is lost, and nothing is built twice."""
+"""The worker: whenever it dies, no build is lost, and none is done twice."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Cluster:
 
 
 class Workshop:
-    """Users at a real database, and a worker that a test lets look around."""
+    """Users of a real database, and a worker that a test runs step by step."""
 
     def __init__(self, url: str, sql: Sql) -> None:
         self.url = url
@@ -84,7 +84,7 @@ class Workshop:
         self.changes = 0
 
     def work(self, times: int = 1) -> int:
-        """A daemon's looks; the number of builds at the last."""
+        """The rounds of a daemon; returns the number of builds in the last round."""
 
         async def run() -> int:
             async with Database(self.url, size=1) as database:
@@ -110,7 +110,7 @@ def shop(database_url: str) -> Iterator[Workshop]:
 
 
 def test_an_image_is_built_from_the_uploaded_context(shop: Workshop) -> None:
-    """IMG-07, BUG-06: the waiting is the database's, not the worker's."""
+    """IMG-07, BUG-06: the database waits, not the worker."""
     job_id = shop.builds.reserve()
     assert shop.work() == 1
     [key] = shop.cluster.begun
@@ -146,7 +146,7 @@ def test_a_daemon_killed_anywhere_neither_loses_nor_doubles_a_build(
 
 
 def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
-    """It was made, and the daemon died before the rest was."""
+    """It was created, and the daemon died before the rest was."""
     shop.builds.reserve()
     shop.cluster.dies_at = 2
     with pytest.raises(Killed):

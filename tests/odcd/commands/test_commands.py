@@ -147,7 +147,7 @@ def test_a_home_that_is_refused_leaves_no_folder_behind(odc_home: Path) -> None:
 
 @pytest.mark.long
 def test_down_by_force_ends_jobs_with_the_reason(odc: Odc) -> None:
-    """Those that may run again do so after the next up; the others are cancelled."""
+    """Jobs that may be requeued do so after the next up; the others are cancelled."""
     odc.up()
     again = odc.submit("--wrap", "sleep 600")
     once = odc.submit("--no-requeue", "--wrap", "sleep 600")

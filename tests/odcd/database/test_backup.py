@@ -1,4 +1,4 @@
-"""A queue to a file and back: whole, as of one moment, or not at all."""
+"""A queue to a file and back: complete, as of one moment, or not at all."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def restore(dsn: str, file: io.BytesIO, *, replace: bool = False, term: int = 0)
 
 
 def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
-    """Every table's rows, but for what a restore must change."""
+    """Every table's rows, except for the values that a restore must change."""
     changed = {"migration", "install", "term", "local_host"}
     with Sql(dsn) as sql:
         tables = sql.values(
@@ -81,7 +81,7 @@ def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
         rows = {name: sql.rows(f"select * from odc.{name}") for name in set(tables) - changed}
     rows["event"] = [r for r in rows["event"] if r["kind"] != "restored"]
     rows["server"] = [{"id": r["id"]} for r in rows["server"]]
-    # Transaction numbers are another server's.
+    # Transaction numbers belong to another server.
     xids = ("xid", "born_xid", "past_xid", "snapshot")
     rows = {
         name: [{key: value for key, value in row.items() if key not in xids} for row in found]
@@ -279,7 +279,7 @@ def test_a_backup_of_a_newer_version_is_refused(queue: str, empty_database_url: 
 def test_an_older_backup_is_brought_to_this_version(
     queue: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    """The migrations since run on its rows, as they would have in place."""
+    """The later migrations run on its rows, as they would have in place."""
     file = backup(queue)
     target = tmp_path / "sql"
     shutil.copytree(schema.sql_folder(), target)

@@ -1,4 +1,4 @@
-"""Each kind of connection has its limits, and a PostgreSQL that falls silent is noticed."""
+"""Each kind of connection has its limits, and a silent PostgreSQL is noticed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_statement_that_takes_too_long_ends_and_changes_nothing(empty_database
 
 
 class Tries:
-    """Counts the statements that PostgreSQL answered, be it by a refusal."""
+    """Counts the statements that PostgreSQL answered, refusals included."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -143,7 +143,7 @@ def test_the_leaders_loops_wait_again_for_a_lock(empty_database_url: str) -> Non
 
 @pytest.mark.long
 def test_a_silent_primary_is_noticed_by_requests_within_ten_seconds(database_url: str) -> None:
-    """The relay passes nothing on and resets nothing, as a host that lost its power."""
+    """The relay passes nothing on and resets nothing, like a host without power."""
 
     async def work() -> None:
         with Relay(database_url) as relay:
@@ -229,7 +229,7 @@ def test_a_direct_connection_passes_the_check_for_poolers(database_url: str) -> 
 def test_a_pooler_that_drops_settings_is_refused(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PgBouncer with ignore_startup_parameters drops them without a word."""
+    """PgBouncer with ignore_startup_parameters drops them silently."""
 
     def dropped(kind: Kind, name: str, isolation: str = "") -> dict[str, str]:
         settings = settings_of(kind, name)

@@ -155,7 +155,7 @@ def test_a_migration_outside_a_transaction_gives_way_too(database_url: str, newe
 def test_an_index_built_concurrently_waits_for_a_reader_without_giving_up(
     database_url: str, newer: Path
 ) -> None:
-    """A build that is cut short leaves an index that is never used: it is made again."""
+    """An interrupted index build leaves an index that is never used: it is built again."""
     [path] = (newer / "migrations").glob("*_more.sql")
     path.write_text(
         "-- transaction: none\n"

@@ -1,4 +1,5 @@
-"""Disks at AWS: what is asked for is there once, whatever AWS answers; a list is whole or none."""
+"""Disks at AWS: each request creates one resource, whatever AWS answers; a list is complete or an
+error."""
 
 from __future__ import annotations
 
@@ -72,8 +73,8 @@ async def until_done(call: Callable[[], Awaitable[Any]], clock: VirtualClock) ->
 # -- volumes ------------------------------------------------------------------------------------
 
 
-def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
-    """STO-02, STO-40: of the size and the speed that are configured, gp3, and encrypted."""
+def test_a_volume_is_created_as_requested(fake: FakeAws) -> None:
+    """STO-02, STO-40: with the configured size and speed, gp3, and encrypted."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         made = await a_volume(cloud, size_gib=1024, tags={"disk_name": "main"})
@@ -98,7 +99,7 @@ def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
 
 
 def test_a_configured_kms_key_encrypts_volumes(fake: FakeAws) -> None:
-    """STO-40: volumes by the key that is configured; their snapshots are encrypted with it."""
+    """STO-40: volumes are encrypted with the configured key, and so are their snapshots."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         made = await a_volume(cloud)
@@ -130,7 +131,7 @@ def test_a_volume_has_the_data_of_its_snapshot_in_any_zone(fake: FakeAws) -> Non
 
 
 def test_a_volume_becomes_available_and_is_attached_and_detached(fake: FakeAws) -> None:
-    """One that its node does not let go is detached by force."""
+    """A volume that its node does not release is detached by force."""
     fake.ebs.creating_polls = 2
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -169,7 +170,8 @@ def test_a_failed_volume_has_the_state_error(fake: FakeAws) -> None:
 
 @pytest.mark.parametrize("fault", BUSY)
 def test_no_second_volume_after_any_trouble(fake: FakeAws, fault: Fault) -> None:
-    """Intent is recorded before every call, so the call is made again: it finds what it made."""
+    """Intent is recorded before every call, so the call can be repeated: it finds the existing
+    resource."""
     fake.fail("CreateVolume", fault)
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -181,7 +183,7 @@ def test_no_second_volume_after_any_trouble(fake: FakeAws, fault: Fault) -> None
         assert [volume.id for volume in await cloud.list_volumes()] == [made.id]
 
     run(fake, work, limits=HASTY if fault == "hang" else LIMITS)
-    # And AWS itself would know it by its token, which is not longer than it may be.
+    # And AWS itself recognizes it by its token, which has at most the allowed length.
     assert len(fake.last("CreateVolume")["ClientToken"]) == 64
 
 
@@ -200,7 +202,8 @@ def test_another_operation_makes_another_volume(fake: FakeAws) -> None:
 
 
 def test_a_volume_created_with_other_tags_is_waited_for(fake: FakeAws) -> None:
-    """AWS refuses a token that comes with other tags: what it made the first time will show up."""
+    """AWS refuses a token that comes with other tags: the resource of the first call will
+    appear."""
     fake.fail("CreateVolume", "refuse", code="IdempotentParameterMismatch")
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -212,7 +215,7 @@ def test_a_volume_created_with_other_tags_is_waited_for(fake: FakeAws) -> None:
 
 @pytest.mark.parametrize("fault", BUSY)
 def test_no_second_snapshot_after_any_trouble(fake: FakeAws, fault: Fault) -> None:
-    """STO-10: EC2 has no token for snapshots; an unanswered one is looked for."""
+    """STO-10: EC2 has no token for snapshots; after an unanswered call the snapshot is searched."""
     fake.ebs.pending_polls = math.inf
     fake.fail("CreateSnapshot", fault)
 
@@ -252,7 +255,7 @@ def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
     assert fake.count("CreateSnapshot") == 1
 
 
-def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> None:
+def test_a_snapshot_that_was_never_created_is_requested_again(fake: FakeAws) -> None:
     fake.fail("CreateSnapshot", "cut")
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -268,7 +271,7 @@ def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> Non
 
 
 def test_a_pending_snapshot_is_reused_by_another_operation(fake: FakeAws) -> None:
-    """STO-10: another operation gets the one that is pending, and sees whose it is."""
+    """STO-10: another operation gets the pending snapshot, and sees whose it is."""
     fake.ebs.pending_polls = math.inf
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -286,7 +289,7 @@ def test_a_pending_snapshot_is_reused_by_another_operation(fake: FakeAws) -> Non
     assert fake.count("CreateSnapshot") == 2
 
 
-def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
+def test_idempotent_calls_are_repeated(fake: FakeAws) -> None:
     fake.fail("DescribeVolumes", "throttle", times=2)
     fake.fail("DeleteVolume", "error", times=2)
 
@@ -298,7 +301,7 @@ def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
     assert (fake.count("DescribeVolumes"), fake.count("DeleteVolume")) == (3, 3)
 
 
-def test_calls_that_make_something_are_never_repeated_by_the_library(fake: FakeAws) -> None:
+def test_creating_calls_are_never_repeated_by_the_library(fake: FakeAws) -> None:
     fake.fail("CreateSnapshot", "swallow", times=math.inf)
     fake.fail("CreateVolume", "error", times=math.inf, after=1)
 
@@ -359,7 +362,8 @@ def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: Fak
 
 
 def test_a_new_resource_that_aws_does_not_list_yet_is_not_treated_as_deleted(fake: FakeAws) -> None:
-    """An id is absent only when AWS has no doubt: after that its row would be given up."""
+    """An id is reported as absent only when AWS is certain: after that its row would be given
+    up."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         volume = await a_volume(cloud)
@@ -380,7 +384,7 @@ def test_a_new_resource_that_aws_does_not_list_yet_is_not_treated_as_deleted(fak
 
 @pytest.mark.parametrize("fault", ["throttle", "cut", "half", "refuse"])
 def test_a_listing_is_complete_or_an_error(fake: FakeAws, fault: Fault) -> None:
-    """A listing is whole, or there is none: half of one would have disks given up."""
+    """A listing is complete, or an error: with half of one, disks would be given up."""
     fake.ebs.page_size = 2
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -413,7 +417,7 @@ def test_a_listing_is_complete_or_an_error(fake: FakeAws, fault: Fault) -> None:
 
 
 def test_only_resources_of_this_server_are_listed(fake: FakeAws) -> None:
-    """A second server in the account, and whatever else is there, are none of ours."""
+    """Resources of a second server in the account, and all others, are not ours."""
 
     async def ours(cloud: Aws, clock: VirtualClock) -> None:
         await a_snapshot(cloud, (await a_volume(cloud)).id)
@@ -428,7 +432,7 @@ def test_only_resources_of_this_server_are_listed(fake: FakeAws) -> None:
 
 
 def test_wildcards_in_a_tag_filter_are_escaped() -> None:
-    """EC2 takes * and ? in a filter for anything."""
+    """EC2 treats * and ? in a filter as wildcards."""
     assert aws_records.tag_filter("odc-server", "a*b?\\c") == {
         "Name": "tag:odc-server",
         "Values": ["a\\*b\\?\\\\c"],
@@ -436,8 +440,8 @@ def test_wildcards_in_a_tag_filter_are_escaped() -> None:
 
 
 def test_snapshots_created_by_others_are_ignored(fake: FakeAws) -> None:
-    """STO-07, BUG-12: copies of other accounts and of ours, and what a backup service makes of a
-    volume, all with our tags; one that is pending is no reason to wait."""
+    """STO-07, BUG-12: copies by other accounts and by ours, and snapshots of a backup service, all
+    with our tags; a pending one does not make odc wait."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         volume = (await a_volume(cloud)).id
@@ -455,7 +459,7 @@ def test_snapshots_created_by_others_are_ignored(fake: FakeAws) -> None:
 
 
 def test_tags_have_the_names_that_gpu_dev_scripts_use(fake: FakeAws) -> None:
-    """STO-09: the names that gpu-dev's scripts look for, on volumes and snapshots."""
+    """STO-09: the names that gpu-dev's scripts search for, on volumes and snapshots."""
     at = NOW + timedelta(days=1)
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -527,7 +531,7 @@ def test_the_access_point_of_a_user_is_created_once(fake: FakeAws, fault: Fault)
     """STO-28, STO-29, BUG-11: one access point for each user on one file system; a lookup that
     fails makes no second one."""
     fake.fail("CreateAccessPoint", fault)
-    # A GET that loses its connection is made once more by the HTTP client itself.
+    # A GET that loses its connection is repeated once by the HTTP client itself.
     fake.fail("DescribeAccessPoints", fault, after=1, times=2)
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -554,7 +558,7 @@ def test_the_access_point_of_a_user_is_created_once(fake: FakeAws, fault: Fault)
 
 
 def test_one_listing_finds_the_access_point_of_a_user(fake: FakeAws) -> None:
-    """BUG-32: nothing is asked for each user, and nothing at all once the id is kept."""
+    """BUG-32: there is no call per user, and none at all once the id is stored."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         for uid in range(4):

@@ -14,7 +14,7 @@ def test_without_a_region_there_are_no_disks() -> None:
 
 
 def test_disk_settings_are_read_from_the_environment() -> None:
-    """STO-02: the size that was documented is the default; what ran is configured."""
+    """STO-02: the documented size is the default; others are configured."""
     settings = read_disks({
         "ODC_AWS_REGION": "us-east-2",
         "ODC_AWS_ENDPOINT": "http://127.0.0.1:5000",

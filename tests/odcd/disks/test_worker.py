@@ -1,5 +1,5 @@
-"""The worker between database, cloud and cluster: a whole life of a disk, and the same with a
-worker that dies at each of its steps."""
+"""The worker between database, cloud and cluster: a disk from creation to deletion, and the same
+with a worker that dies at each of its steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NODES = [
 
 
 class Killed(BaseException):
-    """The daemon is, here."""
+    """The daemon dies here."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class PlayedClaims:
 
 
 class Site:
-    """A database with two nodes in two zones, a cloud, a cluster, and whoever uses disks there."""
+    """A database with two nodes in two zones, a cloud, a cluster, and users of disks."""
 
     def __init__(self, sql: Sql, url: str, fake: FakeAws, **settings: Any) -> None:
         a_cluster(sql, more=NODES)
@@ -86,7 +86,7 @@ class Site:
         return job_id
 
     def work(self, seconds: float = 30) -> None:
-        """A worker, and another one when it was killed, for so long."""
+        """Run a worker for this many seconds, and another one after it was killed."""
         until = self.queue.now + timedelta(seconds=seconds)
         while self.queue.now < until:
             try:
@@ -174,7 +174,7 @@ def all_is_well(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_a_disk_goes_from_zone_to_zone_by_its_ids(site: Site) -> None:
+def test_a_disk_moves_between_zones_and_keeps_its_ids_and_data(site: Site) -> None:
     """STO-05, SCH-08, BUG-31: volume, snapshot, volume; and the bytes with them."""
     a_life(site)
     all_is_well(site)
@@ -190,13 +190,13 @@ def test_a_disk_goes_from_zone_to_zone_by_its_ids(site: Site) -> None:
 
 
 STEPS = 17
-"""So many a_life takes, at least."""
+"""The minimum number of steps of a_life."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
 def test_a_kill_at_any_step_loses_and_duplicates_nothing(site: Site, step: int) -> None:
-    """STO-10, BUG-06, BUG-23, BUG-24, BUG-37: it was done, and the answer was not kept."""
+    """STO-10, BUG-06, BUG-23, BUG-24, BUG-37: the call succeeded, and its answer was lost."""
     site.kill_at = step
     a_life(site)
     assert site.kill_at is None, "it was killed"
@@ -212,7 +212,7 @@ def test_a_kill_at_any_step_loses_and_duplicates_nothing(site: Site, step: int) 
     ["CreateVolume", "DescribeVolumes", "CreateSnapshot", "DescribeSnapshots", "DeleteVolume"],
 )
 def test_a_disk_survives_the_failure_of_any_call(site: Site, action: str, fault: Any) -> None:
-    """STO-10, BUG-21, BUG-24: throttled, in trouble, done and not answered."""
+    """STO-10, BUG-21, BUG-24: throttled, failing, and done without an answer."""
     site.fake.fail(action, fault, times=2)
     a_life(site)
     all_is_well(site)
@@ -253,7 +253,8 @@ def test_a_snapshot_copy_of_another_account_is_never_restored(site: Site) -> Non
 
 
 def test_a_user_has_a_folder_of_the_shared_file_system(database_url: str, fake: FakeAws) -> None:
-    """STO-27, STO-28, STO-29, BUG-11, BUG-32: one access point, made once, for all the user has."""
+    """STO-27, STO-28, STO-29, BUG-11, BUG-32: one access point, created once, for all files of the
+    user."""
     efs_id = fake.make_file_system()
     with Sql(database_url) as sql:
         site = Site(sql, database_url, fake, efs_id=efs_id)

@@ -28,7 +28,7 @@ WAITS = "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\necho went\nexit 9\n"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[RunnerHome]:
-    """Where a runner may come to live; none does yet."""
+    """A place for a runner; none runs yet."""
     home = RunnerHome(tmp_path / "runner")
     yield home
     home.end()
@@ -94,7 +94,7 @@ def run(
     term: int = 1,
     **how: bool,
 ) -> None:
-    """Open it, watch it, and run body; then let go."""
+    """Open it, watch it, and run body; then close it."""
 
     async def main() -> None:
         await executor.open(term)
@@ -159,7 +159,7 @@ def test_a_dead_runner_is_replaced_and_gets_the_unstarted_jobs(
         await asyncio.to_thread(home.kill)
         ends = [await watched.end_of(job) for job in range(1, 61)]
         for end in ends:
-            # One killed between its record and its fork is known never to have begun.
+            # A member killed between its record and its fork is known never to have started.
             assert (end.kind, end.exit_code) in (("exited", 3), ("start_failed", None))
 
     run(an_executor(home), body)

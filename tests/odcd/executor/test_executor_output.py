@@ -103,7 +103,7 @@ def test_an_invalid_path_is_refused(pattern: str, name: str, *, fits: bool) -> N
     [
         ({"stdout": "%x" * 2048}, "stdout"), ({"stderr": "%x" * 2048}, "stderr"),
         ({"stdin": "%u" * 2000}, "stdin"), ({"stdout": "%x" * 2048, "spool_output": True}, None),
-        # How long these are is not known before they start.
+        # Their length is not known before they start.
         ({"stdout": "%N" * 2048}, None), ({"stdout": "%j" * 200}, None), ({}, None),
     ],
 )  # fmt: skip

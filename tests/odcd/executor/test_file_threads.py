@@ -1,4 +1,4 @@
-"""A file that never answers holds up its user alone."""
+"""A file that never answers delays only its user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DCGM exporter's job files: who has which GPU, whatever happened to daemon or files."""
+"""The DCGM exporter's job files: which job has which GPU, whatever happened to daemon or files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def held(job_id: int, *bits: int) -> HeldGpus:
 def files(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in folder.iterdir():
-        with suppress(FileNotFoundError):  # it was one that is being written
+        with suppress(FileNotFoundError):  # a temporary file that is being written
             found[path.name] = path.read_text()
     return found
 
@@ -52,7 +52,7 @@ def test_files_get_their_contents_and_other_files_are_not_changed(tmp_path: Path
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
-    """It is replaced: whoever has the old one open reads that to its end."""
+    """It is replaced: a reader that has the old file open reads that to its end."""
     write(tmp_path, {0: "1000001\n"})
     with (tmp_path / "0").open() as old:
         write(tmp_path, {0: "2000002\n"})

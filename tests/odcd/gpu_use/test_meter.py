@@ -31,7 +31,7 @@ PATIENCE_S = 60
 
 
 class Cards:
-    """NVML with so many GPUs, of two types."""
+    """NVML with this many GPUs, of two types."""
 
     def __init__(self, *models: str, hangs: bool = False) -> None:
         self.models = models
@@ -51,7 +51,7 @@ class Cards:
 
 
 class Telling(GpuUseStore):
-    """Tells when the source of the use has been set."""
+    """Signals that the source of usage has been set."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -63,7 +63,7 @@ class Telling(GpuUseStore):
 
 
 def files_in(folder: Path) -> dict[str, str]:
-    """Those that stay: one that is being written has another name first."""
+    """The final files: one that is being written has another name first."""
     return {path.name: path.read_text() for path in folder.glob("[!.]*")}
 
 
@@ -129,7 +129,7 @@ def test_unsettled_usage_of_another_source_waits_for_that_source(database_url: s
 def test_a_machine_with_gpus_uses_nvml_and_writes_files_by_gpu_index(
     database_url: str, tmp_path: Path
 ) -> None:
-    """Of two types the more frequent is offered: jobs' first GPU is NVML's second."""
+    """Of two types the more frequent one is offered: the first GPU of jobs is NVML's second."""
     cards = Cards("NVIDIA T1000", "NVIDIA H100 PCIe", "NVIDIA H100 PCIe")
     with Sql(database_url) as sql:
         job = GpuQueue(sql, None).run(gpus_per_node=1)

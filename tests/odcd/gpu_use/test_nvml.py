@@ -115,7 +115,8 @@ def test_errors_of_a_call_are_raised() -> None:
     flushes=st.sets(st.integers(0, 40)),
 )
 def test_parts_add_up_to_the_whole(samples: list[tuple[float, float]], flushes: set[int]) -> None:
-    """However often they are written: what was seen is what passed; parts follow one another."""
+    """However often they are stored: the sampled time is the time that passed, and parts follow one
+    another."""
     sums = Sums(15)
     passed_s = 0.0
     covered_s = busy_s = energy_j = 0.0
@@ -175,7 +176,7 @@ def test_a_processs_cgroup_has_the_name_of_its_member(tmp_path: Path) -> None:
 
 
 def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url: str) -> None:
-    """Two GPUs of eight, for three minutes; then it ends, and what was seen is stored."""
+    """Two GPUs of eight, for three minutes; then the job ends, and its samples are stored."""
     clock = VirtualClock(NOW)
     with Sql(database_url) as sql:
         queue = GpuQueue(sql, "nvml", now=NOW)
@@ -253,7 +254,7 @@ def test_a_hanging_gpu_loses_no_samples_of_the_others(
         assert errors() == 13
         assert library.cards[3].answers is not None
         library.cards[3].answers.set()
-        # The call comes back in its own time.
+        # The call returns later.
         before = -1.0
         while errors() > before:
             before = errors()

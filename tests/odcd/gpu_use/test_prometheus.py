@@ -42,14 +42,14 @@ KEPT = timedelta(days=15)
 
 
 class Site:
-    """A database whose jobs ran at times of the test's choosing."""
+    """A database whose jobs ran at times that the test chooses."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.now = datetime.fromtimestamp(int(time.time()), UTC)
 
     def ended(self, *, ago_s: float, held_s: float, gpus: int = 2) -> int:
-        """A job that ran so long and ended so long ago."""
+        """A job that ran this long and ended this long ago."""
         with Sql(self.url) as sql:
             queue = GpuQueue(sql, now=self.now - timedelta(seconds=ago_s + held_s))
             job = queue.run(gpus_per_node=gpus)
@@ -67,7 +67,7 @@ class Site:
         self, url: str, *, labels: Labels | None = None, scrape_s: float = 30,
         errors: list[str] | None = None, kept: timedelta = KEPT, **fields: Any,
     ) -> int:  # fmt: skip
-        """Once, as the leader; how many attempts were stored."""
+        """Once, as the leader; returns the number of stored attempts."""
 
         async def work(store: GpuUseStore) -> int:
             async with a_client(url, errors, **fields) as prometheus:
@@ -88,7 +88,7 @@ class Site:
 
 
 class Failures:
-    """Implements odcd.call_metrics.Calls: keeps what failed."""
+    """Implements odcd.call_metrics.Calls: records failed calls."""
 
     def __init__(self, failed: list[str]) -> None:
         self._failed = failed
@@ -136,7 +136,7 @@ def cards(job: int, util: float = 50, **fields: Any) -> list[Gpu]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Callable[..., RealPrometheus]]:
-    """Makes one with such a past, and starts it."""
+    """Creates a Prometheus with this past, and starts it."""
     running: list[RealPrometheus] = []
 
     def start(*scraped: Scraped, **fields: Any) -> RealPrometheus:
@@ -187,7 +187,7 @@ def test_gpu_usage_from_days_ago_is_stored(
 def test_gaps_are_recognized_and_a_counter_may_reset(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """An hour of the three without a scrape, after which the driver was loaded again."""
+    """One hour of the three has no scrape, and then the driver was loaded again."""
     job = site.ended(ago_s=600, held_s=10_800)
     begin_s = (site.now - timedelta(seconds=11_400)).timestamp()
 
@@ -208,7 +208,7 @@ def test_gaps_are_recognized_and_a_counter_may_reset(
 def test_usage_is_measured_with_few_counters_and_with_slices(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """Of a slice only its engine is known; energy is what was drawn."""
+    """For a slice only the usage of its engine is known; energy is computed from the power."""
     job = site.ended(ago_s=600, held_s=3600, gpus=1)
     begin_s = (site.now - timedelta(seconds=4200)).timestamp()
     [card, _] = cards(job, 25, instance="3")
@@ -256,7 +256,7 @@ def test_series_of_another_cluster_in_the_same_prometheus_are_ignored(
     other = Labels(Namespaces(), [("cluster", "b")])
     elsewhere = Labels(Namespaces(batch="other", dev="places"))
     for labels in (other, elsewhere):
-        # It may still come, so nothing is given up yet.
+        # It may still appear, so nothing is given up yet.
         assert site.settle(server.url, labels=labels) == 0
         with Sql(site.url) as sql:
             sql.execute("update odc.gpu_use set again_at = null")
@@ -297,7 +297,7 @@ def test_a_prometheus_that_is_down_is_retried_until_its_retention_ends(site: Sit
     ids=["hangs up", "is busy", "lacks a store", "answers in part"],
 )
 def test_an_outage_of_prometheus_loses_no_figures(site: Site, body: str | None) -> None:
-    """Both ended long ago: it was away for a while, and is asked of all that at once."""
+    """Both ended long ago: odc was down for a while, and queries everything at once."""
     jobs = [site.ended(ago_s=7200, held_s=600), site.ended(ago_s=3600, held_s=600)]
 
     async def fails(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -399,7 +399,7 @@ def test_running_jobs_are_sampled_with_one_query(
         assert sql.value("select count(*) from odc.gpu") == 4
 
 
-def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
+def test_jobs_of_one_machine_are_queried_by_the_exporter_label(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     """Two attempts have one id: their times distinguish them."""
@@ -418,7 +418,8 @@ def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
 def test_an_attempt_does_not_count_the_gpus_of_the_attempt_before(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """It was put back after half an hour on one GPU, and goes on half a minute later on another."""
+    """It was requeued after half an hour on one GPU, and continues half a minute later on
+    another."""
     begin = site.now - timedelta(seconds=4000)
     with Sql(site.url) as sql:
         queue = GpuQueue(sql, now=begin)

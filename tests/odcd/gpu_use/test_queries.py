@@ -79,7 +79,8 @@ def test_impossible_values_are_ignored() -> None:
 
 
 def test_a_gpu_of_an_earlier_attempt_is_not_counted() -> None:
-    """An exporter that names jobs alone: of the GPU before, samples are near, or one is within."""
+    """An exporter that only names jobs: samples of the earlier GPU are near, or one is within the
+    attempt."""
     own = samples_of("GPU-b", util=50, seen=230)
     for before in (samples_of("GPU-a", seen=4), samples_of("GPU-a", util=100, seen=5, energy=1e9)):
         [found] = read_ended([*before, *own], [an_owed(gpus=1)], SCRAPE)
@@ -122,7 +123,7 @@ def test_jobs_of_one_machine_are_identified_by_the_exporter_label() -> None:
         assert labels.key({"UUID": "GPU-a", "hpc_job": other}) is None
 
 
-def test_both_label_forms_are_asked_within_our_namespaces() -> None:
+def test_queries_cover_both_label_forms_within_the_namespaces_of_odc() -> None:
     text = ask_ended(PODS, [an_owed()], SCRAPE)
     for form in (
         'exported_namespace=~"gpu-batch|gpu-dev",exported_pod=~"odc-7-1-[0-9]+"',
@@ -132,7 +133,7 @@ def test_both_label_forms_are_asked_within_our_namespaces() -> None:
 
 
 def test_readings_of_one_gpu_are_merged() -> None:
-    """Scraped by two, under both label forms."""
+    """Scraped twice, under both label forms."""
     samples = [
         Sample(
             labels={

@@ -1,4 +1,4 @@
-"""Exports in a bucket of S3, as moto has it."""
+"""Exports in an S3 bucket, served by moto."""
 
 from __future__ import annotations
 

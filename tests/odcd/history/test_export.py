@@ -1,4 +1,5 @@
-"""Ended jobs go to files and come back, whole and as often as one likes, or not at all."""
+"""Ended jobs are exported to files and restored, completely and any number of times, or not at
+all."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_deleted_jobs_can_be_restored_from_their_export(site: Site, folder: Path
     assert contents(site) == before
     assert site.queue.contradictions() == []
     assert site.sql.value("select odc.show_jobs($1, null, $2)", site.old[0], NOW) == shown
-    # Again: nothing was absent. And retention leaves them alone for a while.
+    # Again: nothing was missing. And retention leaves them for a while.
     assert read(site, folder, name) == 0
     delete(site)
     assert contents(site) == before
@@ -193,7 +194,7 @@ def test_an_export_of_another_odc_is_refused(
 
 
 class Failing(Folder):
-    """Fails at some file, or keeps another one than it was given."""
+    """Fails at one file, or stores different content than it was given."""
 
     def __init__(self, path: Path, at: str, *, corrupts: bool = False) -> None:
         super().__init__(path)

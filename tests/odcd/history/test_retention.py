@@ -1,4 +1,4 @@
-"""Retention deletes what is old and whole, and nothing that something live needs."""
+"""Retention deletes old and complete jobs, and nothing that a live job needs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_live_job_and_what_it_depends_on_are_kept(site: Site) -> None:
     delete(site)
     assert {target, held, waiting, other} <= set(site.jobs())
     assert not set(site.old) & set(site.jobs())
-    # Once nothing needs it, it goes.
+    # When nothing needs it any longer, it is deleted.
     site.queue.cancel(waiting)
     site.queue.cancel(other, who=BOB)
     delete(site)

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: whose it is, who gets in, and that it comes back."""
+"""The embedded PostgreSQL: its owner, its access control, and its recovery."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def own_home() -> Iterator[Path]:
 
 @pytest.fixture
 def postgres(own_home: Path) -> EmbeddedPostgres:
-    """A server to kill and stop; whoever does leaves it so that it starts again."""
+    """A server to kill and stop; each test leaves it in a state in which it starts again."""
     return EmbeddedPostgres(own_home)
 
 
 @pytest.fixture(scope="module", params=sorted(INSTALLS))
 def shared(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    """A server of each version, for tests that only look."""
+    """A server of each version, for tests that only read."""
     home = make_home()
     server = EmbeddedPostgres(home, request.param)
     server.start()
@@ -72,7 +72,7 @@ def sockets_of(server: EmbeddedPostgres) -> Path:
 
 
 def ask(dsn: str, query: str) -> object:
-    """As the account of the server, who alone may."""
+    """As the server's account, which alone may do so."""
 
     async def run() -> object:
         connection = await connect(dsn)
@@ -198,13 +198,14 @@ def test_a_pid_file_naming_another_process_does_not_keep_it_from_starting(
 
 
 def test_start_waits_for_a_server_that_is_not_ready_yet(postgres: EmbeddedPostgres) -> None:
-    """Adopting one in the middle of its crash recovery, which status `starting` stands for."""
+    """Adopting a server in the middle of its crash recovery, simulated by the status `starting`."""
     postgres.start()
     pid_file = postgres.data / "postmaster.pid"
     text = pid_file.read_text()
 
     def say(text: str) -> None:
-        """As the server does: a file that is emptied first, if for a moment, is of no server."""
+        """As the server does. A file that is truncated first looks, for a moment, as if it had no
+        server."""
         with pid_file.open("r+") as file:
             file.write(text)
 

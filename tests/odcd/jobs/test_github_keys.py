@@ -1,4 +1,4 @@
-"""Keys of GitHub users: all of them, as they are now, whatever GitHub does."""
+"""Keys of GitHub users: all of them, up to date, whatever GitHub does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(work: Work, *, timeout_s: float = 60.0, **answers: str | bytes | int) ->
 
 @pytest.mark.parametrize("kind", sorted(TYPES))
 def test_every_key_type_of_openssh_is_accepted(kind: str) -> None:
-    """ACC-03: ecdsa-sha2-* and sk-* as well; comments go."""
+    """ACC-03: ecdsa-sha2-* and sk-* as well; comments are removed."""
     assert key_of(f"{a_key(kind)} alice@laptop more words") == a_key(kind)
 
 
@@ -68,7 +68,7 @@ def test_lines_that_are_not_plain_keys_are_left_out(line: str) -> None:
 
 
 def test_each_key_of_a_user_is_returned_once() -> None:
-    """ACC-01: not the first alone."""
+    """ACC-01: not only the first one."""
     lines = [a_key("ssh-ed25519"), a_key("ssh-rsa"), a_key("ecdsa-sha2-nistp256")]
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
@@ -114,7 +114,7 @@ def test_an_invalid_github_name_is_not_requested(name: str) -> None:
     ],
 )
 def test_an_unusable_answer_is_an_error(answer: bytes | int, word: str) -> None:
-    """ACC-02, BUG-21: and is not taken for a user without keys; no redirect is followed."""
+    """ACC-02, BUG-21: it is not mistaken for a user without keys; no redirect is followed."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
         with pytest.raises(KeysUnavailable, match=word):
@@ -141,8 +141,8 @@ def test_a_slow_or_unreachable_github_is_reported_in_time() -> None:
 
 
 def test_a_revoked_key_is_removed_at_once_and_an_outage_is_bridged() -> None:
-    """ACC-04: live first, a short cache, the last answer only when GitHub fails, and not for
-    long."""
+    """ACC-04: a live request first, then a short cache; the last answer is used only when GitHub
+    fails, and not for long."""
     first, second = a_key("ssh-ed25519"), a_key("ssh-rsa")
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
@@ -171,7 +171,7 @@ def test_a_revoked_key_is_removed_at_once_and_an_outage_is_bridged() -> None:
 
 
 def test_concurrent_lookups_share_one_request(caplog: pytest.LogCaptureFixture) -> None:
-    """And no key is ever in the log."""
+    """And no key is ever logged."""
     caplog.set_level(logging.DEBUG)
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:

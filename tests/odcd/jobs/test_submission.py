@@ -190,7 +190,7 @@ def test_empty_and_oversized_batches_and_keys_are_refused() -> None:
 
 
 class HeldStore:
-    """Answers a batch when the test says so; ids count from 1."""
+    """Answers a batch when the test allows it; ids count from 1."""
 
     def __init__(self) -> None:
         self.batches: list[list[dict[str, Any]]] = []
@@ -249,7 +249,7 @@ def open_gate(store: HeldStore, batches: int = 100) -> None:
 
 
 async def next_tick() -> None:
-    """Everything that is ready now has run."""
+    """Run everything that is ready now."""
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -294,7 +294,7 @@ def test_a_batch_is_capped_by_jobs_and_by_bytes() -> None:
     with_batcher(test)
 
 
-def test_a_request_larger_than_the_cap_goes_alone() -> None:
+def test_a_request_larger_than_the_cap_is_sent_alone() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         open_gate(store)
         requests = [a_request(), a_request(*[a_spec()] * (BATCH_JOBS + 1)), a_request()]
@@ -305,7 +305,7 @@ def test_a_request_larger_than_the_cap_goes_alone() -> None:
 
 
 def test_small_requests_do_not_wait_for_a_large_one_of_another_user() -> None:
-    """Before: one sender wrote all requests as they came."""
+    """Before: one sender wrote all requests in order of arrival."""
 
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
@@ -322,7 +322,7 @@ def test_small_requests_do_not_wait_for_a_large_one_of_another_user() -> None:
 
 
 def test_a_batch_takes_requests_of_each_user_in_turn() -> None:
-    """Before: another user's request waited for all that came earlier."""
+    """Before: another user's request waited for all earlier ones."""
 
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         jobs = [a_spec()] * SMALL_JOBS
@@ -351,7 +351,8 @@ def test_large_requests_take_turns_too() -> None:
 
 
 def test_small_requests_of_a_user_wait_for_her_large_one_and_then_go_before_the_next() -> None:
-    """Else the transaction would wait for the large one's, with what it has of other users."""
+    """Otherwise the transaction would wait for the large one's, together with other users'
+    requests."""
 
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
@@ -369,7 +370,7 @@ def test_small_requests_of_a_user_wait_for_her_large_one_and_then_go_before_the_
     with_batcher(test)
 
 
-def test_a_large_request_goes_when_the_small_one_before_it_is_cancelled() -> None:
+def test_a_large_request_is_sent_when_the_small_one_before_it_is_cancelled() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
         open_gate(store)
@@ -416,7 +417,7 @@ def test_a_request_that_spoils_a_batch_fails_alone() -> None:
     with_batcher(test)
 
 
-def test_a_caller_that_is_cancelled_takes_no_other_with_it() -> None:
+def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         sent = submit_all(batcher, [a_request(key=f"sent {n}") for n in range(2)])
         await store.sent.acquire()

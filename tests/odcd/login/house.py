@@ -1,4 +1,4 @@
-"""A server that lets users in by AWS identity, and what a client sends it."""
+"""A server with logins by AWS identity, and the requests of a client."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def live(
     operators: frozenset[str] = frozenset(),
     **fields: Any,
 ) -> None:
-    """Run a test's work in a house. environment: settings beside the usual ones."""
+    """Run a test's work with a house. environment: settings in addition to the usual ones."""
     settings = read_login(
         {
             "ODC_URL": SERVER, "ODC_AWS_ROLES": ROLE, "ODC_STS_ENDPOINT": sts.url,

@@ -1,4 +1,4 @@
-"""Proofs that prove nothing: each is refused for its own reason, and before AWS is asked."""
+"""Invalid proofs of identity: each is refused for its own reason, and before AWS is asked."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_forged_request_is_not_forwarded(forged: Callable[..., None], name: st
 def test_headers_must_be_exactly_the_signed_ones(
     forged: Callable[..., None], headers: dict[str, str], reason: str
 ) -> None:
-    """AUT-04: what another server was shown is no good here."""
+    """AUT-04: a proof shown to another server is invalid here."""
     forged(lambda sts, ann: presign(ann, sts.url, SERVER), reason, headers or {"accept": "x"})
 
 

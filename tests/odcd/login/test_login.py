@@ -64,7 +64,7 @@ def test_a_name_keeps_its_uid_and_each_has_its_own(database_url: str, sts: Sts) 
         async with house.client(first["key"]) as one, house.client(again["key"]) as two:
             assert (await one.get("/v1/users/me")).json()["sessions"] == 2
             assert (await two.get("/v1/users/me")).json()["key"]["prefix"] == again["prefix"]
-        # The accounts know the name by that uid from now on.
+        # From now on the accounts know the name with that uid.
         async with house.service.client(OPERATOR) as client:
             made = await client.post("/v1/accounts/default/users", json={"user": "ann"})
             assert made.json()["uid"] == first["uid"]
@@ -84,7 +84,8 @@ def test_the_uid_of_a_user_comes_from_the_accounts(database_url: str, sts: Sts) 
 
 
 def test_accounts_cannot_change_the_identity_of_a_login(database_url: str, sts: Sts) -> None:
-    """SEC-01: a coordinator chooses names and numbers of users; a login trusts neither blindly."""
+    """SEC-01: a coordinator chooses names and uids of users; a login does not trust them
+    blindly."""
     mallory, bob = sts.add("mallory"), sts.add("bob")
 
     async def work(house: House) -> None:
@@ -107,7 +108,7 @@ def test_accounts_cannot_change_the_identity_of_a_login(database_url: str, sts: 
 
 
 def test_a_key_can_be_rotated_and_ended(database_url: str, sts: Sts) -> None:
-    """API-02, AUT-06, AUT-07: the old key ends at once, other sessions go on."""
+    """API-02, AUT-06, AUT-07: the old key ends at once, other sessions continue."""
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -178,7 +179,7 @@ def test_a_key_that_has_expired_is_refused_at_once_and_removed_later(
             assert (await client.get("/v1/users/me")).status_code == 401
         await sql.execute("update odc.login_signature set expires_at = now() - interval '1 s'")
         await sql.fetchval("select odc.sweep(0, now() + interval '1 s')")
-        # A terminal that it opened may go on until the login ends.
+        # A terminal that it opened may continue until the login ends.
         assert await sql.fetchval("select count(*) from odc.api_key") == 1
         await sql.execute("update odc.api_key set until_at = now()")
         await sql.fetchval("select odc.sweep(0, now() + interval '2 s')")
@@ -300,7 +301,7 @@ def test_logins_in_the_audit_log_are_for_operators(database_url: str, sts: Sts) 
 
 def test_repeated_refusals_of_one_address_are_rate_limited(database_url: str, sts: Sts) -> None:
     class Clock(SystemClock):
-        """Of one minute, however long it all takes."""
+        """A clock that stays within one minute."""
 
         def monotonic(self) -> float:
             return 1000.0

@@ -20,7 +20,7 @@ from tests.support.harness.served import free_port
 def test_a_user_with_aws_credentials_needs_no_other_setup(
     database_url: str, sts: Sts, folder: Path, tmp_path: Path
 ) -> None:
-    """CLI-46, CLI-47, AUT-01, AUT-02: credentials and a server, and nothing else."""
+    """CLI-46, CLI-47, AUT-01, AUT-02: credentials and a server are enough."""
     ann = sts.add("ann")
     url = f"http://127.0.0.1:{free_port()}"
     config = tmp_path / ".config" / "odcctl"
@@ -60,7 +60,7 @@ def test_a_user_with_aws_credentials_needs_no_other_setup(
             done = await asyncio.to_thread(odcctl, "queue")
             assert done.returncode == 1
             assert "Log in with `odcctl login`" in done.stderr
-            # A region whose endpoint is not the one this server asks.
+            # A region whose endpoint is not the one that this server calls.
             del environment["AWS_ENDPOINT_URL_STS"]
             done = await asyncio.to_thread(odcctl, "login")
             assert f"another host than {sts.authority}" in done.stderr

@@ -131,7 +131,8 @@ class GitHub:
 def test_only_members_of_the_organisation_can_log_in(
     database_url: str, sts: Sts, tmp_path: Path
 ) -> None:
-    """AUT-10, AUT-11: asked once, then remembered for a while; one name is one user's."""
+    """AUT-10, AUT-11: requested once, then cached for a while; each GitHub name belongs to one
+    user."""
     github = GitHub(sts, tmp_path)
     github.answers["/orgs/lab/members/annlee"] = (204, "")
     ann, bob = sts.add("ann"), sts.add("bob")

@@ -1,4 +1,5 @@
-"""The warner: what is due is delivered, whoever was away, and what cannot be is noted."""
+"""Expiry notices: each is delivered, whichever component was unavailable; an undeliverable one is
+recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class NoticeExecutor:
 
 @pytest.fixture
 def dev_server(database_url: str) -> int:
-    """One that became active an hour and some seconds before it ends in 30 minutes, now."""
+    """A reservation that became active half an hour ago and ends in a little less than 30
+    minutes."""
     now = SystemClock().now()
     with Sql(database_url) as sql:
         a_cluster(sql, h100=1, now=now)
@@ -126,7 +128,8 @@ def test_the_last_notice_tells_connected_users_about_the_grace_period() -> None:
 
 
 def test_reservations_that_share_a_home_have_files_of_their_own() -> None:
-    """Of two that ended together, one's file replaced the other's, and its extension removed it."""
+    """Before: of two that ended together, one's file replaced the other's, and its extension
+    removed it."""
     shared = [
         notice_of(replace(a_warning(5), job_id=job_id, shared_home=True)) for job_id in (7, 8)
     ]

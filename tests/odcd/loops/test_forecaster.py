@@ -1,4 +1,4 @@
-"""Expected starts are kept fresh beside the passes, and what goes wrong there stops none."""
+"""Expected starts are refreshed beside the passes, and their failures stop no pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def a_waiting_job(sql: Sql) -> int:
 async def forecasting(
     dsn: str, then: Callable[[Database, Forecaster], Any], *, term: int = 0
 ) -> None:
-    """Run a forecaster until `then` is done; its error, if any, comes out."""
+    """Run a forecaster until `then` is done; its error, if any, is raised."""
     async with Database(dsn) as database:
         forecaster = Forecaster(term, database, SystemClock(), timedelta(seconds=30))
         running = asyncio.create_task(forecaster.run())

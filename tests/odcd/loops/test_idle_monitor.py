@@ -27,8 +27,8 @@ from tests.support.harness.database import Sql
 class Seen:
     """An executor whose dev servers are unused, or that cannot observe them."""
 
-    def __init__(self, *, untold: bool = False, blind: tuple[int, ...] = ()) -> None:
-        self.untold = untold
+    def __init__(self, *, undelivered: bool = False, blind: tuple[int, ...] = ()) -> None:
+        self.undelivered = undelivered
         self.blind = blind
         self.notices: list[Notice] = []
 
@@ -38,14 +38,14 @@ class Seen:
         return Look(sessions=0, gpu_percent=0, cpu_s=1.0)
 
     async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        if self.untold:
+        if self.undelivered:
             raise WrongState("nothing listens")
         self.notices.append(notice)
 
 
 @pytest.fixture
 def job_ids(database_url: str) -> tuple[int, int]:
-    """Two that have been idle for long, as was seen a minute ago."""
+    """Two dev servers that have been idle for long, observed a minute ago."""
     now = SystemClock().now()
     with Sql(database_url) as sql:
         a_cluster(sql, h100=1, now=now)
@@ -64,7 +64,7 @@ def job_ids(database_url: str) -> tuple[int, int]:
 
 
 def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
-    """Once; returns the jobs whose users were notified."""
+    """One round; returns the jobs whose users were notified."""
 
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:
@@ -94,7 +94,7 @@ def test_the_user_of_an_idle_dev_server_gets_a_notice(
 
 
 def test_an_undelivered_notice_is_not_recorded(database_url: str, job_ids: tuple[int, int]) -> None:
-    assert look(database_url, Seen(untold=True)) == [(job_ids[0], False), (job_ids[1], False)]
+    assert look(database_url, Seen(undelivered=True)) == [(job_ids[0], False), (job_ids[1], False)]
 
 
 def test_an_outdated_notice_is_removed() -> None:

@@ -1,4 +1,4 @@
-"""Jupyter as it was asked for: carried out, tried again, and what failed is noted."""
+"""Requests for Jupyter: carried out and retried, and failures are recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JupyterExecutor:
 
 @pytest.fixture
 def job_ids(database_url: str) -> tuple[int, int]:
-    """Two that want it."""
+    """Two dev servers whose users want it."""
     now = SystemClock().now()
     fields: dict[str, object] = {"ssh_keys": [], "jupyter": True}
     with Sql(database_url) as sql:
@@ -49,7 +49,7 @@ def job_ids(database_url: str) -> tuple[int, int]:
 
 
 def run(url: str, executor: JupyterExecutor, seen: dict[int, str]) -> dict[int, Any]:
-    """Until these are so; what is kept of all."""
+    """Run until these are recorded; returns all records."""
 
     async def work() -> dict[int, Any]:
         async with Database(url, size=2) as database:

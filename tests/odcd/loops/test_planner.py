@@ -22,7 +22,7 @@ CLOCK = SystemClock()
 
 
 class Counting:
-    """A leadership whose passes start nothing and say when the next may."""
+    """A leadership whose passes start nothing and return the time of the next possible start."""
 
     def __init__(self, after_s: float | None) -> None:
         self.at: list[datetime] = []
@@ -75,7 +75,7 @@ def test_without_a_time_to_start_the_planner_waits_to_be_woken() -> None:
 
 
 class Unanswered:
-    """A job that was sent and never said to have started: its store, and its executor."""
+    """A job that was sent and never reported as started: its store, and its executor."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -108,7 +108,7 @@ class Unanswered:
 def test_an_unanswered_start_is_resent_during_frequent_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The sweep calls for one as often as one would be made without, and submits in between."""
+    """The sweep requests passes as often as they would run without it, and so do submits."""
     monkeypatch.setattr(planners, "RESEND_AFTER", timedelta(seconds=0.05))
 
     async def work() -> None:

@@ -24,7 +24,7 @@ BUSY = "the database is busy"
 
 
 class Executor:
-    """Reports its facts once, as an executor whose reports are taken does."""
+    """Reports its facts once, like an executor whose facts were acknowledged."""
 
     reconciles = False
     keeps_time = True
@@ -46,7 +46,7 @@ class Executor:
 
 
 class BusyStore:
-    """Fails the first calls of everything."""
+    """Fails the first call of each method."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

@@ -1,4 +1,4 @@
-"""/metrics is what Prometheus's people call well made, on an empty database too."""
+"""/metrics follows the conventions of Prometheus, also on an empty database."""
 
 from __future__ import annotations
 

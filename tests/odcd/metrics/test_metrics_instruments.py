@@ -1,4 +1,4 @@
-"""Calls are timed under few names, and names chosen by users never become labels."""
+"""Calls are timed under a few fixed names, and names chosen by users never become labels."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_phases_have_the_limits_that_are_set() -> None:
 
 
 def test_failures_of_measures_are_counted_from_zero() -> None:
-    """Else the first one is no increase."""
+    """Otherwise the first one would not count as an increase."""
     text = Metrics().expose(None, None)[0].decode()
     for name in ("measure_queue", "fold_tally", "render_job_info"):
         assert f'odcd_sample_errors_total{{measure="{name}"}} 0.0\n' in text

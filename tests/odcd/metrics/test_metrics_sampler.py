@@ -1,4 +1,4 @@
-"""The cluster is measured beside the scheduler, while this daemon leads and is scraped."""
+"""The cluster is measured apart from the scheduler, while this daemon leads and is scraped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Leading:
-    """A daemon's metrics, and its sampler at work under a term."""
+    """A daemon's metrics, and its sampler working under a term."""
 
     def __init__(self, database: Database, measures: dict[str, float] | None) -> None:
         self.database = database
@@ -52,13 +52,13 @@ class Leading:
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
     async def until(self, **expected: float) -> dict[str, float]:
-        """The first scrape that shows it."""
+        """The first scrape with these values."""
         while not expected.items() <= (values := await self.scrape()).items():
             await asyncio.sleep(0.02)
         return values
 
     def calls(self, operation: str) -> float:
-        """How often that was measured."""
+        """The number of measurements."""
         name = "odcd_database_request_seconds_count"
         labels = {"operation": operation}
         return self.metrics.registry.get_sample_value(name, labels) or 0.0

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: live, by keyboard, in both themes, on a telephone, faultless."""
+"""The page in a real Chromium: live, by keyboard, in both themes, on a phone, without errors."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_login_instructions_load_without_errors(browser: Browser, furnished:
 
 
 def test_the_login_button_names_the_user(browser: Browser, furnished: Scene) -> None:
-    """And who is in as the same user already needs not press it."""
+    """A user who is already signed in as the same user need not press it."""
 
     def address(user: str) -> str:
         return furnished.call(furnished.ticket(user))
@@ -325,7 +325,7 @@ def test_the_tour_takes_its_screenshots(browser: Browser, furnished: Scene) -> N
 
 
 def come_in(tab: Tab, odc: Odc) -> None:
-    """A user's own daemon lets in who opens the address; root's asks."""
+    """A user's own daemon signs in whoever opens the address; root's asks first."""
     address = odc.odcctl("page").stdout.strip()
     if os.geteuid() == 0:
         tab.enter(address)
@@ -353,7 +353,7 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         tab.page.goto(f"{address}page/jobs/{blocker}")
         expect(tab.page.locator("#log")).to_contain_text("line 3\nline 4")
         expect(tab.page.locator("#log")).to_contain_text("line 12")
-        # A terminal's colours and commands are none of the text.
+        # A terminal's colours and control sequences are removed from the text.
         assert tab.page.locator("#log").inner_text().startswith("line 0\nline 1\n")
         keep_picture(tab, "tour-output")
         tab.page.locator("summary", has_text="Cancel").click()

@@ -42,7 +42,7 @@ class Keyed:
 
 
 async def keyed(it: Browsed, life: timedelta = 2 * HOUR, until: timedelta | None = None) -> Keyed:
-    """until: how far rotation reaches."""
+    """until: how long rotation may extend it."""
     made, now = new_key(), it.service.api.clock.now()
     who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
     await it.service.store.keys.create(who, made, now, life)
@@ -55,7 +55,7 @@ async def keyed(it: Browsed, life: timedelta = 2 * HOUR, until: timedelta | None
 
 @asynccontextmanager
 async def browser(it: Browsed, alice: Keyed, *, paste: bool) -> AsyncGenerator[httpx.AsyncClient]:
-    """Let in by a ticket of that key, or by the key itself."""
+    """Signed in with a ticket of that key, or with the key itself."""
     async with it.client(None) as client:
         if paste:
             answer = await client.post("/page/key", data={"key": alice.key}, headers=OURS)
@@ -132,7 +132,7 @@ def test_logging_out_of_the_page_keeps_the_key(database_url: str) -> None:
 def test_a_session_outlives_no_key(
     database_url: str, life: timedelta, until: timedelta | None, session: timedelta, paste: bool
 ) -> None:
-    """Neither the row nor the cookie: it ends where rotation of the key would."""
+    """Neither the row nor the cookie lasts longer: both end when rotation of the key would."""
 
     async def work(it: Browsed) -> None:
         began = it.service.api.clock.now()
@@ -246,7 +246,7 @@ def test_streams_end_with_their_session(
 def test_ended_streams_are_no_longer_checked(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though their session goes on."""
+    """Although their session continues."""
     monkeypatch.setattr(credentials, "LOOK_S", 0.01)
 
     async def work(it: Browsed) -> None:

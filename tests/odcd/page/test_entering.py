@@ -19,7 +19,7 @@ from tests.odcd.page.browse import OURS, Browsed, browse
 AT_ONCE = "data-at-once"
 
 
-def test_a_ticket_lets_a_browser_in_and_is_gone_from_the_address(database_url: str) -> None:
+def test_a_ticket_signs_a_browser_in_and_is_removed_from_the_address(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
         assert ticket["url"] == f"http://127.0.0.1:7070{ticket['path']}"
@@ -106,7 +106,7 @@ def test_a_user_already_logged_in_is_not_asked_again(database_url: str) -> None:
             ticket = await it.ticket(ALICE)
             assert AT_ONCE in (await client.get(ticket["path"])).text
             assert (await it.enter(client, ticket["ticket"])).status_code == 303
-            # And a step back in the browser's history does no harm.
+            # Going back in the browser's history does no harm.
             again = await client.get(ticket["path"])
             assert (again.status_code, again.headers["location"]) == (303, "/")
 
@@ -115,7 +115,7 @@ def test_a_user_already_logged_in_is_not_asked_again(database_url: str) -> None:
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_daemon_of_one_user_asks_no_confirmation(database_url: str, alone: bool) -> None:
-    """Nobody else has a ticket of it that could be sent."""
+    """Only this user can have a ticket for it."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
@@ -170,7 +170,7 @@ def test_two_daemons_on_one_host_keep_their_sessions(database_url: str) -> None:
 
 
 def test_tickets_and_sessions_are_not_api_keys(database_url: str) -> None:
-    """AUT-08: neither the cookie nor what is in it opens /v1, so no other site can."""
+    """AUT-08: neither the cookie nor its value opens /v1, so no other site can."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
@@ -197,7 +197,7 @@ def test_an_api_key_is_not_accepted_as_a_cookie(database_url: str) -> None:
             client.cookies.set("odc-page-7070", made.key)
             client.cookies.set("odc-page", made.key)
             assert (await client.get("/page/queue")).status_code == 401
-            # But it can be traded for one.
+            # But it can be exchanged for one.
             client.cookies.clear()
             answer = await client.post("/page/key", data={"key": f" {made.key}\n"}, headers=OURS)
             assert answer.status_code == 303

@@ -19,7 +19,7 @@ from odcd.page.nodes import cells_of, slots_of
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MARK = "zqx"
-"""Values chosen by users have this around them, so that they can be found again."""
+"""Values chosen by users are enclosed in this, so that they can be found again."""
 NASTY = st.one_of(
     st.text(max_size=30),
     st.sampled_from([

@@ -1,4 +1,4 @@
-"""Changes reach who looks: rendered once for all, at a bounded pace, to bounded backlogs."""
+"""Changes reach the viewers: rendered once for all, at a limited rate, with limited backlogs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def news(viewer: Viewer) -> Update:
 
 @pytest.mark.long
 def test_a_change_reaches_all_viewers_by_one_rendering(database_url: str) -> None:
-    """And at once: by its event, for nothing else is due."""
+    """And at once: triggered by its event, because nothing else is due."""
 
     async def work(it: Browsed) -> None:
         live = live_of(it)
@@ -224,7 +224,7 @@ def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
 
 @pytest.mark.long
 def test_many_views_leave_the_daemon_its_time_and_each_has_its_turn(database_url: str) -> None:
-    """All of them together cost a third of it, however many there are."""
+    """All of them together use a third of it, however many there are."""
     views = [PageOfQueue(user=f"u{n}") for n in range(40)]
 
     async def work(it: Browsed) -> None:

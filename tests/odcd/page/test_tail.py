@@ -1,4 +1,4 @@
-"""Of a long output the page has its end at once, and then everything as it comes."""
+"""The page shows the end of a long output at once, and then everything as it is written."""
 
 from __future__ import annotations
 

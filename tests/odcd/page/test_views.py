@@ -211,7 +211,7 @@ def test_a_running_job_shows_its_expected_end(database_url: str) -> None:
             assert "Expected end" not in (await client.get(f"/page/jobs/{over}")).text
             plan = (await client.get("/page/plan")).text
             assert "expected end unknown, at the latest until" in plan
-            # Paler all the way but for what is behind it.
+            # The whole bar is paler, except for the part in the past.
             assert re.search(r'class="sure" width="0(\.0)?%"', plan)
 
     browse(database_url, work)

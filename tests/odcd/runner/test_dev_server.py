@@ -1,4 +1,5 @@
-"""The processes of a reservation: shells one after the other in one terminal, until it is ended."""
+"""The processes of a reservation: shells in one terminal, one after the other, until it is
+ended."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from tests.support.harness.screen import Screen
 Start = Callable[..., Client]
 ENDED = "The shell has ended. Reservation 1 goes on; odcctl cancel 1 ends it."
 FOUND = [path for name in ("sh", "dash", "bash", "busybox") if (path := shutil.which(name))]
-# One that has two names is tried once.
+# A shell with two names is tested once.
 SHELLS = list({str(Path(path).resolve()): path for path in FOUND}.values())
 LOGIN_SHELLS = [path for path in SHELLS if not path.endswith("busybox")]
-# Every image has a /bin/sh, which is the first; others of it are tried where there is time.
+# Every image has a /bin/sh, which comes first; other shells are tested in long runs.
 OTHERS = [pytest.param(path, marks=pytest.mark.long) for path in SHELLS[1:]]
 
 
@@ -39,7 +40,7 @@ def start(request: pytest.FixtureRequest, home: RunnerHome, work_dir: Path) -> S
     script = script.replace("QUICK_S=1\n", "QUICK_S=60\n")
 
     def begin(*, pty: bool = True, ended_at_once: int = 0, **env: str) -> Client:
-        """ended_at_once: so many shells did before."""
+        """ended_at_once: number of shells that ended before."""
         client = home.client()
         env = {
             "HOME": str(work_dir), "SHELL": "/bin/sh", "ODC_JOB_ID": "1", "SLURM_JOB_NAME": "dev",
@@ -63,13 +64,13 @@ def a_shell(work_dir: Path, script: str) -> str:
 
 
 def end(client: Client) -> dict[str, Any]:
-    """Without KILL, which comes only after the test has given up."""
+    """Without KILL, which would come only after the test's timeout."""
     client.ask("stop", job=1, attempt=1, signal=15, grace_s=2 * PATIENCE_S)
     return client.wait_end(1)
 
 
 def asleep(folder: Path, seconds: int) -> bool:
-    """Does a `sleep` of so many run in the folder? Keys of the terminal are its from then on."""
+    """True if a `sleep` of this time runs in the folder: then it receives the terminal's keys."""
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes()
@@ -87,7 +88,7 @@ def test_a_dev_server_greets_once_with_its_gpus_and_its_end(start: Start) -> Non
         SLURM_JOB_END_TIME="1795000000",
     )  # fmt: skip
     with Screen(client) as screen:
-        # Input that is typed sooner is echoed in the middle of it.
+        # Input that is typed earlier is echoed in the middle of it.
         screen.read_until("Its end:")
         for _ in range(2):
             screen.type("exit\n")

@@ -113,7 +113,7 @@ def test_a_killed_shim_means_lost_and_nothing_left(home: RunnerHome, work_dir: P
     out = work_dir / "out"
     until(lambda: out.exists() and len(out.read_text().split()) == 2)
     pids = [int(pid) for pid in out.read_text().split()]
-    client.wait_for(1, "started")  # only then the runner knows its shim
+    client.wait_for(1, "started")  # only then does the runner know its shim
     os.kill(_shim_of(client), signal.SIGKILL)
     end = client.wait_end(1)
     assert (end["kind"], end["cause"]) == ("lost", "unknown")
@@ -151,7 +151,7 @@ def test_the_next_runner_keeps_the_time_limit(home: RunnerHome, work_dir: Path) 
         a_dispatch(2, WAITS, work_dir, ends_at=time.time() + 1),
     )
     client.wait_for(1, "started")
-    # For the other one, the end may be reported if starts take long.
+    # The end of the other one may be reported if starts take long.
     client.wait(lambda facts: any(fact["job"] == 2 for fact in facts))
     client.ask("set_end", job=1, attempt=1, ends_at=time.time() + 0.8)
     client = _restart(home)
@@ -191,7 +191,7 @@ def test_adopting_kills_unknown_jobs_and_reports_missing_ones(
     answer = client.ask("adopt", expected=[[1, 1, 0], [3, 1, 0], [3, 1, 1]])
     assert answer == {"lost": 2, "killed": 1}
     assert client.wait_end(2)["signal"] == signal.SIGKILL
-    # This runner's memory reaches back to before job 3: it was never given to it.
+    # This runner's records reach back to before job 3: it was never given that job.
     assert [client.wait_end(3, rank)["kind"] for rank in (0, 1)] == ["start_failed"] * 2
     (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 9
@@ -232,7 +232,7 @@ Ends = dict[int, dict[str, object]]
 
 
 def _collect(client: Client, ends: Ends, count: int) -> None:
-    """Wait until so many members have ended that ends does not hold yet; hold all that did."""
+    """Wait until this many members have ended that are not in ends yet; add all ended ones."""
 
     def all_ends(facts: list[dict[str, Any]]) -> Ends:
         now = {f["job"]: f for f in facts if f["kind"] != "started"}
@@ -321,7 +321,7 @@ def test_a_runner_whose_folder_was_removed_ends(tmp_path: Path) -> None:
     home = RunnerHome(tmp_path / "runner")
     home.launch()
     pid = home.pid
-    # Out of its reach first: it may make a file there just now.
+    # Move it out of the runner's reach first: it may be creating a file there.
     shutil.rmtree(home.run_dir.rename(tmp_path / "removed"))
     until(lambda: not is_running(pid))
 

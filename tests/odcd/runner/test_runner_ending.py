@@ -25,7 +25,7 @@ setsid sh -c 'trap "" TERM; (sleep 1001 & echo $!; wait) & echo $!; exec sleep 1
 echo $!
 while :; do sleep 1000 & echo $!; wait; done
 """
-"""Ignores what can be ignored, and hides a process in another session."""
+"""Ignores all signals that can be ignored, and hides a process in another session."""
 
 
 def _pids(path: Path, count: int) -> list[int]:
@@ -85,7 +85,7 @@ def test_a_stop_before_the_script_began_ends_it(home: RunnerHome, work_dir: Path
         a_dispatch(job, "#!/bin/sh\nexec sleep 1000\n", work_dir) for job in range(1, 101)
     ]
     client = home.client()
-    # The last ones before the runner has begun any, however long this process is kept waiting.
+    # The last members, before the runner has started any, however long this process is delayed.
     client.ask_together(
         a_start(*dispatches),
         *({"op": "stop", "job": job, "attempt": 1, "signal": 15, "grace_s": 1000}
@@ -142,7 +142,7 @@ def test_the_time_limit_ends_a_job(home: RunnerHome, work_dir: Path) -> None:
         a_dispatch(2, "#!/bin/sh\nexec sleep 1000\n", work_dir, ends_at=limit,
                    members=[a_part(0, work_dir, stdout=a_file("/dev/null"))]),
     )  # fmt: skip
-    # Sooner it would not hear of its limit.
+    # Earlier it would not notice its limit.
     _lines(work_dir, 1)
     moved = time.time() + 0.1
     client.ask(**_an_end(1, moved))
@@ -171,12 +171,12 @@ def test_a_moved_limit_counts(home: RunnerHome, work_dir: Path) -> None:
     for job in (1, 2, 3):
         client.wait_for(job, "started")
     soon = time.time() + 0.2
-    # Together, so that the first limits are not over before the next ones come.
+    # Together, so that the first limits have not passed before the next ones are set.
     client.ask_together(
         _an_end(1, soon), _an_end(3, soon), _an_end(2, soon + 0.2),
         _an_end(1, time.time() + 1000), _an_end(3, None),
     )  # fmt: skip
-    # By then the limits that the others had at first are over.
+    # By then the original limits of the others have passed.
     assert client.wait_end(2)["cause"] == "timeout"
     (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 0

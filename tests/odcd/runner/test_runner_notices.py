@@ -56,7 +56,7 @@ def test_a_file_is_written_and_others_are_removed(home: RunnerHome, work_dir: Pa
     start(client, work_dir, work_dir)
     for name, old in ((WARNING, "of before, and longer"), ("old.txt", "old")):
         (work_dir / name).write_text(old)
-    for _ in range(2):  # again is the same as once
+    for _ in range(2):  # a repeated notice has the same result
         answer = send_notice(
             client, name=WARNING, text="30 minutes\n", remove=["old.txt", "none", WARNING]
         )
@@ -98,7 +98,7 @@ def test_as_root_the_file_is_written_by_the_user(
 def test_as_root_no_folder_of_others_is_written(
     open_home: RunnerHome, open_folder: Path, nobody: pwd.struct_passwd
 ) -> None:
-    """Neither by naming it as the home nor by a link that leads there."""
+    """Neither by naming it as the home nor by a link to it."""
     folder = folder_of(nobody, open_folder / "work")
     closed, seen = open_folder / "closed", open_folder / "seen"
     closed.mkdir(mode=0o700)
@@ -145,7 +145,7 @@ def test_an_unwritable_home_is_reported_and_the_wall_is_shown(
     }  # fmt: skip
     with Screen(client) as screen:
         screen.read_until("15 minutes left")
-    # A folder of the file's name, and nothing is left of the attempt to write there.
+    # A folder has the file's name, and no trace of the failed write is left.
     env = {"HOME": str(work_dir)}
     client.start(a_dispatch(2, SLEEPS, work_dir, pty=True, env=env))
     client.wait_for(2, "started")
@@ -156,7 +156,7 @@ def test_an_unwritable_home_is_reported_and_the_wall_is_shown(
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "/etc/passwd", "../up", "x" * 256, "é" * 128, "a\0b"]
 )
-def test_only_names_of_files_are_taken(home: RunnerHome, work_dir: Path, name: str) -> None:
+def test_only_file_names_are_accepted(home: RunnerHome, work_dir: Path, name: str) -> None:
     client = home.client()
     start(client, work_dir, work_dir)
     for notice in ({"name": name}, {"name": WARNING, "remove": [name]}):
@@ -224,7 +224,7 @@ def test_a_notice_to_a_job_that_does_not_run_is_refused(home: RunnerHome, work_d
     with pytest.raises(RequestRefused) as refused:
         send_notice(client, wall="hear")
     assert refused.value.code == "not_found"
-    # Both in one go: it is queued when the notice comes.
+    # Both in one message: it is queued when the notice comes.
     start = a_start(a_dispatch(1, "#!/bin/sh\n", work_dir))
     notice = {"op": "tell", "job": 1, "attempt": 1, "name": None, "text": "", "remove": []}
     with pytest.raises(RequestRefused) as refused:
@@ -276,7 +276,7 @@ def forked(tmp_path: Path) -> Iterator[RunnerHome]:
 
 
 def _slow(member: Member, _: object) -> dict[str, Any]:
-    """Until it is let go, at the latest when the test has given up."""
+    """Blocks until it is released, at the latest when the test times out."""
     deadline = time.monotonic() + 2 * PATIENCE_S
     while time.monotonic() < deadline and not Path(member.home or "", "go").exists():
         time.sleep(0.05)
@@ -286,7 +286,7 @@ def _slow(member: Member, _: object) -> dict[str, Any]:
 def _make_homes_slow() -> None:
     def fork_as(*args: Any, **how: Any) -> Helper:
         helper = newer(*args, **how)
-        # Its terminal is no part of this: wait until that has answered.
+        # Its terminal does not matter here: wait until it has answered.
         select.select([helper.channel], [], [], PATIENCE_S)
         return helper
 

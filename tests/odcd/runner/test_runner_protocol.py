@@ -1,4 +1,4 @@
-"""Old and new, well-formed or not: the runner answers, and goes on."""
+"""Old or new, well-formed or not: the runner answers, and continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_a_newer_daemon_and_this_runner_agree_on_the_highest_common_version(
 ) -> None:
     newer = home.client(versions=(1, 2, 9))
     assert newer.hello["version"] == max(protocol.VERSIONS)
-    # Within a version, what a newer one adds is ignored.
+    # Within a version, additions of a newer one are ignored.
     dispatch = a_dispatch(1, "#!/bin/sh\nexit 2\n", work_dir, color="green")
     dispatch["members"][0]["shape"] = "round"
     newer.start(dispatch)
@@ -64,7 +64,7 @@ def test_malformed_requests_are_answered_and_change_nothing(home: RunnerHome, li
     assert client.ask("list")["members"] == []
 
 
-def test_a_malformed_dispatch_starts_none_of_its_batch(home: RunnerHome, work_dir: Path) -> None:
+def test_a_malformed_dispatch_starts_no_job_of_its_batch(home: RunnerHome, work_dir: Path) -> None:
     good = a_dispatch(1, "#!/bin/sh\n", work_dir)
     bad = a_dispatch(2, "#!/bin/sh\n", work_dir)
     del bad["members"][0]["limits"]

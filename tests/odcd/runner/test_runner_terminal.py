@@ -1,4 +1,4 @@
-"""A job that asked for a terminal has one, that clients come to and leave."""
+"""A job that requested a terminal has one, to which clients attach and from which they detach."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_window_size_is_that_of_the_client_active_last(
         one.type("a\n")
         one.read_until("a is 20 60")
         other.resize(30, 90)
-        # Only who has a window changes the size by typing.
+        # Only a client with a window changes the size by typing.
         sizeless.type("b\n")
         one.read_until("b is")
         other.type("c\n")

@@ -1,4 +1,5 @@
-"""As root, a job is its submitter's before anything of it is opened; a user runs only their own."""
+"""As root, a job runs as its submitter before any of its files is opened; a user's runner runs only
+that user's jobs."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def test_no_other_user_can_read_a_script_or_kept_output(
     output = open_home.run_dir / "output" / "1-1-0.out"
     script = output.read_text().split()[1]
     for path in (output, script):
-        # Kept output is read through the runner alone, see tests/attack/test_output_quota.py.
+        # Kept output is read only through the runner, see tests/attack/test_output_quota.py.
         for account, readable in ((nobody, path == script), (other, False)):
             done = subprocess.run(
                 ["cat", path], user=account.pw_uid, group=account.pw_gid, extra_groups=[],

@@ -1,4 +1,4 @@
-"""odcd simulate as a person types it."""
+"""odcd simulate on the command line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_simulate_prints_figures_and_writes_the_requested_files(
     assert picture.read_text().startswith("<svg")
     assert databases() == set()
 
-    # The trace that was saved is the same workload, and its head says the machine.
+    # The saved trace is the same workload, and its header names the machine.
     again = tmp_path / "again.csv"
     assert main(["simulate", str(trace), "--policy", found["policy"], "--out", str(again)]) == 0
     assert again.read_text() == out.read_text()

@@ -1,4 +1,4 @@
-"""Figures, tables and pictures of replays small enough to work out by hand."""
+"""Figures, tables and pictures of replays small enough to calculate by hand."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_picture_shows_allocated_gpus_and_waits() -> None:
     assert "http" not in "".join(root.itertext())
     lines = [line.plain[LEFT:].ljust(COLUMNS) for line in charts(JOBS, CLUSTER)]
     used, waiting = lines[1 : 1 + ROWS], lines[3 + ROWS : 3 + 2 * ROWS]
-    # The first half the whole machine is held, and in the end one GPU of eight.
+    # In the first half the whole machine is allocated, and in the end one GPU of eight.
     half = COLUMNS // 2
     assert {row[:half] for row in used} == {"█" * half}
     assert [row[-1] for row in used] == [" "] * 8 + ["▂", "█"]

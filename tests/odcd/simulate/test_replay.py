@@ -1,4 +1,4 @@
-"""Replays through the real SQL, against a plain EASY written down here."""
+"""Replays through the real SQL, compared with a plain EASY implementation in this file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def replayed(
 
 
 def some_jobs(seed: int, count: int, gpus: int) -> list[TraceJob]:
-    """Few lengths and gaps, so that much falls on one second; a user per width."""
+    """Few lengths and gaps, so that many events fall on one second; each width has its own user."""
     chance = random.Random(seed)
     now = 0
     jobs: list[TraceJob] = []
@@ -64,7 +64,7 @@ def some_jobs(seed: int, count: int, gpus: int) -> list[TraceJob]:
 
 
 Key = Callable[[TraceJob, int], float]
-"""A job's place in the order, smallest first, when it has waited so long."""
+"""A job's place in the order, smallest first, after it has waited this long."""
 
 ORDERS: dict[str, Key] = {
     "fifo": lambda job, wait_s: 0,

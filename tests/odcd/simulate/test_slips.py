@@ -1,4 +1,4 @@
-"""A planned start is kept, on a real workload; where the order changes, a slip has a cause."""
+"""Planned starts are kept, on a real workload; if the order changes, each slip has a cause."""
 
 from __future__ import annotations
 

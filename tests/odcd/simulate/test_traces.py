@@ -1,4 +1,4 @@
-"""Traces: the lines that are read, left out, or refused with their number."""
+"""Traces: lines are read, left out, or refused with their number."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_replay_rules() -> None:
         cluster,
     )
     assert (workload.empty, workload.too_wide, workload.cut) == (3, 1, 1)
-    # The first that is kept comes at 0; those of one second stay in the order of the file.
+    # The first kept job comes at 0; jobs of the same second stay in the order of the file.
     assert [(j.submit_s, j.gpus, j.run_s) for j in workload.jobs] == [
         (0, 16, 10), (10, 3, 20), (10, 2, 10)
     ]  # fmt: skip
@@ -161,7 +161,7 @@ def test_a_generated_workload_is_read_back_as_it_was_written(
     assert trace.machine == machine
 
 
-def test_a_recipe_makes_the_same_jobs_every_time_with_the_load_asked_for() -> None:
+def test_a_recipe_generates_the_same_jobs_every_time_with_the_requested_load() -> None:
     machine = parse_cluster("27x8")
     recipe = parse_recipe("lublin,jobs=2000,load=0.7,users=20,seed=3")
     jobs = generate(recipe, machine)

@@ -63,7 +63,7 @@ def test_a_command_line_is_split_as_getopt_long_splits_it(
         (["--wait=yes"], "--wait does not accept a value"),
     ],
 )
-def test_a_wrong_command_line_is_refused_by_the_word_that_is_wrong(
+def test_a_wrong_command_line_is_refused_with_the_wrong_argument(
     argv: list[str], message: str
 ) -> None:
     with pytest.raises(BadRequest) as refused:

@@ -35,14 +35,14 @@ def spec(*argv: str, script: str | None = SCRIPT, **fields: object) -> JobSpec:
 # -- what runs ------------------------------------------------------------------------------------
 
 
-def test_a_script_that_was_not_sent_is_asked_for_by_name() -> None:
+def test_a_script_that_was_not_sent_is_requested_by_name() -> None:
     for argv, path in ((["dir/x.sh", "a"], "dir/x.sh"), ([], "-"), (["-"], "-")):
         with pytest.raises(ScriptNeeded) as needed:
             parse(*argv)
         assert (needed.value.script_path, needed.value.status) == (path, 409)
 
 
-def test_a_wrong_option_is_refused_before_the_script_is_asked_for() -> None:
+def test_a_wrong_option_is_refused_before_the_script_is_requested() -> None:
     with pytest.raises(BadRequest, match='--time: "x" is not a time limit'):
         parse("--time=x", "x.sh")
     with pytest.raises(BadRequest, match="SBATCH_TIMELIMIT, --time"):

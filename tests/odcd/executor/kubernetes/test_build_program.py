@@ -1,6 +1,6 @@
-"""The program of a build's container: what it asks of BuildKit, and what it makes of the answer.
+"""The program of a build's container: its arguments for BuildKit, and its reaction to the answer.
 
-BuildKit's words here are those that v0.25 said when each of these went wrong.
+BuildKit's messages here are those that v0.25 printed for each of these failures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ METADATA = f"""{{
 
 
 def run(folder: Path, output: str, code: int, metadata: str = "") -> tuple[int, str, list[str]]:
-    """Exit code, termination message, and BuildKit's arguments, when it says this."""
+    """Exit code, termination message, and BuildKit's arguments, when BuildKit prints this
+    output."""
     for name in ("odc", "work", "bin"):
         (folder / name).mkdir()
     with tarfile.open(folder / "odc" / "context.tar.gz", "w:gz") as archive:

@@ -1,4 +1,4 @@
-"""Canaries come and go as they are asked for, and end by what the cluster says of them."""
+"""Canaries are created and removed on request, and their result follows the state of the pod."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEGAN, OVER = "2026-01-01T12:00:00Z", "2026-01-01T12:00:01Z"
 
 
 class Cluster:
-    """Notes what is made and removed, and is the clock."""
+    """Records created and removed pods, and is the clock."""
 
     def __init__(self, refuses: bool = False) -> None:
         self._at = NOW
@@ -54,7 +54,7 @@ class Cluster:
     async def remove(self, pod: Pod, grace_s: float) -> None:
         self.removed.append(pod.metadata.name)
 
-    def tells(self, pod: Pod | None, number: int = 3) -> None:
+    def set_pod(self, pod: Pod | None, number: int = 3) -> None:
         self.canaries.note((0, number, 0), pod)
 
     def attend(self, *requested: Canary, after_s: float = 0) -> list[CanaryEnd]:
@@ -83,7 +83,7 @@ def test_a_canary_is_created_once_and_removed_when_no_longer_wanted() -> None:
     cluster = Cluster()
     assert cluster.attend(CANARY) == []
     assert [made.key for made in cluster.made] == [(0, 3)]
-    cluster.tells(a_pod({"running": {"startedAt": BEGAN}}))
+    cluster.set_pod(a_pod({"running": {"startedAt": BEGAN}}))
     assert cluster.attend(CANARY) == []
     assert (len(cluster.made), cluster.removed) == (1, [])
     cluster.attend()
@@ -103,7 +103,7 @@ def test_a_canary_is_created_once_and_removed_when_no_longer_wanted() -> None:
 )  # fmt: skip
 def test_the_result_of_a_canary_has_its_output(pod: Pod, passed: bool, expected: str) -> None:
     cluster = Cluster()
-    cluster.tells(pod)
+    cluster.set_pod(pod)
     [end] = cluster.attend(CANARY)
     assert (end.number, end.passed) == (3, passed)
     assert end.output.startswith(expected)
@@ -114,13 +114,13 @@ def test_a_late_canary_fails_but_one_that_ended_unobserved_does_not() -> None:
         {"waiting": {"reason": "ContainerCreating", "message": "no sandbox"}}, "Pending"
     )
     cluster = Cluster()
-    cluster.tells(waiting)
+    cluster.set_pod(waiting)
     assert cluster.attend(CANARY, after_s=299) == []
     [end] = cluster.attend(CANARY, after_s=300)
     assert (end.passed, end.output) == (
         False, "it did not finish in time: ContainerCreating: no sandbox",
     )  # fmt: skip
-    cluster.tells(ended(0))
+    cluster.set_pod(ended(0))
     assert cluster.attend(CANARY, after_s=900)[0].passed
 
 
@@ -134,10 +134,10 @@ def test_a_refused_canary_is_retried_until_its_deadline() -> None:
 
 def test_a_canary_of_another_database_with_the_same_number_is_ignored() -> None:
     cluster = Cluster()
-    cluster.tells(a_pod({"running": {"startedAt": BEGAN}}, until=NOW - timedelta(days=1)))
+    cluster.set_pod(a_pod({"running": {"startedAt": BEGAN}}, until=NOW - timedelta(days=1)))
     assert cluster.attend(CANARY) == []
     assert (cluster.made, cluster.removed) == ([], ["odc-0-3-0"])
-    cluster.tells(None)
+    cluster.set_pod(None)
     cluster.attend(CANARY)
     assert len(cluster.made) == 1
 

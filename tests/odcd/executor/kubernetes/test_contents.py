@@ -165,7 +165,7 @@ def test_a_failing_database_does_not_block_the_listing(
 
 
 def test_many_that_end_together_are_listed_a_few_at_a_time() -> None:
-    """Connections are for the ends themselves."""
+    """Connections are needed for the ends themselves."""
     cluster = Cluster()
     assert len(keep(cluster, *[a_pod()] * 100)) == 100
     assert cluster.largest == contents.AT_ONCE

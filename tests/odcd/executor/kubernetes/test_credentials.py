@@ -33,7 +33,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 def bearers(folder: Path, ends_at: datetime, requests: int = 3) -> list[str]:
-    """The tokens that so many requests were made with."""
+    """The tokens used by this many requests."""
     seen: list[str] = []
     over = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The pod of a dev server, where it matters to its user; and what its status says of it."""
+"""The pod of a dev server, as far as its user notices; and the meaning of its status."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_dev_server_restarts_in_place_and_is_ready_when_ssh_answers() -> None:
 
 
 def test_the_pod_is_bound_to_its_node_and_tolerates_gpu_nodes() -> None:
-    """POD-04: type and zone are its node's."""
+    """POD-04: type and zone are those of its node."""
     pod = pod_for(a_dev_server())
     gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     assert gpu in pod["spec"]["tolerations"]
@@ -118,7 +118,7 @@ DISK = DiskUse(claim="odc-volume-12", name="main", first=False)
 
 
 def storage_of(pod: dict[str, Any]) -> dict[str, str | None]:
-    """Claim, or None for what ends with the pod, by where it is."""
+    """The claim by mount path, or None for storage that ends with the pod."""
     claims = {
         one["name"]: one.get("persistentVolumeClaim", {}).get("claimName")
         for one in pod["spec"]["volumes"]
@@ -128,7 +128,7 @@ def storage_of(pod: dict[str, Any]) -> dict[str, str | None]:
 
 
 def test_the_disk_is_the_home_of_rank_0_and_its_files_are_not_scanned() -> None:
-    """STO-36, MNE-10, POD-11, BUG-27: other ranks have a home that ends; no fsGroup anywhere."""
+    """STO-36, MNE-10, POD-11, BUG-27: other ranks have a temporary home; no fsGroup anywhere."""
     dispatch = a_dev_server(2, 8, disk=DISK, personal="odc-personal-17")
     first, second = pod_for(dispatch), pod_for(dispatch, 1)
     assert storage_of(first)["/home/dev"] == "odc-volume-12"
@@ -148,7 +148,7 @@ def test_a_dev_server_starts_as_root_unless_it_keeps_its_entrypoint() -> None:
 
 
 def test_caches_are_not_on_the_disk() -> None:
-    """STO-39: downloads of models do not fill it."""
+    """STO-39: downloaded models do not fill it."""
     env = variables(pod_for(a_dev_server(disk=DISK)))
     assert env["HF_HOME"] == "/workspace/.cache/huggingface"
     assert env["XDG_CACHE_HOME"] == "/workspace/.cache"
@@ -204,7 +204,7 @@ def test_only_whole_nodes_get_efa() -> None:
 
 
 def test_sys_admin_is_only_for_profiling_reservations() -> None:
-    """PRF-04, SEC-05, POD-05: and those alone; NVIDIA's capabilities are the usual ones."""
+    """PRF-04, SEC-05, POD-05: only those; NVIDIA's capabilities are the usual ones."""
     pod = pod_for(a_dev_server(ask={"labels": {"nsight": "true"}}))
     [container] = pod["spec"]["containers"]
     assert container["securityContext"]["capabilities"]["add"][-1] == "SYS_ADMIN"
@@ -538,7 +538,7 @@ def test_an_out_of_memory_kill_is_reported_once_with_its_time() -> None:
 
 
 def test_events_of_kubelet_are_shown_in_their_order() -> None:
-    """POD-14: the last counts, in whatever order they come."""
+    """POD-14: the last one counts, in whatever order they come."""
     reporter = Reporter()
     reporter.see(a_pod({"waiting": {"reason": "ContainerCreating"}}, phase="Pending"))
     reporter.take()
@@ -574,7 +574,7 @@ def test_events_of_kubelet_are_shown_in_their_order() -> None:
 
 
 class Answering:
-    """A cluster whose containers answer in turn: None: done; a text: failed; or raise."""
+    """A cluster whose containers answer in turn: None: done; a text: failed; an error: raised."""
 
     def __init__(self, *answers: str | Exception | None) -> None:
         self._answers = list(answers)

@@ -1,4 +1,4 @@
-"""A port of a pod, over the API server's port-forward as kubelet serves it."""
+"""A port of a pod, through the API server's port-forward as kubelet serves it."""
 
 from __future__ import annotations
 

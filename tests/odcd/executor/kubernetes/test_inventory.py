@@ -62,7 +62,7 @@ def report(*nodes: Node, **more: Any) -> NodeReport:
     return one
 
 
-def test_daemons_come_off_the_node_and_others_are_counted_as_use() -> None:
+def test_node_daemons_reduce_the_node_and_other_pods_count_as_usage() -> None:
     one = report(
         a_node(),
         pods=(
@@ -184,7 +184,7 @@ def test_an_invalid_amount_is_refused(text: str) -> None:
         quantity(text)
 
 
-def test_a_pod_asks_for_the_most_it_needs_at_once() -> None:
+def test_the_request_of_a_pod_is_its_maximum_over_time() -> None:
     pod = msgspec.convert(
         {
             "spec": {

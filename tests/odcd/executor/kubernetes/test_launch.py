@@ -1,4 +1,4 @@
-"""How a container begins, by a real shell; and that nothing of a job is ever code of it."""
+"""How a container starts, with a real shell; and that no part of a job is interpreted as code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expanded(text: str, environment: dict[str, str]) -> str:
 
 
 class Container:
-    """A folder that stands for the container's /odc."""
+    """A folder that represents the container's /odc."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self.folder = folder

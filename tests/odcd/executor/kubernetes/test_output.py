@@ -22,7 +22,7 @@ GONE = ApiRefused(404, Status(message='pods "odc-7-1-0" not found'), None)
 
 
 class Log:
-    """A cluster with one log: its pieces, then how it ends."""
+    """A cluster with one log: its pieces, and then its end."""
 
     def __init__(self, *pieces: bytes, end: Exception | None = None) -> None:
         self._pieces = pieces
@@ -43,7 +43,7 @@ class Log:
 
 
 class Store:
-    """As odc.keep_output does: the longer one stays."""
+    """As odc.keep_output does: the longer one is kept."""
 
     def __init__(self) -> None:
         self.kept: tuple[bytes, int] | None = None

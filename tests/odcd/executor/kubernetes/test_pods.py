@@ -1,4 +1,4 @@
-"""The pod of a member, where it matters to its job."""
+"""The pod of a member, as far as its job notices."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_job_cannot_set_variables_for_devices_or_library_paths() -> None:
     assert with_gpus["SLURM_GPUS_ON_NODE"] == "1"
 
 
-def test_names_of_users_and_partitions_are_cleaned_for_labels_and_kept_whole_beside() -> None:
+def test_user_and_partition_names_are_sanitized_in_labels_and_unchanged_in_annotations() -> None:
     settings = PodSettings(image="x:1")
     member = a_member(virtual=False)
     dispatch, _ = a_dispatch_of(
@@ -117,7 +117,7 @@ def test_names_of_users_and_partitions_are_cleaned_for_labels_and_kept_whole_bes
 
 
 @pytest.mark.parametrize("text", ["", "-", "é", "a" * 100, "..a..", "x/y z", "-_.-"], ids=ascii)
-def test_a_label_is_always_one_that_kubernetes_takes(text: str) -> None:
+def test_every_label_is_valid_for_kubernetes(text: str) -> None:
     import re
 
     assert re.fullmatch(r"|[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", label(text))

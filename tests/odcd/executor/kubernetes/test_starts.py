@@ -1,4 +1,4 @@
-"""A start that is refused is tried again, and given up when its budget is spent."""
+"""A refused start is retried, and given up when its time is over."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def no_keys(dispatch: Dispatch) -> BoxKeys | None:
 
 
 class Hasty:
-    """Time goes only by sleeping, and then at once."""
+    """Time passes only by sleeping, and then at once."""
 
     def __init__(self) -> None:
         self._slept_s = 0.0
@@ -49,7 +49,7 @@ class Hasty:
 
 
 class OverQuota:
-    """Refuses every pod for what may pass; before it does, the order is sent again."""
+    """Refuses every pod with a temporary error; before the refusal, the order is sent again."""
 
     def __init__(self, clock: Hasty) -> None:
         self._clock = clock
@@ -62,7 +62,7 @@ class OverQuota:
         raise ApiRefused(403, Status(message="exceeded quota: jobs"), None)
 
     async def find_member(self, key: Key) -> None:
-        """It was never made."""
+        """The pod was never created."""
 
 
 async def no_port(dispatch: Dispatch, port: int, addresses: Sequence[str]) -> None: ...
@@ -129,7 +129,7 @@ def test_a_job_whose_output_path_is_too_long_fails_with_the_reason() -> None:
 
 
 def test_why_shows_the_refusal_of_the_pods() -> None:
-    """A job whose rights were taken away stayed CONFIGURING without a word."""
+    """Before: a job whose rights were removed stayed CONFIGURING without a message."""
 
     async def work() -> list[str]:
         clock, ledger = Hasty(), Ledger()
@@ -162,7 +162,7 @@ class Condemning:
 
 
 def a_dev_server(state: dict[str, Any], node: str = "n1") -> Pod:
-    """A dev server's pod of ten minutes ago."""
+    """The pod of a dev server, created ten minutes ago."""
     return msgspec.convert(
         {
             "metadata": {
@@ -195,7 +195,7 @@ PULLING = {"waiting": {"reason": "ContainerCreating"}}
     ids=["pulls-for-long", "no-node", "runs-since-now", "ssh-is-dead"],
 )
 def test_each_phase_of_a_start_has_its_own_time_limit(pod: Pod, why: str | None) -> None:
-    """BUG-25, BUG-36, LIF-17: a long pull takes nothing from the time that SSH has."""
+    """BUG-25, BUG-36, LIF-17: a long pull does not shorten the time for SSH."""
     members, ends = Members(Hasty(), Ledger()), Condemning()
     members.knows = True
     members.see(pod, (7, 1, 0))
@@ -208,7 +208,7 @@ def test_each_phase_of_a_start_has_its_own_time_limit(pod: Pod, why: str | None)
 
 @pytest.mark.parametrize(("claim", "budget_s"), [("odc-volume-12", 660), ("data", 60)])
 def test_a_pod_waits_longer_for_its_node_while_its_disk_is_made(claim: str, budget_s: int) -> None:
-    """The volume is made while the pod is there: not because of a cloud is a start given up."""
+    """The volume is created while the pod exists: a slow cloud does not make a start fail."""
     clock, ledger, ends = Hasty(), Ledger(), Condemning()
     members = Members(clock, ledger)
     starts = Starts(

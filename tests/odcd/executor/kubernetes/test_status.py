@@ -114,7 +114,7 @@ def test_only_pods_that_can_never_start_are_given_up(
     assert status.begun is None
     assert (status.hopeless is not None) == hopeless
     if status.hopeless is not None:
-        # Not "launch": it would be tried again and again.
+        # Not "launch": it would be retried again and again.
         assert (status.hopeless.kind, status.hopeless.cause) == ("start_failed", None)
         assert message in (status.hopeless.detail or "")
 
@@ -134,7 +134,7 @@ def test_a_job_that_ended_at_once_has_started_too() -> None:
 
 
 def test_whole_seconds_of_kubelet_are_not_before_the_start() -> None:
-    """Kubelet cuts fractions off: what it says of this second may lie before our own start."""
+    """Kubelet truncates fractions: its time for this second may be before our own start."""
     now = datetime(2026, 1, 1, 12, 0, 0, 900_000, tzinfo=UTC)
     begun = read_pod(a_pod("Running", {"running": {"startedAt": BEGAN}}), KEY, now).begun
     assert begun is not None
@@ -183,7 +183,8 @@ def test_the_time_of_an_older_end_is_kept() -> None:
 def test_a_pod_ended_by_a_foreign_delete_is_lost_and_not_failed(
     state: dict[str, Any], deleted_at: str | None, kind: str
 ) -> None:
-    """It was asked 30 s before what Kubernetes writes down; the container ended at 12:00:20."""
+    """The delete was requested 30 s before the time that Kubernetes records; the container ended at
+    12:00:20."""
     pod = a_pod("Failed", state)
     if deleted_at:
         pod.metadata.deletion_timestamp = datetime.fromisoformat(deleted_at)
