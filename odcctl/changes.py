@@ -10,7 +10,7 @@ from odcctl.text.complaints import complaint, problem_text
 from odcctl.text.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
-_WORDS = {"ended": "had ended already", "not_held": "not held: nothing to release"}
+_WORDS = {"ended": "had already ended", "not_held": "is not held"}
 
 
 def tell(answer: Mapping[str, Any], form: str, what: str) -> int:

@@ -50,10 +50,10 @@ class Patience:
         if self._since is None:
             self._since = now
             if self._reached:
-                note("odcctl: the daemon is away; waiting for it to come back")
+                note("odcctl: the daemon does not answer; waiting for it")
         if not self._reached or now - self._since > OUTAGE_S:
             if isinstance(error, LostAnswer):
-                raise Unreachable(f"the daemon went away: {error}") from error
+                raise Unreachable(f"the connection to the daemon was lost: {error}") from error
             raise error
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, LAST_PAUSE_S)
@@ -104,5 +104,7 @@ def output(
             return
         except (LostAnswer, Unreachable, Refused) as error:
             if seen and not resumable:
-                raise Unreachable("the daemon went away, and the output with it") from error
+                raise Unreachable(
+                    "the connection to the daemon was lost in the middle of the output"
+                ) from error
             patience.endure(error)

@@ -62,7 +62,9 @@ class Screen:
 def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> int:
     """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
     if not sys.stdout.isatty():
-        raise WrongUsage("--watch needs a terminal", "Without it the table is printed once.")
+        raise WrongUsage(
+            "--watch requires a terminal", "Without --watch, the table is printed once."
+        )
     fetch()  # Report errors in the request before the screen is cleared.
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -96,7 +98,7 @@ def _keep_showing(client: Client, title: str, fetch: Fetch, woken: int, look_s: 
             if refused.status != 503:
                 raise
             trouble = refused.message
-        screen.show([f"{title}    the daemon is away: {trouble}", "", *body.splitlines()])
+        screen.show([f"{title}    the daemon does not answer: {trouble}", "", *body.splitlines()])
         time.sleep(RETRY_S)
 
 

@@ -38,8 +38,8 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
     if path != STDIN and path not in argv:
         # The server may be another user's: it chooses no file of this one.
         raise Failure(
-            f'the server asks for the file "{path}", which the command line does not name',
-            "Nothing of it was sent. Is this the server you mean?",
+            f'the server asked for the file "{path}", which the command line does not name',
+            "It was not sent. Check that you use the right server.",
         )
     body["script"] = read_script(path)
     body["script_path"] = path
@@ -63,7 +63,7 @@ def read_script(path: str) -> str:
     except UnicodeDecodeError as error:
         raise Failure(
             f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
-            "A job's script is text; put a program into --wrap, or call it from a script.",
+            "A job's script is text. To run a program, use --wrap, or call it from a script.",
         ) from None
 
 
@@ -80,9 +80,7 @@ def _find(path: str) -> str:
 def _script_hint(path: str) -> str | None:
     if "/" in path or os.path.exists(path):
         return None
-    return (
-        "It is neither in this folder nor on PATH. For a command, write: odcctl submit --wrap CMD"
-    )
+    return "It is neither in this folder nor on PATH. To run a command: odcctl submit --wrap CMD"
 
 
 def _environment() -> dict[str, str]:
@@ -101,7 +99,7 @@ def _work_dir() -> str:
         return _utf8(os.getcwd(), "the name of this folder")
     except FileNotFoundError:
         raise Failure(
-            "this folder no longer exists", "Change to one that does, or give --chdir."
+            "this folder no longer exists", "Change to an existing folder, or use --chdir."
         ) from None
 
 

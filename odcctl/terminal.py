@@ -53,7 +53,10 @@ def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None
             f"Log in again, then: odcctl attach {job}",
         )
     if "exit_code" not in last and "signal" not in last:
-        raise Unreachable("the terminal was lost; the job runs on", f"Try: odcctl attach {job}")
+        raise Unreachable(
+            "the connection to the terminal was lost; the job continues",
+            f"Attach again: odcctl attach {job}",
+        )
     if last.get("signal"):
         return 128 + int(last["signal"])
     return NO_EXIT_CODE if last.get("exit_code") is None else int(last["exit_code"])

@@ -18,7 +18,7 @@ from odcctl.exits import DONE, USAGE, WrongUsage
 
 EXITS = """\
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
-and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended without one."""
+and `submit --wait` return the job's exit code: 128+n for signal n, 4 if it ended without one."""
 
 
 class LazyGroup(TyperGroup):

@@ -119,7 +119,7 @@ class Call:
         """Refuse the call if more than one of these options was given."""
         given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
         if len(given) > 1:
-            self.wrong(f"{given[0]} and {given[1]} exclude each other")
+            self.wrong(f"{given[0]} and {given[1]} cannot be used together")
 
 
 def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:

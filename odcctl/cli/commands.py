@@ -65,10 +65,10 @@ class Listing(Verb):
         return [
             _option(
                 "--format", "-o", metavar="COLUMNS", set="columns",
-                help="only these columns of the table, as job,user,state",
+                help="print only these columns, for example job,user,state",
             ),
             _option("--no-header", is_flag=True, set="header", value=lambda _: False,
-                    help="leave the header line out"),
+                    help="omit the header line"),
             *common_options(LIST_FORMS),
         ]  # fmt: skip
 
@@ -84,7 +84,9 @@ class PassThrough(Verb):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.ensure_object(Call).output is not None and not ctx.resilient_parsing:
-            ctx.fail("--output has no meaning before it; --json has, and --parsable after it")
+            ctx.fail(
+                "--output cannot be used before it; use --json before it, or --parsable after it"
+            )
         at = 0
         while at < len(args) and (taken := _own_words(args[at])):
             at += taken
@@ -121,7 +123,7 @@ class Actions(TyperGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            ctx.fail(f'"{args[0]}" is not {", ".join(self.commands)}')
+            ctx.fail(f'no action "{args[0]}"; the actions are {", ".join(self.commands)}')
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -161,7 +163,7 @@ def summary_of(command: click.Command) -> str:
 def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
     """forms: what --output takes; None if the command has no such option."""
     json = _option("--json", is_flag=True, set="json",
-                   help="print the answer as the API gave it: one JSON value")  # fmt: skip
+                   help="print the API's answer as one JSON value")  # fmt: skip
     server = _option(
         "--server", metavar="ADDRESS", set="server",
         help="a socket's path, or http(s)://HOST:PORT",
@@ -172,7 +174,7 @@ def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
     output = _option(
         "--output", metavar="FORM", set="output", value=_one_of(forms),
         complete=lambda ctx, args, incomplete: list(forms),
-        help=f"table (the default), json{more}, or quiet: an id a line",
+        help=f"table (the default), json{more}, or quiet (one id per line)",
     )  # fmt: skip
     return [json, output, server]
 
@@ -202,7 +204,7 @@ def _one_of(forms: tuple[str, ...]) -> Callable[[str], str]:
     def check(form: str) -> str:
         if form not in forms:
             named = f"{', '.join(forms[:-1])} or {forms[-1]}"
-            raise click.BadParameter(f'is {named}, not "{form}"')
+            raise click.BadParameter(f'must be {named}, not "{form}"')
         return form
 
     return check

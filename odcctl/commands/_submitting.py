@@ -17,7 +17,7 @@ from odcctl.submission import submit
 from odcctl.text.render import local_moments, note, put, put_json
 
 NO_OPTIONS = """\
-No daemon answers, so its options cannot be listed here. They are sbatch's, and described in
+No daemon answers, so its options cannot be listed here. They are those of sbatch; see
 docs/reference/submit-options.md."""
 COMPLETE_TIMEOUT_S = 1.0
 
@@ -37,7 +37,7 @@ class SubmitVerb(PassThrough):
         else:
             formatter.write(f"\n{NO_OPTIONS}\n")
         records = [param.get_help_record(ctx) for param in self.get_params(ctx)]
-        with formatter.section("Options of odcctl, before those"):
+        with formatter.section("Options of odcctl, which come first"):
             formatter.write_dl([record for record in records if record])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -36,10 +36,11 @@ def completion(
         ),
     ],
 ) -> int:
-    """Print what makes bash, zsh or fish complete odcctl's words.
+    """Print the completion script for bash, zsh or fish.
 
-    Completes commands, options, states, the ids of my jobs, and the names of reservations, disks,
-    partitions, nodes, users and accounts. The first line of the script says where to put it.
+    It completes commands, options, states, the ids of your jobs, and the names of reservations,
+    disks, partitions, nodes, users and accounts. The first line of the script says where to put
+    it.
     """
     call = Call.of(ctx)
     root = ctx.find_root().command

@@ -17,10 +17,10 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl diag")
 def diag(ctx: typer.Context) -> int:
-    """Show how the daemon is doing: counts, the last pass, who leads."""
+    """Show the state of the daemon: counts, the last pass, the leader."""
     call = Call.of(ctx)
     if call.form == "quiet":
-        call.wrong("there are no ids to print")
+        call.wrong("this command has no ids to print")
     reply = call.client().get("/v1/cluster")
     if call.form == "json":
         call.put_reply(reply)

@@ -30,24 +30,25 @@ def extend(
         str | None,
         typer.Option(
             "--hours", "-h", metavar="HOURS",
-            help="how long: above 0 and up to 24, as 0.5; asked when missing",
+            help="the hours to add: above 0 and up to 24, for example 0.5; asked for if missing",
         ),
     ] = None,
     yes: Yes = False,
     test_only: Annotated[
-        bool, typer.Option("--test-only", help="only say whom it would delay")
+        bool, typer.Option("--test-only", help="only print which jobs it would delay")
     ] = False,
 ) -> int:  # fmt: skip
-    """Give an active reservation more hours, once.
+    """Add hours to an active reservation, once.
 
-    Without an ID it is the only active reservation. Once, by up to 24 hours, to 48 in all. Reports
-    whose planned starts it moves, and on a terminal asks then; elsewhere one that delays others
-    needs --yes. -h is hours here: help is --help.
+    Without an ID, extends your only active reservation, by up to 24 hours and to at most 48
+    hours in total. odcctl prints which planned starts would move, and asks on a terminal.
+    Elsewhere, an extension that delays other jobs requires --yes. -h is hours here; for help
+    use --help.
     """
     call = Call.of(ctx, failing="nothing extended")
     number = hours_of(call, "hours", hours)
     if number is None and not call.may_ask():
-        call.wrong("say for how long: -h HOURS")
+        call.wrong("give the hours to add: -h HOURS")
     one = named_or_only(call, reservation, ("active",))
     return give_hours(call, one, number, yes=yes, test_only=test_only)
 
@@ -77,11 +78,14 @@ def give_hours(
             return DONE
         if call.may_ask() and not yes:
             render.note(effect)
-            if not agree("Extend it? It can be done once", default=not preview.json()["delays"]):
+            if not agree(
+                "Extend it? A reservation can be extended only once",
+                default=not preview.json()["delays"],
+            ):
                 render.note("odcctl: nothing extended")
                 return REFUSED
         elif preview.json()["delays"] and not yes:
-            render.note(f"odcctl: nothing extended: {effect}\n  --yes extends it all the same.")
+            render.note(f"odcctl: nothing extended: {effect}\n  To extend it anyway, use --yes.")
             return REFUSED
         elif call.form == "table" or preview.json()["delays"]:
             render.note(f"odcctl: {effect}")

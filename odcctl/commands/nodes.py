@@ -27,30 +27,31 @@ HEADER = ("NODE", "TYPE", "STATE", "GPUS", "CPUS", "MEMORY", "PARTITIONS", "JOBS
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="NAME...", help="a node, or a list as gpu-[01-03]",
+        metavar="NAME...", help="a node, or a list such as gpu-[01-03]",
         autocompletion=complete.nodes,
     ),
 ]  # fmt: skip
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only nodes in these states, as IDLE,DRAIN",
+        "--state", "-t", metavar="STATES",
+        help="only nodes in these states, for example IDLE,DRAIN",
         autocompletion=lambda: sorted(STATES),
     ),
 ]  # fmt: skip
 GpuType = Annotated[
     list[str] | None,
     typer.Option(
-        "--type", metavar="TYPES", help="only nodes of these GPU types, as h100",
+        "--type", metavar="TYPES", help="only nodes of these GPU types, for example h100",
         autocompletion=complete.gpu_types,
     ),
 ]  # fmt: skip
 Topology = Annotated[
     bool,
-    typer.Option("--topology", help="show where they lie: zone, placement group, network"),
+    typer.Option("--topology", help="show their locations: zone, placement group, network"),
 ]  # fmt: skip
 Fragmentation = Annotated[
-    bool, typer.Option("--fragmentation", help="show how the free GPUs lie on nodes, per type")
+    bool, typer.Option("--fragmentation", help="show how the free GPUs are distributed, per type")
 ]  # fmt: skip
 
 
@@ -68,12 +69,12 @@ def nodes(
     fragmentation: Fragmentation = False,
     as_of: AsOf = None,
 ) -> int:  # fmt: skip
-    """Show the nodes, and how much of each is used.
+    """Show the nodes and their usage.
 
-    GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, TOPOLOGY the layers of the
-    network from the outermost to the node's block. FRAGMENTED is the share of the free GPUs on
-    nodes with some GPUs taken, FIT n how many jobs with n GPUs on one node could start, LARGEST
-    GANG how many whole nodes one job could take.
+    GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, and TOPOLOGY the network
+    layers from the outermost to the node's block. FRAGMENTED is the share of free GPUs that are
+    on partly used nodes, FIT n the number of jobs with n GPUs on one node that could start, and
+    LARGEST GANG the number of whole nodes that one job could get.
     """
     call, types = Call.of(ctx), _split(gpu_type)
     if fragmentation:
@@ -81,7 +82,7 @@ def nodes(
             ("as-of", as_of), ("partition", partition), ("state", state), ("topology", topology),
         ):  # fmt: skip
             if value:
-                call.wrong(f"--fragmentation and --{option} exclude each other")
+                call.wrong(f"--fragmentation and --{option} cannot be used together")
         if names:
             call.wrong("--fragmentation covers all nodes; --type selects GPU types")
         return _fragmentation(call, types)
@@ -107,7 +108,7 @@ def _choose(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The nodes that fit all filters. A filter that names what does not exist is refused."""
     if missing := sorted(wanted - {node["name"] for node in every}):
-        call.wrong(f'no node "{missing[0]}"')
+        call.wrong(f'node "{missing[0]}" does not exist')
     if unheard := sorted(states - STATES):
         call.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
     if partitions - {name for node in every for name in node["partitions"]}:

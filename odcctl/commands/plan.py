@@ -22,7 +22,7 @@ from odcctl.text.hostlist import fold
 from odcctl.text.jobs import expected_start, gpus, job_id, local_times
 from odcctl.text.time_args import moment_of
 
-HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "LIKELY", "NODES")
+HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "EXPECTED", "NODES")
 MOVES = ("JOB", "USER", "CHANGE", "PLANNED", "NOW", "PASS", "BECAUSE")
 GANTT_HOURS = 24
 WHAT_IF = ("GPUS", "TYPE", "LIMIT", "STARTS", "NODES", "DELAYS")
@@ -70,12 +70,12 @@ def plan(
     exclusive: params.Exclusive = False,
     licenses: params.Licenses = None,
 ) -> int:
-    """Show whom the last pass promised a start, what moved a promise, and what-if.
+    """Show planned starts, the causes of changes, and what-if plans.
 
-    PLANNED is the latest moment at which a job starts, LIKELY when it should. --diff takes passes
-    (their numbers) or times, and names the event that moved each planned start. --what-if takes
-    sbatch's options; values parted by commas are alternatives, and all that they combine to are
-    planned, each as if it alone were submitted now. Nothing is.
+    PLANNED is the latest time at which a job starts, EXPECTED the predicted start. --diff
+    compares two passes (by number) or times, and names the event that moved each planned start.
+    --what-if accepts sbatch's options. Values separated by commas are alternatives; every
+    combination is planned as if it alone were submitted now. Nothing is submitted.
     """
     call = Call.of(ctx)
     job = {
@@ -92,7 +92,7 @@ def plan(
     if diff:
         return _diff(call, ends or ())
     if ends:
-        call.wrong(f'"{ends[0]}" is one word too many')
+        call.wrong(f'unexpected argument "{ends[0]}"')
     if gantt:
         return _gantt(call, hours or GANTT_HOURS, joined(node), joined(gpu_type))
     return _what_if(call, job) if what_if else _show(call, as_of)
@@ -101,7 +101,7 @@ def plan(
 def _refuse_without(call: Call, mode: str, on: bool, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None and not on:
-            call.wrong(f"--{name} needs --{mode}")
+            call.wrong(f"--{name} requires --{mode}")
 
 
 def _show(call: Call, as_of: str | None) -> int:
@@ -111,7 +111,7 @@ def _show(call: Call, as_of: str | None) -> int:
         (
             job_id(job), render.clean(job["user"]), job["partition"] or "-",
             gpus({**job, "state": "PENDING"}), render.limit(job["time_limit_s"]),
-            _at(job["planned_start_at"], reply.now_s) or "not in sight",
+            _at(job["planned_start_at"], reply.now_s) or "unknown",
             expected_start(job, reply.now_s)[0] or "-", fold(job["node_names"]) or "-",
         )
         for job in jobs
@@ -138,7 +138,7 @@ def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
         bars = (bar for node in whole["nodes"] for bar in node["bars"])
         call.put_ids(sorted({bar["job_id"] for bar in bars if bar["job_id"]}))
     elif call.form == "csv" or call.columns is not None:
-        call.wrong("--gantt is a picture, not a table")
+        call.wrong("--gantt draws a picture and has no other output format")
     else:
         blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
         lines = draw(whole, render.terminal_width() or _columns_told(), blocks=blocks)
@@ -171,7 +171,7 @@ def _diff(call: Call, words: Sequence[str]) -> int:
             render.clean(job["user"]),
             job["change"],
             *(
-                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "not in sight"
+                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "unknown"
                 for end, nowhere in (("from", ("new",)), ("to", ("gone", "started")))
             ),
         )
@@ -258,7 +258,7 @@ def _axes(call: Call, job: Job) -> list[list[list[str]]]:
 def _alternative(job: Mapping[str, Any], at: str, now_s: float) -> tuple[str, ...]:
     start = job["start_at"]
     if start is None:
-        starts = f"limit {job['limit']}" if job["limit"] else "not in sight"
+        starts = f"limit {job['limit']}" if job["limit"] else "unknown"
     else:
         starts = "now" if render.moment(start) <= render.moment(at) else _at(start, now_s)
     each, count = job["gpus_per_node"], job["node_count"]

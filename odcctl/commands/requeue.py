@@ -19,9 +19,9 @@ app = new_app()
 def requeue(
     ctx: typer.Context,
     ids: JobIds,
-    hold: Annotated[bool, typer.Option("--hold", help="and hold them there")] = False,
+    hold: Annotated[bool, typer.Option("--hold", help="also hold them")] = False,
 ) -> int:
-    """Stop running jobs and put them back into the queue."""
+    """Stop running jobs, and return them to the queue."""
     call = Call.of(ctx, failing="nothing requeued")
     body = {"ids": check_selectors(ids), "hold": hold}
     return tell(call.client().post("/v1/jobs/requeue", body).json(), call.form, "not requeued")

@@ -32,15 +32,16 @@ EXAMPLE = (
 HELP = """\
 Reserve a dev server for some hours, and wait until it is active.
 
-On a terminal what is missing of type, GPUs and hours is asked; without one, or with
---no-interactive, --json or --output quiet, nothing is: 1 GPU of the default type for 8 hours.
-Ctrl-C leaves the reservation as it is, and says how to look at it and how to cancel it. Exits
-0 when it is active, 1 when it failed. -h is hours here: help is --help.
+On a terminal, odcctl asks for the GPU type, the number of GPUs and the hours if they are missing.
+Without a terminal, or with --no-interactive, --json or --output quiet, it asks nothing; the
+default is 1 GPU of the default type for 8 hours. Ctrl-C does not change the reservation, and
+odcctl prints how to show and how to cancel it. Exits with 0 when the reservation is active, and
+with 1 if it failed. -h is hours here; for help use --help.
 
-With a command behind -- it runs on the first node when that is active, in /workspace/run,
-where what --send names is put first and fetched from at the end; the reservation is cancelled
-then, and after Ctrl-C, too. The exit code is the command's; 124 when the time of --timeout was
-over.
+A command after -- runs on the first node in /workspace/run when the reservation is active. With
+--send DIR, odcctl first copies that folder there and fetches new files at the end. It then cancels
+the reservation, also after Ctrl-C. The exit code is that of the command, or 124 if the time limit
+of --timeout was reached.
 """
 
 
@@ -51,7 +52,7 @@ class WithCommand(Verb):
         cut = args.index("--") if "--" in args else len(args)
         command = args[cut + 1 :]
         if cut < len(args) and not command and not ctx.resilient_parsing:
-            ctx.fail("after -- stands the command")
+            ctx.fail("write a command after --")
         super().parse_args(ctx, args[:cut])
         ctx.args = command
         return ctx.args
@@ -140,14 +141,14 @@ def _task(
     if not words:
         for name, value in of_command.items():
             if value not in (None, False):
-                call.wrong(f"--{name} is of a command: give that, after --")
+                call.wrong(f"--{name} requires a command after --")
         return None
     from odcctl.reservations.remote_run import task_of
 
     if call.form != "table":
-        call.wrong("what the command writes is all there is: it has no other form")
+        call.wrong("the command's output is passed through: it has no other output format")
     if not options.waits:
-        call.wrong("--no-wait leaves before a command can run: give one of them")
+        call.wrong("--no-wait and a command cannot be used together")
     return task_of(
         words, send=of_command["send"], fetches=not of_command["no-fetch"],
         keeps=of_command["keep-alive"], timeout=of_command["timeout"],

@@ -37,11 +37,12 @@ app = new_app()
 
 @app.command(cls=SubmitVerb, epilog=EXAMPLE)
 def run(ctx: typer.Context) -> int:
-    """Run a command as a job: follow its output and exit with its code.
+    """Run a command as a job: follow its output, and exit with its exit code.
 
-    OPTIONS are those of submit. Ctrl-C prints the job's state; a second one within a second
-    cancels it. With --pty the job has a terminal: odcctl run --pty bash is a shell on its node,
-    and Ctrl-] d leaves it running for odcctl attach. With --output FILE nothing is followed.
+    OPTIONS are those of submit. Ctrl-C prints the job's state; a second Ctrl-C within a second
+    cancels the job. With --pty the job has a terminal: `odcctl run --pty bash` opens a shell on
+    its node. Ctrl-] d detaches and leaves it running for `odcctl attach`. With --output FILE
+    the output is not followed.
     """
     call = Call.of(ctx, failing="job not run")
     client, answer = submit_words(call, "run", ctx.args)
@@ -63,11 +64,11 @@ def _use_terminal(watched: RunningJob) -> int:
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
     if sys.stdin.isatty():
-        note(f"odcctl: job {watched.job} has this terminal; {DETACH_KEYS} detaches")
+        note(f"odcctl: connected to the terminal of job {watched.job}; {DETACH_KEYS} detaches")
     try:
         return attach(watched.client, watched.job)
     except Detached:
-        note(f"\nodcctl: detached; go on with: odcctl attach {watched.job}")
+        note(f"\nodcctl: detached; attach again with: odcctl attach {watched.job}")
         return DONE
     except Refused:
         return watched.follow()  # It has ended by now: what it wrote is in its output.
@@ -188,7 +189,7 @@ class RunningJob:
         self._cancelled = True
         try:
             self.client.post("/v1/jobs/cancel", {"ids": [self.job]})
-            _say(f"cancelling job {self.job}; Ctrl-C once more leaves it alone")
+            _say(f"cancelling job {self.job}; press Ctrl-C again to stop waiting for it")
         except Failure as failure:
             _say(f"job {self.job} not cancelled: {failure.message}")
 

@@ -35,7 +35,7 @@ def show(
     ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ID...", help="7, 7_3, 7_[1-4], or the name of a reservation of mine",
+            metavar="ID...", help="7, 7_3, 7_[1-4], or the name of one of your reservations",
             autocompletion=complete.jobs,
         ),
     ] = None,
@@ -44,22 +44,22 @@ def show(
     ] = False,
     as_of: AsOf = None,
 ) -> int:  # fmt: skip
-    """Show all facts about a job or a reservation.
+    """Show all details of a job or a reservation.
 
-    7 of an array shows every task that started, and the waiting ones. Without an id: my
-    reservations that are active or wait. One of mine may be named by its name, or by the start of
-    its id where no job has that id.
+    The id of an array shows its started and waiting tasks. Without an id, shows your active and
+    waiting reservations. You can name your own reservation by its name, or by the beginning of
+    its id if no job has that id.
     """
     call = Call.of(ctx)
     selectors = [_check(word) for word in ids or ()]
     client = call.client()
     if not selectors:
         if as_of or script:
-            call.wrong("name a job")
+            call.wrong("give a job id")
         return _show_mine(call)
     if script:
         if as_of:
-            call.wrong("--script and --as-of exclude each other: scripts never change")
+            call.wrong("--script and --as-of cannot be used together: scripts never change")
         for selector in selectors:
             # The user's own text, to be stored and run as it is.
             sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
@@ -104,9 +104,9 @@ def _look(client: Client, selector: str, moment: str | None) -> Listing:
         named = reservations.starting(client, selector)
         if not named:
             raise Failure(
-                f'"{render.clean(selector)}" is no job id, and no live reservation of yours has '
+                f'"{render.clean(selector)}" is not a job id, and you have no live reservation of '
                 "that name",
-                "`odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.",
+                "`odcctl queue --me` lists your jobs, and `odcctl list --all` your reservations.",
             )
         selector = str(named[0]["id"])
     path, params = f"/v1/jobs/{quote(selector)}", {"as_of": moment}
@@ -147,7 +147,10 @@ def _show_mine(call: Call) -> int:
     elif mine:
         render.put("\n".join(describe_reservation(one, reply.now_s) for one in mine))
     else:
-        render.note("odcctl: no reservation of yours is active or waits; jobs are named: show ID")
+        render.note(
+            "odcctl: you have no active or waiting reservation; for a job, give its id: odcctl "
+            "show ID"
+        )
     return DONE
 
 
@@ -200,7 +203,7 @@ def _preemption(job: Mapping[str, Any], now_s: float) -> str:
     if not told or told["text"] == job.get("end_detail"):
         return ""
     what = str(told["text"]).removeprefix("preempted ")
-    then = "back to the queue" if told["mode"] == "requeue" else "for good"
+    then = "requeued" if told["mode"] == "requeue" else "not requeued"
     at = jobs.local_times(told["at"], now_s)
     rule = f"QOS {told['qos']} preempts {told['victim_qos']}: {then}"
     return f"{what}\nattempt {told['attempt']}, {at}; {rule}"
@@ -221,7 +224,7 @@ def _why(job: Mapping[str, Any], now_s: float) -> str:
 
 def _expected(job: Mapping[str, Any], now_s: float) -> str:
     start, between = jobs.expected_start(job, now_s)
-    return f"{start}; in 8 of 10 such cases from {between}" if between else ""
+    return f"{start}; 8 of 10 such jobs start from {between}" if between else ""
 
 
 def _asks(job: Mapping[str, Any]) -> str:
@@ -243,7 +246,7 @@ def _wish(job: Mapping[str, Any]) -> str:
     if not most or job["state"] != "PENDING":
         return ""
     until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
-    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits for it {until}"
+    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits {until}"
 
 
 def _licences(job: Mapping[str, Any]) -> str:

@@ -21,8 +21,8 @@ REFUSALS = {
     4004: "`odcctl list` shows yours.",
     4400: "`odcctl show {number}` shows how many nodes it has.",
     4401: "`odcctl login` logs in again; an operator may have logged you out.",
-    4403: "Its owner lets you in with: odcctl edit {number} --add-user NAME, which is yours at "
-    "GitHub\nRegister it: odcctl config set github_user NAME",
+    4403: "Its owner can add you: odcctl edit {number} --add-user NAME, with your GitHub name\n"
+    "Register that name first: odcctl config set github_user NAME",
     NOT_ACTIVE: "`odcctl show {number}` shows the details.",
 }
 """Hints by the close code of the tunnel."""
@@ -35,15 +35,15 @@ app = new_app()
 def ssh_proxy(
     ctx: typer.Context,
     reservation: Annotated[str, typer.Argument(metavar="ID", help="the reservation")],
-    rank: Annotated[str, typer.Argument(metavar="RANK", help="which of its nodes")] = "0",
+    rank: Annotated[str, typer.Argument(metavar="RANK", help="the node to connect to")] = "0",
 ) -> int:
-    """Carry ssh's bytes to a reservation; ssh runs it.
+    """Connect ssh to a reservation; used by ssh itself.
 
-    The ProxyCommand of the files that odcctl writes for ssh: standard input and output are the
-    connection to the SSH server of member RANK. It goes over the daemon's own port, so that nodes
-    need no address that one can reach; the environment's proxies are not used. Exits 0 when the
-    connection was ended, 1 when the reservation is over or not yours, 3 when the daemon is not
-    reached or the connection was lost.
+    This is the ProxyCommand in the configuration that odcctl writes for ssh. Standard input and
+    output are the connection to the SSH server of member RANK. The connection uses the daemon's
+    port, so you do not need to reach the nodes' addresses; proxies of the environment are not
+    used. Exits with 0 if the connection was closed, 1 if the reservation has ended or is not
+    yours, and 3 if the daemon cannot be reached or the connection was lost.
     """
     call = Call.of(ctx, failing="not connected")
     number, member = _number(call, reservation), _number(call, rank)

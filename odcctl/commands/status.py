@@ -21,12 +21,12 @@ app = new_app()
 def status(ctx: typer.Context) -> int:
     """Show the cluster in a few numbers: GPUs, nodes, reservations, jobs.
 
-    FREE is free/all; RUNNING and PENDING count reservations and batch jobs. `odcctl avail` shows
-    expected waits, `odcctl diag` the state of the daemon.
+    FREE is free/all. RUNNING and PENDING count reservations and batch jobs. `odcctl avail`
+    shows expected waits, and `odcctl diag` the state of the daemon.
     """
     call = Call.of(ctx)
     if call.form == "quiet":
-        call.wrong("there are no ids to print")
+        call.wrong("this command has no ids to print")
     reply = call.client().get("/v1/cluster/use")
     if call.form == "json":
         call.put_reply(reply)

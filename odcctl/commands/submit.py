@@ -22,10 +22,11 @@ app = new_app()
 def submit(ctx: typer.Context) -> int:
     """Submit a batch job.
 
-    SCRIPT is a file with a #! line, looked for here and, without a slash, on PATH; - or nothing is
-    standard input; --wrap COMMAND or -- COMMAND... stands for it. Its #SBATCH and #ODC lines hold
-    options too; the command line wins over SBATCH_* variables, and those over the lines. Prints:
-    Submitted batch job N.
+    SCRIPT is a file with a #! line. A name without a slash is searched for here and on PATH.
+    Without SCRIPT, or with -, the script is read from standard input. --wrap COMMAND or --
+    COMMAND... runs a command instead. #SBATCH and #ODC lines of the script can contain options.
+    The command line overrides SBATCH_* variables, which override those lines. Prints: Submitted
+    batch job N.
     """
     call = Call.of(ctx, failing="job not submitted")
     client, answer = submit_words(call, "submit", ctx.args)

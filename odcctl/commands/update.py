@@ -28,20 +28,20 @@ Nice = Annotated[
     int | None,
     typer.Option(
         "--nice", metavar="N",
-        help="start after jobs with a lower value; below 0 is for operators",
+        help="nice value: jobs with lower values start first; only operators may go below 0",
     ),
 ]  # fmt: skip
 Account = Annotated[
     str | None,
     typer.Option(
-        "--account", "-A", metavar="NAME", help="the account it is charged to",
+        "--account", "-A", metavar="NAME", help="the account to charge",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Qos = Annotated[
     str | None,
     typer.Option(
-        "--qos", "-q", metavar="NAME", help="the QOS it runs under",
+        "--qos", "-q", metavar="NAME", help="the QOS to use",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -55,7 +55,7 @@ Dependency = Annotated[
     str | None,
     typer.Option(
         "--dependency", "-d", metavar="LIST",
-        help="jobs to wait for, as sbatch writes them; '' for none",
+        help="jobs to wait for, as for sbatch; '' for none",
     ),
 ]  # fmt: skip
 Throttle = Annotated[
@@ -68,7 +68,7 @@ Begin = Annotated[
     str | None,
     typer.Option(
         "--begin", "-b", metavar="MOMENT",
-        help="start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00",
+        help="do not start before: now+1hour, 16:00, 2026-01-20T12:34:00",
     ),
 ]  # fmt: skip
 Booking = Annotated[
@@ -80,7 +80,7 @@ Booking = Annotated[
 ]  # fmt: skip
 Deadline = Annotated[
     str | None,
-    typer.Option("--deadline", metavar="MOMENT", help="end it when it cannot be done by then"),
+    typer.Option("--deadline", metavar="MOMENT", help="cancel it if it cannot end by then"),
 ]  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def update(
     booking: Booking = None,
     deadline: Deadline = None,
 ) -> int:  # fmt: skip
-    """Change jobs that wait or run."""
+    """Change pending or running jobs."""
     call = Call.of(ctx, failing="nothing changed")
     selectors = check_selectors(ids)
     # The texts go as they are: the daemon reads sbatch's forms.
@@ -119,7 +119,7 @@ def update(
                  "array_throttle": throttle}  # fmt: skip
     changes |= {field: value or None for field, value in removable.items() if value is not None}
     if not changes:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
         changes["time_zone"] = os.environ["TZ"]
     client = call.client()

@@ -24,20 +24,20 @@ Since = Annotated[
     str | None,
     typer.Option(
         "--since", "-S", metavar="TIME", parser=past,
-        help="from then on: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+        help="the start of the report: 2h, 7d, today, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until", "-E", metavar="TIME", parser=past, help="until then; now when left out"
+        "--until", "-E", metavar="TIME", parser=past, help="the end of the report; default: now"
     ),
 ]  # fmt: skip
 By = Annotated[
     list[str] | None,
     typer.Option(
         "--by", metavar="WORDS", autocompletion=lambda: list(GROUPS),
-        help=f"a line for each: {', '.join(GROUPS)}; user when left out",
+        help=f"one line for each: {', '.join(GROUPS)}; default: user",
     ),
 ]  # fmt: skip
 Reservations = Annotated[
@@ -62,17 +62,18 @@ def usage(
     reservations: Reservations = False,
     batch: Batch = False,
 ) -> int:  # fmt: skip
-    """Show GPU-hours, waits and what ended early, by user, account or type.
+    """Show GPU-hours, waits and early ends, by user, account or GPU type.
 
-    Of the last seven days when no time is given, the most used first; of what still runs, so far.
-    WAIT is the median, LONGEST the longest, of the jobs that began then. EARLY counts reservations
-    that ended before their time, GAVE BACK the GPU-hours they left.
+    The default is the last seven days. The largest usage comes first, and running jobs count
+    with their usage so far. WAIT is the median and LONGEST the maximum wait of jobs that
+    started in that time. EARLY counts reservations that ended early, and GAVE BACK the
+    GPU-hours that this released.
     """
     call = Call.of(ctx)
     words = (joined(by) or "user").split(",")
     for word in words:
         if word not in GROUPS:
-            call.wrong(f'--by takes {", ".join(GROUPS)}, not "{word}"')
+            call.wrong(f'--by accepts {", ".join(GROUPS)}, not "{word}"')
     call.exclude(me=me, user=user)
     call.exclude(reservations=reservations, batch=batch)
     client = call.client()

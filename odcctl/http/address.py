@@ -126,8 +126,8 @@ def warn_of_clear_text(address: Address) -> None:
     if is_safe(address) or os.environ.get(ALLOW_HTTP, "0") not in ("", "0"):
         return
     sys.stderr.write(
-        f"odcctl: {address} has no TLS: others on the way can read and use your API key\n"
-        f"  Use an https:// address, or set {ALLOW_HTTP}=1 where the network is trusted.\n"
+        f"odcctl: {address} has no TLS: others on the network can read and use your API key\n"
+        f"  Use an https:// address, or set {ALLOW_HTTP}=1 if you trust the network.\n"
     )
 
 

@@ -213,7 +213,7 @@ def quote(text: str) -> str:
 
 def _gone(error: LostAnswer) -> Unreachable:
     return Unreachable(
-        f"the daemon went away before it answered: {error}",
+        f"the connection to the daemon was lost before it answered: {error}",
         "The request may have been carried out. Check before you repeat it.",
     )
 

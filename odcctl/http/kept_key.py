@@ -76,7 +76,11 @@ class KeptKey:
         """The refusal with the reason why no renewal helped before its hint."""
         if self._trouble is not None:
             trouble = self._trouble
-            lines = [f"No login by AWS: {trouble.message}.", trouble.hint, refusal.hint]
+            lines = [
+                f"Login with AWS credentials failed: {trouble.message}.",
+                trouble.hint,
+                refusal.hint,
+            ]
             refusal.hint = "\n".join(line for line in lines if line)
         return refusal
 

@@ -80,14 +80,14 @@ def _changing() -> Generator[dict[str, Entry]]:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Failure(f"the key cannot be kept in {path}: {error.strerror}") from error
+        raise Failure(f"the key cannot be stored in {path}: {error.strerror}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entries = _read()
         yield entries
         _write(path, entries)
     except OSError as error:
-        raise Failure(f"the key cannot be kept in {path}: {error.strerror}") from error
+        raise Failure(f"the key cannot be stored in {path}: {error.strerror}") from error
     finally:
         os.close(lock)
 

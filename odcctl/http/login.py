@@ -58,7 +58,7 @@ def log_in_again(address: Address, entry: keys.Entry, post: Post) -> str:
         raise Failure(
             f"the AWS credentials here are now those of {answer['user']}, and not of {user}, "
             "who logged in",
-            "Log in as whom you want to be: odcctl login",
+            "Log in as the user that you want to be: odcctl login",
         )
     _keep(address, choice, answer, named)
     return answer["key"]
@@ -75,7 +75,7 @@ def _ask(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
         body["github_user"] = github_user
     answer: Any = post(address, body)
     if not isinstance(answer, dict) or not {"key", "expires_at", "user"} <= answer.keys():
-        raise Failure(f"what answers at {address} gives no key", "Is it an odc server?")
+        raise Failure(f"the server at {address} returned no key", "Is it an odc server?")
     return answer
 
 
@@ -111,7 +111,7 @@ def presign(choice: Choice, server_id: str) -> str:
         from botocore.session import Session
     except ImportError:
         raise Failure(
-            "a login by AWS credentials needs botocore, which is not installed",
+            "a login with AWS credentials requires botocore, which is not installed",
             "Install it beside odcctl: pip install 'odc[aws]'",
         ) from None
     region = find_region(choice.region)
@@ -123,12 +123,12 @@ def presign(choice: Choice, server_id: str) -> str:
     except BotoCoreError as error:
         profile = choice.profile or os.environ.get("AWS_PROFILE")
         raise Failure(
-            f"AWS gives no credentials: {error}",
+            f"AWS returned no credentials: {error}",
             f"Try: aws sso login{f' --profile {profile}' if profile else ''}",
         ) from None
     if credentials is None:
         raise Failure(
-            "there are no AWS credentials here",
+            "no AWS credentials were found",
             "Choose a profile (--profile, AWS_PROFILE), or set some up: aws configure sso",
         )
     request = AWSRequest(
@@ -147,7 +147,7 @@ def find_region(option: str | None) -> str:
     region = option or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     region = region or DEFAULT_REGION
     if not _REGION.fullmatch(region):
-        raise WrongUsage(f'"{region}" is not a region of AWS', "For example: us-east-2.")
+        raise WrongUsage(f'"{region}" is not an AWS region', "For example: us-east-2.")
     return region
 
 

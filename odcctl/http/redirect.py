@@ -13,7 +13,7 @@ KEPT_S = 30.0
 """How long a browser may take to start; the ticket in the address is good for a minute."""
 _PAGE = """<!doctype html><meta charset="utf-8"><title>odc</title>
 <meta http-equiv="refresh" content="0; url={0}"><meta name="referrer" content="no-referrer">
-<p><a href="{0}">Go on to odc</a></p>
+<p><a href="{0}">Continue to odc</a></p>
 """
 
 

@@ -41,7 +41,7 @@ def connected(client: Client, path: str, what: str) -> Generator[Connection]:
         raise _refusal(error, what) from None
     except (InvalidHandshake, OSError, EOFError) as error:
         connection.close()
-        raise Unreachable(f"the daemon opened no {what}: {error}") from error
+        raise Unreachable(f"the daemon did not open the {what}: {error}") from error
     try:
         with websocket as opened:
             yield opened

@@ -81,7 +81,7 @@ class Answer:
                 self._receive()
         except TimeoutError:
             if timeout_s is None:
-                raise LostAnswer("the daemon fell silent") from None
+                raise LostAnswer("the daemon stopped sending") from None
             return None
         finally:
             if timeout_s is not None:

@@ -26,8 +26,8 @@ UNKNOWN_BUILD = "OD038"
 NO_DIGEST = "0" * 64
 _BIGGEST = 3
 _HINT = (
-    f"Leave out what the build does not need by a {IGNORE} in that folder, move the Dockerfile to "
-    "a folder of its own, or fetch what is large in a RUN step."
+    f"List files that the build does not need in a {IGNORE} in that folder, move the Dockerfile to "
+    "a folder of its own, or fetch large files in a RUN step."
 )
 
 
@@ -53,13 +53,13 @@ def pack(dockerfile: str) -> Context:
         size = path.stat().st_size
         if path.is_dir():
             raise Failure(
-                f"{dockerfile} is a folder", f"Name the file: {path / 'Dockerfile'}, for example."
+                f"{dockerfile} is a folder", f"Name the file, for example {path / 'Dockerfile'}."
             )
         if size > MAX_DOCKERFILE_BYTES:
             raise Failure(
-                f"{dockerfile} has {_size(size)}, and a Dockerfile may have "
+                f"{dockerfile} has {_size(size)}, but a Dockerfile may have at most "
                 f"{_size(MAX_DOCKERFILE_BYTES)}",
-                "Put what is long into files that it copies.",
+                "Move long parts into files that it copies.",
             )
         folder = path.parent
         ignore = _ignore(folder, path.name)
@@ -67,7 +67,8 @@ def pack(dockerfile: str) -> Context:
         found = dict(_walk(folder, "", ignore, always))
         if path.name not in found or not stat.S_ISREG(found[path.name].st_mode):
             raise Failure(
-                f"{dockerfile} is not a file of its folder", "Name the file itself, not a link."
+                f"{dockerfile} is not a regular file in its folder",
+                "Name the file itself, not a link.",
             )
         _check_amount(folder, found)
         packed = _pack(folder, found)
@@ -87,9 +88,9 @@ def send(client: Client, context: Context, *, anew: bool) -> str:
     params = {"dockerfile": context.dockerfile, **({"anew": "true"} if anew else {})}
     build = client.upload("/v1/builds", params, context.packed, "application/octet-stream").json()
     told = {
-        "completed": "its image is there already",
+        "completed": "its image already exists",
         "building": "its image is being built",
-        "queued": "its image is to be built",
+        "queued": "its image will be built",
     }
     render.note(
         f"odcctl: build {build['digest'][:12]}: {context.dockerfile} and its folder, "
@@ -129,8 +130,8 @@ def _walk(
                 count += 1
                 if count > MAX_ENTRIES:
                     raise Failure(
-                        f"{folder} has more than {MAX_ENTRIES} files and folders, and all of them "
-                        "are what the image is built of",
+                        f"{folder} has more than {MAX_ENTRIES} files and folders, all of which "
+                        "would be sent to the build",
                         _HINT,
                     )
                 yield path, told
@@ -166,7 +167,7 @@ def _pack(folder: Path, found: Mapping[str, os.stat_result]) -> bytes:
             else:
                 raise Failure(
                     f"{folder / path} is neither a file, a folder nor a link",
-                    f"Name it in {IGNORE}.",
+                    f"List it in {IGNORE}.",
                 )
     return gzip.compress(made.getvalue(), mtime=0)
 
@@ -177,7 +178,7 @@ def _text(path: str) -> str:
     except UnicodeEncodeError:
         shown = os.fsencode(path).decode(errors="replace")
         raise Failure(
-            f"{shown} is not a name in UTF-8", f"Rename it, or name it in {IGNORE}."
+            f"{shown} is not valid UTF-8", f"Rename it, or list it in {IGNORE}."
         ) from None
     return path
 

@@ -16,7 +16,10 @@ Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
 IDLE_S = 600
 """An idle time of at least this is shown."""
-STORAGES = {"home": "your home folder", "temporary": "none: its home ends with it"}
+STORAGES = {
+    "home": "your home folder",
+    "temporary": "temporary: the home folder is deleted at the end",
+}
 
 
 def gpus(one: Reservation) -> str:
@@ -189,8 +192,8 @@ def _clean(value: object) -> str:
 
 def _extension(one: Reservation) -> str:
     if one.get("extensions"):
-        return f"by {render.duration(one['extended_s'])}; there is only one"
-    return f"one, of up to 24 hours: odcctl extend {one['id']}" if one["status"] == "active" else ""
+        return f"used: {render.duration(one['extended_s'])}"
+    return f"up to 24 hours, once: odcctl extend {one['id']}" if one["status"] == "active" else ""
 
 
 def _out_of_memory(one: Reservation) -> str:

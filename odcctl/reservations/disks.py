@@ -13,7 +13,7 @@ from odcctl.text.prompts import agree, ask_until, choose, say
 
 PATH = "/v1/disks"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
-NAME_RULE = "a disk's name has letters, digits, - and _, at most 50 of them"
+NAME_RULE = "a disk's name has 1 to 50 letters, digits, - and _"
 NEW, NONE = "new", "none"
 FIRST_NAME = "main"
 
@@ -74,8 +74,8 @@ def settle_disk(client: Client, wanted: dict[str, Any], *, waits: bool) -> None:
     if disks.default_gib is None:
         return  # The daemon says why.
     if all(disk["name"] != name for disk in disks.there):
-        if not agree(f'You have no disk "{name}". Make it ({disks.default_gib} GiB)?', True):
-            raise Failure(f'there is no disk "{name}"', "`odcctl disk list` shows those there are.")
+        if not agree(f'You have no disk "{name}". Create it ({disks.default_gib} GiB)?', True):
+            raise Failure(f'there is no disk "{name}"', "`odcctl disk list` shows your disks.")
         _make(client, name)
     elif not waits:
         _heed_use(client, disks, wanted)
@@ -88,11 +88,11 @@ def _heed_use(client: Client, disks: Disks, wanted: dict[str, Any]) -> None:
         return
     say(_why_busy(found[0]))
     lines = [
-        "wait     until it is free; the reservation keeps its place in the queue",
-        "another  one of your disks, or a new one",
-        "none     a home folder that ends with the reservation",
+        "wait     wait until it is free; the reservation keeps its place in the queue",
+        "another  use another disk, or a new one",
+        "none     use a home folder that is deleted with the reservation",
     ]
-    choice = choose("What now", ["wait", "another", "none"], lines)
+    choice = choose("Choice", ["wait", "another", "none"], lines)
     if choice == 1:
         others = [disk for disk in disks.there if disk is not found[0]]
         wanted["disk"] = _chosen(client, Disks(disks.default_gib, others), makes=True)
@@ -105,7 +105,7 @@ def _heed_use(client: Client, disks: Disks, wanted: dict[str, Any]) -> None:
 def _why_busy(disk: Disk) -> str:
     if disk["state"] == "in-use":
         return f"Disk {disk['name']} is in use by reservation {disk['reservation_id']}."
-    return f"Disk {disk['name']} is {state(disk)}: what was written on it is being saved."
+    return f"Disk {disk['name']} is {state(disk)}: its data is being saved."
 
 
 def _chosen(client: Client, disks: Disks, *, makes: bool) -> str:
@@ -113,7 +113,7 @@ def _chosen(client: Client, disks: Disks, *, makes: bool) -> str:
     names = [disk["name"] for disk in disks.there]
     if makes:
         rows.append([NEW, f"{disks.default_gib} GiB", "", ""])
-    rows.append([NONE, "", "its home folder ends with it", ""])
+    rows.append([NONE, "", "the home folder is deleted at the end", ""])
     names += [NEW, NONE] if makes else [NONE]
     lines = render.table((), rows, render.terminal_width()).splitlines()
     at = choose("Disk", names, lines, _default(disks))
@@ -142,14 +142,14 @@ def _new_name(disks: Disks) -> str:
 
     def read(text: str) -> str:
         if not NAME.fullmatch(text):
-            raise ValueError(f"{NAME_RULE}, please")
+            raise ValueError(NAME_RULE)
         if text in (*there, NONE):
-            raise ValueError("that is taken; another name, please")
+            raise ValueError("you already have a disk of that name; enter another name")
         return text
 
-    return ask_until("Its name", "" if FIRST_NAME in there else FIRST_NAME, read)
+    return ask_until("Name of the disk", "" if FIRST_NAME in there else FIRST_NAME, read)
 
 
 def _make(client: Client, name: str) -> None:
     made = make_disk(client, name)
-    say(f"Disk {made['name']} made: {made['size_gib']} GiB.")
+    say(f"Disk {made['name']} created: {made['size_gib']} GiB.")

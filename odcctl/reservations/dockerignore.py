@@ -67,7 +67,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
         elif char == "[":
             end = pattern.find("]", at + 1 + pattern.startswith("^", at))
             if end < 0:
-                raise ValueError(f'"{pattern}" has a [ without its ]')
+                raise ValueError(f'"{pattern}" has a [ without a matching ]')
             inside = pattern[at:end].replace("\\", "\\\\").replace("[", "\\[")
             made += f"[{inside}]"
             at = end + 1
@@ -81,4 +81,4 @@ def _compile(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(made, re.DOTALL)
     except re.error as error:
-        raise ValueError(f'"{pattern}" is no pattern: {error}') from None
+        raise ValueError(f'"{pattern}" is not a valid pattern: {error}') from None

@@ -45,9 +45,9 @@ def measure(folder: str) -> Amount:
     amount = Amount(count, size)
     if size > MOST_BYTES:
         raise Failure(
-            f"{folder} has {amount}, and at most 1 GiB is sent",
-            "Send a smaller folder. Data that stay belong on a disk (--disk NAME) or into "
-            "/shared-personal, once.",
+            f"{folder} has {amount}, but at most 1 GiB can be sent",
+            "Send a smaller folder. Copy large data once to a disk (--disk NAME) or to "
+            "/shared-personal.",
         )
     return amount
 
@@ -155,7 +155,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any
     named = _parts(member.linkname)
     there = os.path.join(_real_folder(root, named[:-1]), *named[-1:])
     if os.path.islink(there) or not os.path.isfile(there):
-        raise _Unsafe("the file that it is another name of is not here")
+        raise _Unsafe("it is a hard link to a file that was not sent")
     return open(there, "rb")
 
 
@@ -169,7 +169,7 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
         up += 1
     # Behind a name ".." could mean another folder: that name may be a link.
     if goal.startswith("/") or up > len(parts) - 1 or ".." in steps[up:]:
-        raise _Unsafe("a link that may lead out of the folder")
+        raise _Unsafe("it is a link that may lead out of the folder")
     parent = _real_folder(root, parts[:-1])
     if _is_older(member, path):
         return False
@@ -195,7 +195,7 @@ def _real_folder(root: str, parts: list[str]) -> str:
             os.mkdir(path)
             continue
         if not stat.S_ISDIR(mode):
-            raise _Unsafe(f"{path} is no folder here")
+            raise _Unsafe(f"{path} is not a folder here")
     return path
 
 

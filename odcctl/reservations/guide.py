@@ -51,16 +51,17 @@ def agree_on_nodes(kind: Mapping[str, Any], wanted: dict[str, Any]) -> None:
         return
     say(explain_nodes(kind, wanted["gpus"]))
     if not agree("Reserve all of them?"):
-        raise Failure("more than one node was not agreed to", _one_node(kind))
+        raise Failure("you did not confirm more than one node", _one_node(kind))
     wanted["distributed"] = True
 
 
 def refuse_nodes(kind: Mapping[str, Any], gpus: int) -> Failure:
     """The error if there is no terminal to ask on."""
     return Failure(
-        f"{gpus} {kind['gpu_type']} GPUs are {nodes_for(kind, gpus)} nodes, and --distributed was "
+        f"{gpus} {kind['gpu_type']} GPUs need {nodes_for(kind, gpus)} nodes, but --distributed was "
         "not given",
-        f"{explain_nodes(kind, gpus)}\nSay --distributed (-d) if you want that. {_one_node(kind)}",
+        f"{explain_nodes(kind, gpus)}\nTo reserve several nodes, add --distributed (-d). "
+        f"{_one_node(kind)}",
     )
 
 
@@ -116,10 +117,10 @@ def _gpus(kind: Mapping[str, Any]) -> int:
     def read(text: str) -> int:
         known = ", ".join(map(str, choices))
         if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-            raise ValueError(f"a number of GPUs, please: {known}")
+            raise ValueError(f"enter a number of GPUs: {known}")
         gpus = int(text)
         if gpus > each and gpus not in choices:
-            raise ValueError(f"up to {each} on one node, or whole nodes, please: {known}")
+            raise ValueError(f"enter up to {each} on one node, or whole nodes: {known}")
         return gpus
 
     return ask_until("GPUs", "1", read)

@@ -45,8 +45,8 @@ def find(client: Client, word: str) -> dict[str, Any]:
     found = starting(client, word)
     if not found:
         raise unknown or Failure(
-            f'no live reservation of yours has the name "{render.clean(word)}"',
-            "`odcctl list --all` shows those that are over, too: they are named by their ids.",
+            f'you have no live reservation with the name "{render.clean(word)}"',
+            "`odcctl list --all` also shows ended reservations; use their ids.",
         )
     return found[0]
 
@@ -76,12 +76,12 @@ def named_or_only(call: Call, word: str | None, statuses: Sequence[str]) -> dict
         others = _named(own(client)) if what == "active" else ""
         raise Failure(
             f"you have no {what} reservation",
-            f"Your other reservations:\n{others}" if others else "Make one with: odcctl reserve",
+            f"Your other reservations:\n{others}" if others else "Create one: odcctl reserve",
         )
     if call.may_ask():
         return pick(there)
     raise Failure(
-        f"{len(there)} of your reservations are {what}: name one",
+        f"{len(there)} of your reservations are {what}: choose one",
         f"{_named(there)}\nFor example: odcctl {call.verb} {there[0]['id']}",
     )
 

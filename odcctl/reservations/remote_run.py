@@ -55,7 +55,7 @@ def task_of(
 ) -> Task:
     """Raises ValueError for wrong usage, and Failure for a folder that cannot be sent."""
     if words[0].startswith("-"):
-        raise ValueError(f'"{words[0]}" is an option, and no command: after -- stands the command')
+        raise ValueError(f'"{words[0]}" is an option: write a command after --')
     if not words[0]:
         raise ValueError("the command is empty")
     try:
@@ -89,7 +89,7 @@ def see_through(
         code = INTERRUPTED
     except _Stopped as stopped:
         if stopped.code == TIMED_OUT:
-            note("odcctl: the time of --timeout is over")
+            note("odcctl: the time limit of --timeout was reached")
         code = stopped.code
     except _NotFetched as failure:
         note(describe(failure, "files not fetched"))
@@ -161,7 +161,7 @@ class _Run:
         if one.get("connect") != "ssh":
             raise Failure(
                 f"reservation {self._number} has only a terminal: ssh cannot reach it",
-                "On this cluster a command runs as a job: odcctl run --gpus 1 COMMAND",
+                "On this cluster, run the command as a job: odcctl run --gpus 1 COMMAND",
             )
         ssh.write(self._client, one)
         self._send()
@@ -177,7 +177,9 @@ class _Run:
             f"mkdir -p {THERE} && exec tar -xf - -C {THERE}", write=lambda out: pack(folder, out)
         )
         if code:
-            raise self._why(code, told, f"{folder} was not sent: tar there exited with {code}")
+            raise self._why(
+                code, told, f"{folder} was not sent: tar on the dev server exited with {code}"
+            )
 
     def _command(self) -> int:
         shown = shlex.join(self._task.words)
@@ -205,16 +207,16 @@ class _Run:
         except (tarfile.TarError, OSError) as error:
             raise _NotFetched(f"{folder}: {error}", hint, code) from error
         if failed:
-            why = self._why(failed, told, f"tar there exited with {failed}")
+            why = self._why(failed, told, f"tar on the dev server exited with {failed}")
             raise _NotFetched(why.message, hint, code)
         [done] = came
-        note(f"odcctl: fetched what is new into {clean(folder)}: {done.came}")
+        note(f"odcctl: fetched new files into {clean(folder)}: {done.came}")
         for line in done.refused:
             note(f"odcctl: not fetched: {clean(line)}")
         return (code or REFUSED) if done.refused else code
 
     def _where(self) -> str:
-        return f"They are in {THERE} there, until it ends: odcctl connect {self._number}"
+        return f"They are in {THERE} on the dev server until it ends: odcctl connect {self._number}"
 
     def _why(self, code: int, told: bytes, otherwise: str) -> Failure:
         if code != SSH_FAILED:
@@ -246,12 +248,12 @@ class _Run:
             return
         with suppress(OSError):
             ssh.remove(self._client, [number])
-        note(f"odcctl: reservation {number} is over")
+        note(f"odcctl: reservation {number} has ended")
 
     def tell_kept(self) -> None:
         until = self._one.get("expires_at")
         told = f" until {when(until)}" if until else ""
-        note(f"odcctl: reservation {self._number} goes on{told}\n  {self._how_to_end()}")
+        note(f"odcctl: reservation {self._number} continues{told}\n  {self._how_to_end()}")
 
     def _how_to_end(self) -> str:
-        return f"Cancel it: odcctl cancel {self._number}"
+        return f"To cancel it: odcctl cancel {self._number}"

@@ -32,25 +32,23 @@ class Options:
 def check(wanted: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
     """Raises ValueError for wrong usage, before the daemon is asked; the daemon checks the rest."""
     if wanted["gpus"] is not None and wanted["gpus"] < 0:
-        raise ValueError("--gpus is at least 0")
+        raise ValueError("--gpus must be at least 0")
     disk, image = wanted["disk"], wanted["image"]
     if disk not in (None, NONE):
         if not NAME.fullmatch(disk):
             raise ValueError(f'{NAME_RULE}, not "{disk}"')
         if wanted["no_persist"]:
-            raise ValueError(
-                f"--no-persist keeps nothing, and --disk {disk} keeps it: give one of them"
-            )
+            raise ValueError(f"--no-persist and --disk {disk} cannot be used together")
     if image is not None and dockerfile is not None:
-        raise ValueError("--dockerimage and --dockerfile exclude each other")
+        raise ValueError("--dockerimage and --dockerfile cannot be used together")
     if wanted["preserve_entrypoint"] and image is None and dockerfile is None:
-        raise ValueError("--preserve-entrypoint is that of an image: give --dockerimage, too")
+        raise ValueError("--preserve-entrypoint requires --dockerimage")
     for field in NOT_EMPTY:
         if {**wanted, "dockerfile": dockerfile}[field] == "":
             option = "dockerimage" if field == "image" else field.replace("_", "-")
             raise ValueError(f"--{option} is empty")
     if rebuild and dockerfile is None:
-        raise ValueError("--rebuild is of what --dockerfile names: give that, too")
+        raise ValueError("--rebuild requires --dockerfile")
 
 
 def read_labels(texts: Sequence[str]) -> dict[str, str]:
@@ -58,7 +56,7 @@ def read_labels(texts: Sequence[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for text in texts:
         if not LABEL.fullmatch(text):
-            raise ValueError(f'--node-label takes KEY=VALUE, not "{text}"')
+            raise ValueError(f'--node-label must be KEY=VALUE, not "{text}"')
         key, _, value = text.partition("=")
         if labels.setdefault(key, value) != value:
             raise ValueError(f"--node-label gives {key} two values")

@@ -53,7 +53,7 @@ def make(
         if interrupted:
             raise KeyboardInterrupt
         interrupted = True
-        os.write(2, b"\nodcctl: it is asked for; Ctrl-C again leaves without the answer\n")
+        os.write(2, b"\nodcctl: waiting for the answer; press Ctrl-C again to stop waiting\n")
 
     if verbose:
         told = json.dumps(body, ensure_ascii=False)
@@ -63,8 +63,8 @@ def make(
         made: dict[str, Any] = client.post_once(PATH, body).json()
     except KeyboardInterrupt:
         render.note(
-            "odcctl: left before the daemon answered: it may have been reserved; `odcctl list` "
-            "shows it then"
+            "odcctl: interrupted before the daemon answered; `odcctl list` shows whether it was "
+            "reserved"
         )
         return None, True
     finally:
@@ -104,8 +104,8 @@ def _make_known(client: Client, one: Mapping[str, Any], *, asks: bool) -> None:
     ssh.keep_up(client, one)
     if ssh.included() is None and asks:
         host = ssh.host_of(one["id"])
-        render.note(f"One line in ~/.ssh/config and ~/.cursor/ssh_config makes `ssh {host}` work.")
-        ssh.include(agree("Add it, so that VS Code and Cursor find it, too?", default=True))
+        render.note(f"With one line in ~/.ssh/config and ~/.cursor/ssh_config, `ssh {host}` works.")
+        ssh.include(agree("Add it? VS Code and Cursor then find it, too", default=True))
 
 
 def _tell_made(call: Call, made: dict[str, Any]) -> int:
@@ -156,6 +156,6 @@ def tell_interrupted(client: Client, made: Mapping[str, Any]) -> None:
     except Failure:
         where = made["status"]
     render.note(
-        f"odcctl: reservation {number} goes on without this command: it is {where}\n"
-        f"  Look at it: odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
+        f"odcctl: reservation {number} continues without this command: it is {where}\n"
+        f"  Show it:    odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
     )

@@ -29,7 +29,8 @@ def listen(port: int | None, usual: int) -> socket.socket:
             if tried == usual and port is None:
                 continue
             raise Failure(
-                f"port {tried} of {HOST} cannot be had: {error.strerror}", "Give another: --port N"
+                f"port {tried} of {HOST} cannot be used: {error.strerror}",
+                "Choose another: --port N",
             ) from None
     raise AssertionError
 

@@ -72,7 +72,7 @@ def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]
     known = f"{folder()}/known_hosts"
     for word in (*proxy, known):
         if not word.isprintable() or '"' in word:
-            raise Failure(f"{word!a} cannot stand in a file of ssh's")
+            raise Failure(f"{word!a} cannot be written to an ssh configuration file")
     return [
         ("HostName", host_of(number, rank)),
         ("User", USER),

@@ -55,7 +55,8 @@ def draw(told: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[st
         for number, line in enumerate(_lines(node, scale, signs)):
             lines.append(f"{name if number == 0 else '':<{label}}  {line}".rstrip())
     lines.append(
-        f"{signs.running} runs, expected until  {signs.rest} its limit  {signs.planned} planned  "
+        f"{signs.running} running, expected until  {signs.rest} until its limit  {signs.planned} "
+        "planned  "
         f"{signs.booked} booked  {signs.down} node not up"
     )
     return lines

@@ -12,8 +12,8 @@ HEADER = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "GPUS", "GPU-H", "BUSY", "S
 TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
 JOULES_A_KWH = 3_600_000
 UNMEASURED = (
-    "\n  An operator names a Prometheus that has DCGM's series by ODC_PROMETHEUS_URL;"
-    "\n  on one machine NVIDIA's driver reports it. See docs/operating/gpu-use.md."
+    "\n  An operator can set ODC_PROMETHEUS_URL to a Prometheus that has DCGM's series;"
+    "\n  on one machine, NVIDIA's driver reports the usage. See docs/operating/gpu-use.md."
 )
 """The hint below jobs without measurements."""
 
@@ -27,18 +27,18 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
     if use["seen_gpu_s"]:
         told = [f"{busy(use)} busy of {hours(use['held_gpu_s'])} GPU-hours"]
         if seen(use) != "100 %":
-            told.append(f"{seen(use)} of them seen")
+            told.append(f"{seen(use)} of them monitored")
         if use["mem_peak_mib"] is not None:
             told.append(f"at most {render.memory(use['mem_peak_mib'])} of a GPU's memory")
         if use["energy_j"] is not None:
             told.append(energy(use["energy_j"]))
         lines.append(", ".join(told))
     elif use["held_gpu_s"] and not use["owed"]:
-        lines.append(f"of {hours(use['held_gpu_s'])} GPU-hours nothing is known")
+        lines.append(f"unknown, for {hours(use['held_gpu_s'])} GPU-hours")
     if use["gave_up"]:
-        lines.append(f"not all is known: {use['gave_up']}")
+        lines.append(f"incomplete: {use['gave_up']}")
     if use["owed"]:
-        lines.append(f"of {render.counted(use['owed'], 'attempt')} it is being fetched")
+        lines.append(f"still to be fetched for {render.counted(use['owed'], 'attempt')}")
     if use["now"]:
         lines.append(_now(use["now"], job, now_s))
     return "\n".join(lines)

@@ -19,7 +19,7 @@ def read_hours(text: str, least: float) -> float:
     what = "from 0.0833 (5 minutes)" if least else "above 0"
     seconds = None if _NUMBER.fullmatch(text) else seconds_of(text)
     if seconds is None and not _NUMBER.fullmatch(text):
-        raise ValueError(f'a number of hours {what} to 24, as 8 or 0.5, not "{text}"')
+        raise ValueError(f'a number of hours {what} to 24, for example 8 or 0.5, not "{text}"')
     hours = float(text) if seconds is None else seconds / 3600
     if hours < least or hours > MOST or hours == 0:
         raise ValueError(f"a number of hours {what} to 24; {text} is not")
@@ -30,7 +30,7 @@ def read_time(text: str) -> int:
     """The seconds of a duration. Raises ValueError, with what is wrong."""
     seconds = seconds_of(text)
     if not seconds:
-        raise ValueError(f'a time above 0, as 90 (minutes), 8:00:00 or 1-12, not "{text}"')
+        raise ValueError(f'a time above 0, for example 90 (minutes), 8:00:00 or 1-12, not "{text}"')
     return seconds
 
 

@@ -18,7 +18,7 @@ def read_limits(texts: Sequence[str]) -> dict[str, dict[str, int | str | None]]:
         name, equals, value = text.partition("=")
         per, dot, what = name.partition(".")
         if not (equals and dot and what and value):
-            raise ValueError(f'--limit takes PER.WHAT=N, not "{text}"')
+            raise ValueError(f'--limit must be PER.WHAT=N, not "{text}"')
         if value == "none":
             amount: int | str | None = None
         elif what == "wall":

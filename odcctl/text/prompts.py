@@ -58,7 +58,7 @@ def ask_until(question: str, default: str, read: Callable[[str], T]) -> T:
 def agree(question: str, default: bool = False) -> bool:
     def read(answer: str) -> bool:
         if answer.lower() not in ("y", "yes", "n", "no"):
-            raise ValueError("y or n, please")
+            raise ValueError("enter y or n")
         return answer.lower() in ("y", "yes")
 
     return ask_until(f"{question} (y/n)", "y" if default else "n", read)
@@ -75,7 +75,7 @@ def choose(question: str, names: Sequence[str], lines: Sequence[str], default: i
             return int(answer) - 1
         alike = [at for at, name in enumerate(names) if name.casefold() == answer.casefold()]
         if len(alike) != 1:
-            raise ValueError(f"a number from 1 to {len(names)}, please, or a name")
+            raise ValueError(f"enter a number from 1 to {len(names)}, or a name")
         return alike[0]
 
     return ask_until(question, str(default + 1), read)

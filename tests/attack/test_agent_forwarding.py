@@ -59,7 +59,9 @@ def test_connect_forwards_no_agent_to_shared_dev_servers(
     assert ssh_arguments(odcctl, ssh)[0] == "-a"
     assert "ForwardAgent=no" in ssh_arguments(odcctl, ssh)
     stderr = odcctl("connect", PATH=f"{ssh.parent}:/usr/bin:/bin", **QUIET).err
-    assert "others may enter this dev server, so your SSH agent is not forwarded" in stderr
+    assert (
+        "other users may connect to this dev server, so your SSH agent is not forwarded" in stderr
+    )
     assert ssh_arguments(odcctl, ssh, "--forward-agent")[0] == "-A"
     listed(peer, a_box())
     assert ssh_arguments(odcctl, ssh)[0] == "-A"

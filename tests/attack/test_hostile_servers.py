@@ -29,7 +29,7 @@ def test_a_server_chooses_no_file_to_be_sent(
     peer.on("POST", ARGV, needs_script(str(secret)))
     done = odcctl("submit", *arguments)
     assert done.code == 1
-    assert f'asks for the file "{secret}", which the command line does not name' in done.err
+    assert f'asked for the file "{secret}", which the command line does not name' in done.err
     (request,) = peer.asked(ARGV)
     assert request.body["script"] is None
 

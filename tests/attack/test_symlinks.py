@@ -169,7 +169,7 @@ def test_a_hard_link_for_the_lock_is_refused(odc: Odc) -> None:
     (odc.home / "odcd.lock").unlink()
     os.link(mine, odc.home / "odcd.lock")
     refused = odc.odcd("up", "--detach", check=False)
-    assert (refused.returncode, "is not a file made by odcd" in refused.stderr) == (1, True)
+    assert (refused.returncode, "is not a file created by odcd" in refused.stderr) == (1, True)
     check_untouched(mine)
 
 

@@ -93,7 +93,7 @@ def test_a_dev_server_keeps_its_shell_when_a_user_detaches_and_restarts_one_that
         second.type("echo still-$here\n")
         second.until("still-yes2")
         second.type("exit\n")
-        second.until(f"Reservation {job_id} goes on")
+        second.until(f"Reservation {job_id} continues")
         second.type("echo new-${here:-shell}\n")
         second.until("new-shell")
         second.type("echo at-$HOME,$SHELL,$(pwd)\n")

@@ -56,7 +56,7 @@ def test_a_folder_is_copied_to_the_dev_server_and_back_with_the_exit_code(
             assert (done.returncode, done.stdout) == (255, "dev\n"), done.stderr + stack.log()
             assert (work / "out").read_bytes() == (work / "input").read_bytes()[-2_000_000:]
             assert (work / "said").read_text() == "$HOME\n"
-            assert "fetched what is new" in done.stderr
+            assert "fetched new files" in done.stderr
             wait(lambda: not shared_plane.api.items(PODS), stack.log)
     finally:
         postgres_server.drop(dsn)

@@ -183,7 +183,7 @@ def test_pods_and_volume_are_created_concurrently(site: DiskSite) -> None:
     job_id = site.reserve(disk="main")
     wait(lambda: site.pods(job_id), site.stack.log)
     reservation = site.until_matches(job_id, lambda reservation: reservation["phase"] == "disk")
-    assert 'disk "main" is being made' in reservation["message"]
+    assert 'disk "main" is being created' in reservation["message"]
     assert site.pods(job_id)[0]["spec"].get("nodeName") is None
     site.aws.ebs.creating_polls = 0
     site.aws.ebs.release()
@@ -205,7 +205,7 @@ def test_the_next_reservation_waits_for_the_disk_and_its_snapshot(site: DiskSite
     site.aws.ebs.pending_polls = float("inf")
     site.stack("cancel", str(first))
     site.until_matches(second, lambda reservation: reservation["reason"] == "SnapshotPending")
-    assert "is being made" in site.stack("why", str(second))
+    assert "is being created" in site.stack("why", str(second))
     site.aws.ebs.pending_polls = 0
     site.aws.ebs.release()
     site.run(site.pod(second))

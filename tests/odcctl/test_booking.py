@@ -52,7 +52,7 @@ def test_create_sends_what_was_said_once(peer: Peer, odcctl: Odcctl, case: str) 
     peer.on("POST", "/v1/bookings", a_booking())
     done = odcctl("booking", "create", "driver", *options)
     assert done.out == (
-        "booking driver made: 2026-07-01 18:00:00Z to 2026-07-01 20:00:00Z on gpu-[01-02,04]\n"
+        "booking driver created: 2026-07-01 18:00:00Z to 2026-07-01 20:00:00Z on gpu-[01-02,04]\n"
     )
     assert peer.requests[0].body == {"name": "driver", **body}
     assert peer.requests[0].headers["idempotency-key"]
@@ -78,7 +78,7 @@ def test_a_refusal_is_told_with_its_code_and_hint(peer: Peer, odcctl: Odcctl) ->
     peer.on("POST", "/v1/bookings", problem(409, "BookingConflict", "OD019", told, "Move it."))
     refused = odcctl("booking", "create", "b", "--start", "now", "--duration", "1", "--all")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == (f"odcctl: nothing booked or changed: {told} (OD019)\n  Move it.\n")
+    assert refused.err == (f"odcctl: bookings not changed: {told} (OD019)\n  Move it.\n")
     peer.on("GET", "/v1/bookings/x", problem(404, "UnknownBooking", "OD018", "no booking x"))
     assert odcctl("booking", "show", "x").err == "odcctl: no booking x (OD018)\n"
 

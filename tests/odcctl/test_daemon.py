@@ -202,7 +202,7 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
         # Next comes the user's own login shell, which may take its time.
         shell.until(f"odc reservation {job} (my box)".encode())
         shell.type(b"\x1dd")
-        assert b"goes on until" in shell.until(b"Back to it: odcctl connect ")
+        assert b"continues until" in shell.until(b"Connect again: odcctl connect ")
         assert shell.end() == 0
     finally:
         shell.close()
@@ -225,7 +225,7 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
     odcctl("wait", job)
     over = odcctl("connect", job)
     assert (over.code, over.err.startswith("odcctl: not connected: reservation")) == (1, True)
-    assert " is over: " in over.err
+    assert " has ended: " in over.err
 
 
 def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> None:
@@ -233,7 +233,7 @@ def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> Non
     for options, told in (
         (["-t", "h1000"], 'GPU type "h1000" does not exist (OD005)'),
         (["-t", "h100", "-g", "12", "-d"], "not whole nodes"),
-        (["-t", "h100", "-g", "16"], "16 h100 GPUs are 2 nodes, and --distributed was not given"),
+        (["-t", "h100", "-g", "16"], "16 h100 GPUs need 2 nodes, but --distributed was not given"),
         (["-t", "h100", "--jupyter"], "(OD016)"),
         # There is no such file, which is no matter here.
         (["--dockerfile", "/missing/Dockerfile"], "builds no images"),

@@ -63,7 +63,7 @@ def test_a_watched_list_changes(peer: Peer, terminal: Screens, odcctl: Odcctl) -
 def test_one_is_made(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-37."""
     peer.on("POST", PATH, Reply(a_disk("data"), status=201))
-    assert odcctl("disk", "create", "data").out == "disk data made: 100 GiB\n"
+    assert odcctl("disk", "create", "data").out == "disk data created: 100 GiB\n"
     assert odcctl("disk", "create", "data", "--size", "50", "--output", "quiet").out == "data\n"
     first, second = peer.asked(PATH)
     assert (first.body, second.body) == ({"name": "data"}, {"name": "data", "size_gib": 50})
@@ -76,7 +76,7 @@ def test_a_name_that_cannot_be_is_refused_here(peer: Peer, odcctl: Odcctl, name:
     for words in (["create", name], ["rename", "main", name], ["clone", "main", name]):
         done = odcctl("disk", *words)
         assert (done.code, peer.requests) == (2, [])
-        assert "letters, digits, - and _, at most 50" in done.err
+        assert "1 to 50 letters, digits, - and _" in done.err
 
 
 def test_deleting_tells_how_many_snapshots_and_asks(
@@ -106,13 +106,16 @@ def test_deleting_tells_how_many_snapshots_and_asks(
 def test_one_is_renamed(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-40."""
     peer.on("POST", f"{PATH}/a/rename", a_disk("b"))
-    assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a is b now\n"
+    assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a renamed to b\n"
     [asked] = peer.requests
     assert (asked.query, asked.body) == ({"user": "bob"}, {"new_name": "b"})
     told = 'disk "a" cannot be renamed: reservation 7 is using it'
     peer.on("POST", f"{PATH}/a/rename", problem(409, "InUse", "OD028", told, "Cancel it."))
     done = odcctl("disk", "rename", "a", "b")
-    assert (done.code, done.err) == (1, f"odcctl: nothing done: {told} (OD028)\n  Cancel it.\n")
+    assert (done.code, done.err) == (
+        1,
+        f"odcctl: disks not changed: {told} (OD028)\n  Cancel it.\n",
+    )
 
 
 def contents(**fields: object) -> dict[str, object]:
@@ -133,7 +136,7 @@ def test_what_is_on_one_is_listed_without_a_reservation(peer: Peer, odcctl: Odcc
     peer.on("GET", path, contents(contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "not available\n")
-    assert "they are there all the same" in done.err
+    assert "the files themselves are saved" in done.err
     peer.on("GET", path, contents(snapshot_id=None, at=None, contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "")
@@ -148,14 +151,14 @@ def test_operators_clone_and_unlock(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-41."""
     peer.on("POST", f"{PATH}/a/clone", Reply(a_disk("b", user="bob"), status=201))
     done = odcctl("disk", "clone", "a", "b", "--user", "alice", "--new-user", "bob")
-    assert done.out == "disk b of bob made: it begins as a was last saved\n"
+    assert done.out == "disk b of bob created from the newest snapshot of a\n"
     [asked] = peer.requests
     assert (asked.query, asked.body) == ({"user": "alice"}, {"new_name": "b", "new_user": "bob"})
     peer.on("POST", f"{PATH}/a/unlock", a_disk("a"), a_disk("a", last_snapshot_at=None))
     assert odcctl("disk", "unlock", "a").out == (
-        "disk a can be used again: as it was saved 2026-06-30 18:04:00Z\n"
+        "disk a can be used again: its files are from 2026-06-30 18:04:00Z\n"
     )
-    assert "empty, for it was never saved" in odcctl("disk", "unlock", "a").out
+    assert "it is empty, because it was never saved" in odcctl("disk", "unlock", "a").out
 
 
 def test_strays_are_shown_to_operators(peer: Peer, odcctl: Odcctl) -> None:

@@ -114,10 +114,10 @@ def test_wrong_dockerfiles_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="No such file"):
         pack(str(tmp_path / "missing"))
     (tmp_path / "long").write_bytes(b"#" * (512 * 1024 + 1))
-    with pytest.raises(Failure, match=r"may have 512 KiB"):
+    with pytest.raises(Failure, match=r"may have at most 512 KiB"):
         pack(str(tmp_path / "long"))
     (tmp_path / "link").symlink_to("Dockerfile")
-    with pytest.raises(Failure, match="not a file of its folder"):
+    with pytest.raises(Failure, match="not a regular file in its folder"):
         pack(str(tmp_path / "link"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Failure, match="neither a file, a folder nor a link"):
@@ -148,7 +148,7 @@ def test_the_folder_is_sent_and_the_build_reserved(
     assert post.headers["content-type"] == "application/octet-stream"
     assert post.query == {"dockerfile": "Dockerfile"}
     assert box.sent["build"] == DIGEST
-    for told in ("its image is to be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
+    for told in ("its image will be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
         assert told in done.err
 
 
@@ -202,7 +202,7 @@ def test_what_the_build_wrote_is_printed(odcctl: Odcctl, peer: Peer) -> None:
     assert (done.code, done.out.splitlines()[0]) == (0, "#1 one")
     assert "\x1b" not in done.out
     peer.on("GET", "/v1/reservations/12", a_reservation(12))
-    assert "no image that was built" in odcctl("logs", "--build", "12").err
+    assert "has no image build" in odcctl("logs", "--build", "12").err
 
 
 @pytest.mark.parametrize(

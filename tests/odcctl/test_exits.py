@@ -161,7 +161,7 @@ def test_nodes_are_drained_one_by_one_and_the_refused_are_named(peer: Peer, odcc
     peer.on("PATCH", "/v1/nodes/gpu-02", problem(404, "UnknownNode", "OD007", "no such node"))
     done = odcctl("node", "drain", "gpu-[01-02]", "--reason", "driver")
     assert done.code == 1
-    assert done.out == "node gpu-01: its jobs run on, no new ones start\n"
+    assert done.out == "node gpu-01: drained; its jobs continue, and no new jobs start\n"
     assert done.err == "odcctl: node gpu-02 not changed: no such node (OD007)\n"
     assert peer.requests[0].body == {"state": "DRAIN", "reason": "driver"}
 

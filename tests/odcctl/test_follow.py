@@ -23,7 +23,7 @@ def test_wait_outlives_a_restart_of_the_daemon(peer: Peer, odcctl: Odcctl) -> No
             {"jobs": [ended()], "ended": True})  # fmt: skip
     done = odcctl("wait", "7")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "odcctl: the daemon is away; waiting for it to come back\n"
+    assert done.err == "odcctl: the daemon does not answer; waiting for it\n"
     assert [request.query["wait"] for request in peer.requests] == ["0", "300", "300", "300"]
 
 
@@ -48,7 +48,7 @@ def test_output_of_all_ranks_that_breaks_off_is_not_taken_for_whole(
     peer.on("GET", LOGS, Reply(pieces=[b"0: a\n"], cut=True))
     done = odcctl("logs", "-f", "7", "--rank", "all")
     assert (done.code, done.out) == (3, "0: a\n")
-    assert "the output with it" in done.err
+    assert "in the middle of the output" in done.err
 
 
 def test_followed_events_go_on_after_the_last_one(peer: Peer, environment: dict[str, str]) -> None:

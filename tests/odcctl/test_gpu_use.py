@@ -79,8 +79,8 @@ def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Gol
 
 @pytest.mark.parametrize(
     ("gpus", "source", "told"),
-    [(8, None, "not measured here\n  An operator names a Prometheus"),
-     (8, "nvml", "measured here (nvml), but not of these jobs"), (0, None, "had GPUs")],
+    [(8, None, "not measured here\n  An operator can set ODC_PROMETHEUS_URL"),
+     (8, "nvml", "measured here (nvml), but not for these jobs"), (0, None, "had GPUs")],
 )  # fmt: skip
 def test_history_says_why_nothing_is_known(
     peer: Peer, odcctl: Odcctl, gpus: int, source: str | None, told: str
@@ -143,7 +143,7 @@ def test_idle_says_why_there_is_nothing(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[]))
     done = odcctl("idle")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "odcctl: no GPU that is held was below 5 % for 15 minutes\n"
+    assert done.err == "odcctl: no allocated GPU was below 5 % for 15 minutes\n"
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[], source=None))
     assert "ODC_PROMETHEUS_URL" in odcctl("idle").err
 

@@ -223,9 +223,9 @@ def test_without_credentials_the_hint_says_what_to_do(odcctl: Odcctl, server: Se
     away = {"ODC_HOME": "", "AWS_EC2_METADATA_DISABLED": "true"}
     done = odcctl("login", "--server", server.url, **away)
     assert done.code == 1
-    assert done.err.startswith("odcctl: not logged in: there are no AWS credentials here\n")
+    assert done.err.startswith("odcctl: not logged in: no AWS credentials were found\n")
     done = odcctl("queue", "--server", server.url, **away)
-    assert "No login by AWS: there are no AWS credentials here." in done.err
+    assert "Login with AWS credentials failed: no AWS credentials were found." in done.err
     assert "Log in." in done.err
     assert server.logins == []
 
@@ -333,7 +333,9 @@ def test_a_server_in_the_clear_is_not_logged_in_to_unasked(odcctl: Odcctl) -> No
         assert elsewhere.logins == []
         done = odcctl("login", "--server", elsewhere.url, **AWS)
         assert done.code == 0
-        assert done.err == (f"odcctl: {elsewhere.url} has no TLS: the key can be read on the way\n")
+        assert done.err == (
+            f"odcctl: {elsewhere.url} does not use TLS: others on the network can read the key\n"
+        )
 
 
 def test_without_botocore_it_says_what_to_install(
@@ -344,7 +346,8 @@ def test_without_botocore_it_says_what_to_install(
     done = odcctl("login", "--server", server.url, **AWS, PYTHONPATH=str(home))
     assert done.code == 1
     assert done.err == (
-        "odcctl: not logged in: a login by AWS credentials needs botocore, which is not installed\n"
+        "odcctl: not logged in: a login with AWS credentials requires botocore, which is not "
+        "installed\n"
         "  Install it beside odcctl: pip install 'odc[aws]'\n"
     )
 
@@ -440,7 +443,10 @@ def test_a_login_that_fails_leaves_nobody_as_who_they_were(
     assert odcctl("login", "--server", server.url, "--profile", "gpu", **profiles).code == 0
     done = odcctl(*queue, **profiles, AWS_PROFILE="none")
     assert done.code == 1
-    assert "No login by AWS: the config profile (none) could not be found" in done.err
+    assert (
+        "Login with AWS credentials failed: the config profile (none) could not be found"
+        in done.err
+    )
     assert server.asked("/v1/jobs")[-1].headers.get("authorization") is None
     assert _kept(home) == {server.url: {"user": "ann-of-aws", "profile": "gpu"}}
     assert odcctl(*queue, **profiles).code == 0

@@ -11,8 +11,8 @@ from odcd.api.answers.keys import EndedKeys
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Peer
 
-BOTH = "ended 2 keys and 1 session of the page of ann\n"
-NONE = "ann has no key, and no session of the page\n"
+BOTH = "ended 2 keys and 1 page session of ann\n"
+NONE = "ann has no keys and no page sessions\n"
 
 
 @pytest.mark.parametrize(("keys", "sessions", "said"), [(2, 1, BOTH), (0, 0, NONE)])

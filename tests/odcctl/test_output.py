@@ -48,7 +48,7 @@ def test_a_range_of_nodes_is_told_until_it_has_some(peer: Peer, odcctl: Odcctl) 
     peer.on("GET", "/v1/jobs/8", {"jobs": [runs]})
     told = odcctl("show", "7").out
     assert "2 to 4 nodes, on each: 8 h100 GPUs" in told
-    assert "at most 1 topology block; waits for it for up to 5:00" in told
+    assert "at most 1 topology block; waits for up to 5:00" in told
     told = odcctl("show", "8").out
     assert "3 nodes, on each: 8 h100 GPUs" in told
     assert "topology" not in told

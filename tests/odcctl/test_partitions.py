@@ -56,12 +56,12 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
              "4000", "--default-time", "1:00:00"),
             {"name": "p", "node_list": ["gpu-01", "gpu-02"], "is_default": True,
              "def_mem_per_cpu_mib": 4000, "default_time_limit": "1:00:00"},
-            "partition p made\n",
+            "partition p created\n",
         ),
         (
             ("policy", "create", "sjf", "--like", "odc", "--max-wait", "2-0"),
             {"name": "sjf", "like": "odc", "max_wait": "2-0"},
-            "policy sjf made\n",
+            "policy sjf created\n",
         ),
         (
             ("policy", "edit", "odc", "--max-wait", "none", "--plan-depth", "10"),

@@ -97,7 +97,7 @@ def test_a_folder_is_sent_a_command_runs_in_it_and_what_is_new_comes_back(
     assert (work / "outside").readlink() == Path("/etc/hostname")
     assert (work / "sub/in put.txt").stat().st_mtime == 1_700_000_000.5
     assert "sending work to reservation 12: 2 files, 0.0 MiB" in done.err
-    assert "fetched what is new into work: 2 files" in done.err
+    assert "fetched new files into work: 2 files" in done.err
     assert "not fetched" not in done.err
     assert cancels(peer) == [{"ids": ["12"]}]
     assert not (there.parent.parent / ".odc/ssh/12.conf").exists()
@@ -120,7 +120,7 @@ def test_without_a_folder_nothing_is_sent_or_fetched(
     """CLI-50: --no-fetch, --keep-alive."""
     done = reserve("--keep-alive", "--", "touch", "a")
     assert (done.code, cancels(peer)) == (0, []), done.err
-    assert "reservation 12 goes on until 2026-07-01 18:00:05" in done.err
+    assert "reservation 12 continues until 2026-07-01 18:00:05" in done.err
     assert "odcctl cancel 12" in done.err
     assert names(there) == ["a"]
     [asked] = there.with_name("ssh.asked").read_text().split("mkdir")[1:]
@@ -134,7 +134,13 @@ def test_without_a_folder_nothing_is_sent_or_fetched(
     ("drops", "told", "code", "word", "ended"),
     [
         ("sent-me", "Connection closed", 3, "was lost; it is active until", False),
-        ("mkdir", "dev@odc-12: Permission denied (publickey).", 1, "lets none of your SSH", True),
+        (
+            "mkdir",
+            "dev@odc-12: Permission denied (publickey).",
+            1,
+            "accepts none of your SSH",
+            True,
+        ),
         ("tar -cf", "Connection closed", 1, "files not fetched: the connection", False),
     ],
 )
@@ -171,7 +177,7 @@ def test_the_timeout_cancels(peer: Peer, box: Box, reserve: Callable[..., Run]) 
     """CLI-50: 124, as timeout(1)."""
     done = reserve("--timeout", "0:02", "--", "sh", "-c", "exec sleep 20 >/dev/null 2>&1")
     assert (done.code, cancels(peer)) == (124, [{"ids": ["12"]}]), done.err
-    assert "the time of --timeout is over" in done.err
+    assert "the time limit of --timeout was reached" in done.err
 
 
 @pytest.mark.parametrize(
@@ -231,17 +237,17 @@ def test_one_that_fails_is_told(peer: Peer, box: Box, reserve: Callable[..., Run
 
 
 WRONG: dict[str, tuple[list[str], int, str]] = {
-    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option, and no command'),
-    "nothing": (["--"], 2, "after -- stands the command"),
+    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option: write a command'),
+    "nothing": (["--"], 2, "write a command after --"),
     "empty": (["--", ""], 2, "the command is empty"),
-    "a folder alone": (["--send", "work"], 2, "--send is of a command"),
-    "not waited": (["--no-wait", "--", "true"], 2, "--no-wait leaves"),
-    "json": (["--json", "--", "true"], 2, "no other form"),
+    "a folder alone": (["--send", "work"], 2, "--send requires a command"),
+    "not waited": (["--no-wait", "--", "true"], 2, "--no-wait and a command"),
+    "json": (["--json", "--", "true"], 2, "no other output format"),
     "no time": (["--timeout", "0", "--", "true"], 2, "a time above 0"),
     "foreign time": (["--timeout", "1x", "--", "true"], 2, 'not "1x"'),
-    "words before": (["true", "--", "true"], 2, "one word too many"),
+    "words before": (["true", "--", "true"], 2, "unexpected argument"),
     "no folder": (["--send", "away", "--", "true"], 1, "away is not a folder"),
-    "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, and at most 1 GiB"),
+    "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, but at most 1 GiB"),
 }
 
 

@@ -118,7 +118,7 @@ def test_show_without_an_id_tells_mine(peer: Peer, odcctl: Odcctl, golden: Golde
     listed(peer)
     none = odcctl("show")
     assert (none.code, none.out) == (0, "")
-    assert "no reservation of yours is active or waits" in none.err
+    assert "you have no active or waiting reservation" in none.err
 
 
 def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> None:
@@ -139,8 +139,8 @@ def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> 
     )
     assert odcctl("show", "42").err == "odcctl: no such reservation (OD006)\n  odcctl list\n"
     assert odcctl("show", "c").err == (
-        'odcctl: "c" is no job id, and no live reservation of yours has that name\n'
-        "  `odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.\n"
+        'odcctl: "c" is not a job id, and you have no live reservation of that name\n'
+        "  `odcctl queue --me` lists your jobs, and `odcctl list --all` your reservations.\n"
     )
 
 
@@ -156,15 +156,15 @@ STANDING: dict[str, tuple[dict[str, Any], str]] = {
         "  `odcctl list --watch` shows when it is active."),
     "expired": (
         {"status": "expired"},
-        "expired 2026-07-01 11:30:00Z\n  Make another with: odcctl reserve"),
+        "expired 2026-07-01 11:30:00Z\n  Reserve again: odcctl reserve"),
     "cancelled": (
         {"status": "cancelled", "message": "root cancelled it"},
-        "is over: root cancelled it (2026-07-01 11:30:00Z)\n"
-        "  Make another with: odcctl reserve"),
+        "has ended: root cancelled it (2026-07-01 11:30:00Z)\n"
+        "  Reserve again: odcctl reserve"),
     "failed": (
         {"status": "failed", "failure_reason": "gpu-01 was lost"},
         "failed: gpu-01 was lost\n"
-        "  `odcctl show 12` shows the details. Make another with: odcctl reserve"),
+        "  `odcctl show 12` shows the details. Reserve again: odcctl reserve"),
     "out of reach": (
         {"status": "active", "connect": None, "message": "gpu-01 does not answer", "user": ME},
         "is active, but cannot be reached now\n  gpu-01 does not answer"),
@@ -192,7 +192,7 @@ def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> 
     several = odcctl("connect")
     assert several.code == 1
     assert several.err == (
-        "odcctl: not connected: 2 of your reservations are active: name one\n"
+        "odcctl: not connected: 2 of your reservations are active: choose one\n"
         "  12  a  2 h100 GPUs  active\n"
         "  13  b  2 h100 GPUs  active\n"
         "  For example: odcctl connect 12\n"
@@ -204,7 +204,7 @@ def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> 
         "  14  a  2 h100 GPUs  queued\n"
     )
     listed(peer)
-    assert odcctl("connect").err.endswith("  Make one with: odcctl reserve\n")
+    assert odcctl("connect").err.endswith("  Create one: odcctl reserve\n")
 
 
 def test_connect_lets_choose_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]) -> None:
@@ -243,7 +243,7 @@ def test_a_word_names_an_exact_id_a_start_or_a_name(peer: Peer, odcctl: Odcctl) 
     assert named("4") == '"4" names 2 of your reservations'
     assert named("77").startswith("reservation 77 expired")
     assert named("9") == "no such reservation (OD006)"
-    assert named("z") == 'no live reservation of yours has the name "z"'
+    assert named("z") == 'you have no live reservation with the name "z"'
 
 
 def test_somebody_elses_exact_id_is_refused_by_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
@@ -312,7 +312,7 @@ def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]
     screen = terminal("extend")
     screen.until(b"any number up to 24): ")
     screen.type(b"\r")
-    screen.until(b'as 8 or 0.5, not ""\r\n')
+    screen.until(b'for example 8 or 0.5, not ""\r\n')
     screen.type(b"30\r")
     screen.until(b"24; 30 is not\r\n")
     screen.type(b"0.5\r")
@@ -347,9 +347,13 @@ def test_a_refused_extension_is_told_in_the_daemons_words(peer: Peer, odcctl: Od
     ("option", "body", "said"),
     [
         (["--name", "new"], {"name": "new"}, "its name is new"),
-        (["--add-user", "octocat"], {"add_user": "octocat"}, "octocat may use it, too"),
-        (["--enable-jupyter"], {"jupyter": True}, "Jupyter Lab runs: odcctl connect 12 --jupyter"),
-        (["--disable-jupyter"], {"jupyter": False}, "Jupyter Lab is ended"),
+        (["--add-user", "octocat"], {"add_user": "octocat"}, "octocat may connect, too"),
+        (
+            ["--enable-jupyter"],
+            {"jupyter": True},
+            "Jupyter Lab is running: odcctl connect 12 --jupyter",
+        ),
+        (["--disable-jupyter"], {"jupyter": False}, "Jupyter Lab was stopped"),
     ],
     ids=["name", "user", "jupyter", "no jupyter"],
 )
@@ -390,18 +394,18 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     extending(peer)
     peer.on("PATCH", f"{PATH}/12", a_reservation(12))
     screen = terminal("edit")
-    shown = screen.until(b"What to change [1]: ")
+    shown = screen.until(b"Change [1]: ")
     assert b"  2. its name\r\n" in shown
     screen.type(b"2\r")
     screen.until(b"Its new name: ")
     screen.type(b"\r")
-    screen.until(b"a name, please\r\nIts new name: ")
+    screen.until(b"enter a name\r\nIts new name: ")
     screen.type(b"new\r")
     screen.until(b"reservation 12: its name is new\r\n")
     assert screen.end() == 0
     assert peer.requests[-1].body == {"name": "new"}
     screen = terminal("edit", "12")
-    screen.until(b"What to change [1]: ")
+    screen.until(b"Change [1]: ")
     screen.type(b"\r")
     screen.until(b"any number up to 24): ")
     screen.type(b"1\r")
@@ -463,7 +467,7 @@ def test_cancel_without_an_id_is_a_menu_of_mine(
     screen.type(b"\r")
     screen.until(b"(y/n) [n]: ")
     screen.type(b"\r")
-    screen.until(b"odcctl: nothing cancelled: not agreed to\r\n")
+    screen.until(b"odcctl: nothing cancelled: you did not confirm\r\n")
     assert screen.end() == 1
     assert len(peer.requests) == asked + 1
 

@@ -102,26 +102,26 @@ def test_what_was_said_is_sent_once_and_nothing_else(box: Box, odcctl: Odcctl, c
 
 WRONG: dict[str, tuple[list[str], str]] = {
     "gpus": (["-g", "two"], "--gpus takes a whole number"),
-    "negative gpus": (["-g", "-1"], "--gpus is at least 0"),
-    "hours": (["-h", "8x"], 'as 8 or 0.5, not "8x"'),
-    "comma": (["-h", "0,5"], 'as 8 or 0.5, not "0,5"'),
+    "negative gpus": (["-g", "-1"], "--gpus must be at least 0"),
+    "hours": (["-h", "8x"], 'for example 8 or 0.5, not "8x"'),
+    "comma": (["-h", "0,5"], 'for example 8 or 0.5, not "0,5"'),
     "too short": (["-h", "0.08"], "0.08 is not"),
     "no time": (["-h", "0"], "0 is not"),
     "too long": (["-h", "24.01"], "24.01 is not"),
     "nan": (["-h", "nan"], 'not "nan"'),
     "exponent": (["-h", "1e1"], 'not "1e1"'),
-    "disk and none": (["--no-persist", "--disk", "data"], "give one of them"),
+    "disk and none": (["--no-persist", "--disk", "data"], "cannot be used together"),
     "disk name": (["--disk", "my disk"], "letters, digits, - and _"),
-    "long disk": (["--disk", "d" * 51], "at most 50"),
+    "long disk": (["--disk", "d" * 51], "1 to 50"),
     "foreign letters": (["--disk", "dätä"], "letters, digits"),
-    "entrypoint": (["--preserve-entrypoint"], "give --dockerimage, too"),
+    "entrypoint": (["--preserve-entrypoint"], "requires --dockerimage"),
     "label": (["-l", "nsight"], 'KEY=VALUE, not "nsight"'),
     "label without key": (["-l", "=true"], "KEY=VALUE"),
     "label without value": (["-l", "nsight="], "KEY=VALUE"),
     "label twice": (["-l", "a=1", "-l", "a=2"], "gives a two values"),
-    "two images": (["--dockerimage", "a", "--dockerfile", "b"], "exclude each other"),
+    "two images": (["--dockerimage", "a", "--dockerfile", "b"], "cannot be used together"),
     "empty name": (["-n", ""], "--name is empty"),
-    "words": (["h100"], "one word too many"),
+    "words": (["h100"], "unexpected argument"),
     "bare -h": (["-h"], "option -h requires an argument"),
 }
 
@@ -245,7 +245,7 @@ def test_a_restart_of_the_daemon_is_waited_out(box: Box, odcctl: Odcctl) -> None
              a_reservation(12))  # fmt: skip
     done = odcctl("reserve")
     assert done.code == 0
-    assert done.err.splitlines()[1:] == ["odcctl: the daemon is away; waiting for it to come back"]
+    assert done.err.splitlines()[1:] == ["odcctl: the daemon does not answer; waiting for it"]
 
 
 def test_ctrl_c_says_that_it_goes_on_and_how_to_end_it(
@@ -261,7 +261,7 @@ def test_ctrl_c_says_that_it_goes_on_and_how_to_end_it(
         assert interrupt(process, signal.SIGINT) == 130
         out, err = process.communicate()
     assert out == ""
-    golden("reserve-interrupted", err[err.index("odcctl: reservation 12 goes on") :])
+    golden("reserve-interrupted", err[err.index("odcctl: reservation 12 continues") :])
 
 
 def test_ctrl_c_before_the_answer_waits_for_it(box: Box, environment: dict[str, str]) -> None:
@@ -282,11 +282,11 @@ def test_ctrl_c_before_the_answer_waits_for_it(box: Box, environment: dict[str, 
         assert stderr is not None
         send(process, signal.SIGINT, lambda within_s: select.select([stderr], [], [], within_s)[0])
         said = [stderr.readline() for _ in range(2)]
-        assert said[1] == "odcctl: it is asked for; Ctrl-C again leaves without the answer\n"
+        assert said[1] == "odcctl: waiting for the answer; press Ctrl-C again to stop waiting\n"
         go_on.set()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.startswith("odcctl: reservation 12 goes on without this command: it is pending")
+    assert err.startswith("odcctl: reservation 12 continues without this command: it is pending")
 
 
 def test_the_guided_way_asks_in_gpu_devs_order(
@@ -364,7 +364,7 @@ def test_with_all_said_only_several_nodes_are_asked_about(
     assert b"2 whole nodes, started together" in shown
     screen.type(b"\r")
     shown = screen.until(b"One h100 node has 8 GPUs.\r\n")
-    assert b"odcctl: nothing reserved: more than one node was not agreed to" in shown
+    assert b"odcctl: nothing reserved: you did not confirm more than one node" in shown
     assert screen.end() == 1
     screen = terminal("reserve", "-t", "h100", "-g", "16", "-h", "1")
     screen.until(b"(y/n) [n]: ")

@@ -35,7 +35,7 @@ def test_the_guide_offers_a_new_one_and_makes_it(rich: Box, terminal: Screens) -
     screen.until(b"Disk [2]: ")
     screen.type(b"new\r")
     for name in (b"a b", b"data", b"none", b"fresh"):
-        screen.until(b"Its name: ")
+        screen.until(b"Name of the disk: ")
         screen.type(name + b"\r")
     shown = screen.until(b"HOURS\r\n")
     assert b"As one command: odcctl reserve -t h100 -g 1 -h 1 --disk fresh\r\n" in shown
@@ -54,7 +54,7 @@ def test_the_guide_makes_a_first_one_by_default(rich: Box, terminal: Screens) ->
     screen.type(b"1\r")
     screen.until(b"Disk [1]: ")
     screen.type(b"\r")
-    screen.until(b"Its name [main]: ")
+    screen.until(b"Name of the disk [main]: ")
     screen.type(b"\r")
     screen.until(b"HOURS\r\n")
     assert rich.peer.asked("/v1/reservations")[-1].body["disk"] == "main"
@@ -72,15 +72,15 @@ def test_who_says_none_is_not_asked(rich: Box, terminal: Screens, option: str) -
 
 def test_one_that_is_not_there_is_offered_to_be_made(rich: Box, terminal: Screens) -> None:
     screen = terminal("reserve", *ALL, "--disk", "fresh")
-    screen.until(b'You have no disk "fresh". Make it (100 GiB)? (y/n) [y]: ')
+    screen.until(b'You have no disk "fresh". Create it (100 GiB)? (y/n) [y]: ')
     screen.type(b"n\r")
-    shown = screen.until(b"those there are.\r\n")
+    shown = screen.until(b"shows your disks.\r\n")
     assert b'odcctl: nothing reserved: there is no disk "fresh"' in shown
     assert screen.end() == 1
     screen = terminal("reserve", *ALL, "--disk", "fresh")
     screen.until(b"(y/n) [y]: ")
     screen.type(b"\r")
-    assert b"Disk fresh made: 100 GiB." in screen.until(b"HOURS\r\n")
+    assert b"Disk fresh created: 100 GiB." in screen.until(b"HOURS\r\n")
     assert rich.sent["disk"] == "fresh"
 
 
@@ -93,7 +93,7 @@ def test_one_that_is_in_use_has_choices(
 ) -> None:
     """STO-03: by whom, and what can be done: wait, another disk, none."""
     screen = terminal("reserve", *ALL, "--disk", "data")
-    shown = screen.until(b"What now [1]: ")
+    shown = screen.until(b"Choice [1]: ")
     assert b"Disk data is in use by reservation 12.\r\n" in shown
     screen.type(answer + b"\r")
     if answer == b"another":
@@ -106,7 +106,7 @@ def test_one_that_is_in_use_has_choices(
 
 def test_one_that_is_being_saved_is_told_as_that(rich: Box, terminal: Screens) -> None:
     screen = terminal("reserve", *ALL, "--disk", "saved")
-    shown = screen.until(b"What now [1]: ")
+    shown = screen.until(b"Choice [1]: ")
     assert b"Disk saved is backing-up 40 %" in shown
     screen.type(b"\x03")
     screen.until(b"odcctl: nothing reserved\r\n")
@@ -117,7 +117,7 @@ def test_the_question_is_skipped_when_it_is_answered_already(rich: Box, terminal
     """CLI-10: it waits for the disk; a home that is lost is never put in its place (STO-11)."""
     screen = terminal("reserve", *ALL, "--disk", "data", "--ignore-no-persist")
     shown = screen.until(b"HOURS\r\n")
-    assert b"What now" not in shown
+    assert b"Choice" not in shown
     assert rich.sent["disk"] == "data"
 
 

@@ -134,7 +134,7 @@ def test_what_is_set_is_shown_with_who_one_is(peer: Peer, odcctl: Odcctl, home: 
     assert "you are:     alice" in shown
     assert f"server:      {home}/odcd.sock" in shown
     peer.on("GET", "/v1/users/me", problem(401, "NotAuthenticated", "OD015", "no key"))
-    assert "not known" in odcctl("config").out
+    assert "unknown: the server did not answer" in odcctl("config").out
 
 
 def test_values_are_set_and_the_rest_of_the_file_stays(
@@ -197,7 +197,7 @@ def test_connect_runs_ssh_with_what_odcctl_knows(
         ("Connection closed", {}, 3, "was lost; it is active until"),
         ("Connection closed", {"status": "expired"}, 1, "expired 2026-07-01"),
         ("Connection closed", {"status": "cancelled", "message": "root cancelled it"}, 1,
-         "is over: root cancelled it"),
+         "has ended: root cancelled it"),
     ],
 )  # fmt: skip
 def test_connect_tells_why_ssh_failed(

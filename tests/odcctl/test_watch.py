@@ -53,7 +53,7 @@ def test_a_watch_outlives_a_restart_of_the_daemon(
             lambda _: Reply(pieces=event_stream([], peer.stopping)))  # fmt: skip
     peer.on("GET", "/v1/jobs", {"jobs": [a_job(1)], "next": None})
     screen = terminal("queue", "--watch")
-    screen.until(b"the daemon is away")
+    screen.until(b"the daemon does not answer")
     screen.until(b"queue --watch    ")
     screen.type(b"\x03")
     assert screen.end() == 130

@@ -333,9 +333,9 @@ def test_a_connection_that_ends_with_its_reservation_reports_that(
         async with asyncio.timeout(60):
             _, err = await process.communicate()
         assert process.returncode == 255
-        assert f"reservation {laptop.number} is over" in err.decode()
+        assert f"reservation {laptop.number} has ended" in err.decode()
         again = await laptop.odcctl("ssh-proxy", str(laptop.number))
-        assert (again.code, "is over" in again.err) == (1, True), again.err
+        assert (again.code, "has ended" in again.err) == (1, True), again.err
         unknown = await laptop.odcctl("ssh-proxy", "999")
         assert (unknown.code, "does not exist" in unknown.err) == (1, True), unknown.err
 
@@ -358,7 +358,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
             refused = await laptop.odcctl("connect")
             assert refused.code == 1
             assert "Permission denied" in refused.err
-            assert f"reservation {laptop.number} lets none of your SSH keys in" in refused.err
+            assert f"reservation {laptop.number} accepts none of your SSH keys" in refused.err
             assert "--add-user" in refused.err
             # Its owner adds the user again: the dev server gets the key at once.
             added = await laptop.odcctl("edit", "--add-user", "octocat")

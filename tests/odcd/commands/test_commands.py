@@ -191,7 +191,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         (["up", "--home", "/" + "x" * 100], 2, "too long"),
         (["up", "--node", "n1"], 2, "NAME=TYPE:GPUS"),
         (["up", "--listen", "nowhere"], 2, "HOST:PORT"),
-        (["up", "--home", "/proc/x"], 1, "/proc/x cannot be made"),
+        (["up", "--home", "/proc/x"], 1, "/proc/x cannot be created"),
         (["serve"], 2, "serve needs a database"),
         (
             ["serve", "--dsn", "postgresql:///x", "--executor", "kubernetes", "--node", "n=h100:8"],

@@ -246,7 +246,7 @@ def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
             "Snapshots"
         ]
         fake.ebs.hide(made["SnapshotId"], 1)
-        with pytest.raises(CloudBusy, match="may already be making a snapshot") as busy:
+        with pytest.raises(CloudBusy, match="may already be creating a snapshot") as busy:
             await a_snapshot(cloud, volume)
         assert busy.value.sent
         assert (await a_snapshot(cloud, volume)).id == made["SnapshotId"]
@@ -262,7 +262,7 @@ def test_a_snapshot_that_was_never_created_is_requested_again(fake: FakeAws) -> 
         volume = (await a_volume(cloud)).id
         with pytest.raises(CloudBusy):
             await a_snapshot(cloud, volume)
-        with pytest.raises(CloudBusy, match="may already be making a snapshot"):
+        with pytest.raises(CloudBusy, match="may already be creating a snapshot"):
             await a_snapshot(cloud, volume)
         clock.move(LIMITS.settle_s)
         assert (await a_snapshot(cloud, volume)).state == "pending"

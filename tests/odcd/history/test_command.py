@@ -33,7 +33,7 @@ def test_jobs_are_exported_listed_and_restored(
     listed = capsys.readouterr().out.splitlines()
     assert listed == [
         f"{name}: {summary}",
-        "jobs-8-9-20260101T000000000000Z: cut short, not usable",
+        "jobs-8-9-20260101T000000000000Z: incomplete, not usable",
     ]
     delete(site)
     assert main(["history", "restore", folder, name, "--dsn", dsn]) == DONE

@@ -25,30 +25,30 @@ TROUBLES: dict[str, tuple[Callable[[Any], None], str]] = {
     "error of its own": (saying(500), "answered with status 500"),
     "throttled": (saying(429), "answered with status 429"),
     "too much": (faults.endless, "answered with more than"),
-    "nothing": (saying(200), "something else than an identity"),
-    "no XML": (saying(200, "<html>"), "something else than an identity"),
-    "other XML": (saying(200, "<a/>"), "something else than an identity"),
+    "nothing": (saying(200), "is not an identity"),
+    "no XML": (saying(200, "<html>"), "is not an identity"),
+    "other XML": (saying(200, "<a/>"), "is not an identity"),
     "other namespace": (
-        saying(200, IDENTITY.replace("doc/2011-06-15", "doc/1")), "something else than an identity"
+        saying(200, IDENTITY.replace("doc/2011-06-15", "doc/1")), "is not an identity"
     ),
     "entities": (
-        saying(200, '<!DOCTYPE a [<!ENTITY b "c">]>' + IDENTITY), "something else than an identity"
+        saying(200, '<!DOCTYPE a [<!ENTITY b "c">]>' + IDENTITY), "is not an identity"
     ),
     "two ARNs": (
         saying(200, IDENTITY.replace("<Arn>", "<Arn>x</Arn><Arn>")),
-        "something else than an identity",
+        "is not an identity",
     ),
     "two results": (
         saying(200, IDENTITY.replace("</GetCallerIdentityResult>",
                                      "</GetCallerIdentityResult><GetCallerIdentityResult/>")),
-        "something else than an identity",
+        "is not an identity",
     ),
     "another account": (
         saying(200, IDENTITY.replace("<Account>1", "<Account>2")), "contradicts itself"
     ),
-    "no HTTP": (lambda handler: handler.wfile.write(b"220 mail\r\n\r\n"), "else than HTTP"),
+    "no HTTP": (lambda handler: handler.wfile.write(b"220 mail\r\n\r\n"), "is not HTTP"),
     "upgrade": (
-        lambda handler: handler.reply(101, "", connection="upgrade", upgrade="x"), "else than HTTP"
+        lambda handler: handler.reply(101, "", connection="upgrade", upgrade="x"), "is not HTTP"
     ),
     "hanging up": (lambda handler: handler.connection.close(), ""),
 }  # fmt: skip

@@ -18,7 +18,7 @@ from tests.support.harness.runner import PATIENCE_S, Client, RunnerHome, a_dispa
 from tests.support.harness.screen import Screen
 
 Start = Callable[..., Client]
-ENDED = "The shell has ended. Reservation 1 goes on; odcctl cancel 1 ends it."
+ENDED = "The shell has exited. Reservation 1 continues; to end it: odcctl cancel 1"
 FOUND = [path for name in ("sh", "dash", "bash", "busybox") if (path := shutil.which(name))]
 # A shell with two names is tested once.
 SHELLS = list({str(Path(path).resolve()): path for path in FOUND}.values())
@@ -106,7 +106,7 @@ def test_the_greeting_names_all_nodes_and_the_absence_of_gpus(start: Start) -> N
     client = start(ODC_NODE_COUNT="2", ODC_NODELIST="cpu-[01-02]")
     with Screen(client) as screen:
         screen.read_until("  GPUs   none\r\n  nodes  cpu-[01-02]\r\n")
-        screen.read_until("More time: odcctl extend 1. Its end: odcctl cancel 1.")
+        screen.read_until("To add hours: odcctl extend 1. To end it: odcctl cancel 1.")
         assert "until" not in screen.shown
 
 
@@ -129,7 +129,7 @@ def test_the_shell_has_the_variables_that_odcctl_needs(start: Start) -> None:
 
 def test_a_missing_shell_or_home_is_replaced_by_a_default(start: Start, work_dir: Path) -> None:
     with Screen(start(SHELL="/no/such", HOME=str(work_dir / "gone"))) as screen:
-        screen.read_until("cannot be entered; this is /.")
+        screen.read_until("cannot be entered; the shell starts in /.")
         screen.type("echo in=$(pwd)\n")
         screen.read_until("in=/\r\n")
 
@@ -189,7 +189,7 @@ def test_shells_that_exit_at_once_are_restarted_with_a_pause(start: Start) -> No
     with Screen(start(SHELL="/bin/false")) as screen:
         screen.read_until("the next one begins in 3 s.")
         pauses = re.findall(
-            r"(\d+) shells ended at once; the next one begins in (\d) s", screen.shown
+            r"(\d+) shells exited at once; the next one starts in (\d) s", screen.shown
         )
         assert pauses == [("10", "1"), ("11", "2"), ("12", "3")]
         assert screen.shown.count(ENDED) == 12

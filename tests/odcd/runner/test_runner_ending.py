@@ -94,7 +94,7 @@ def test_a_stop_before_the_script_began_ends_it(home: RunnerHome, work_dir: Path
     for job in range(80, 0, -1):
         _stop(client, job, grace_s=1000)
     ends = [client.wait_end(job) for job in range(1, 101)]
-    assert "stopped before it began" in [end.get("detail") for end in ends]
+    assert "stopped before it started" in [end.get("detail") for end in ends]
     for end in ends:
         assert end["kind"] == "start_failed" or end["signal"] == signal.SIGTERM
 

@@ -336,5 +336,5 @@ def test_a_terminal_of_an_older_runner_does_not_show_the_wall(
     answer = send_notice(client, name=WARNING, text="!", wall="hear")
     assert answer == {
         "shown": False, "kept": True,
-        "trouble": ["its terminal did not accept it; one made by an older odc cannot"],
+        "trouble": ["its terminal did not accept it; a terminal of an older odc cannot"],
     }  # fmt: skip

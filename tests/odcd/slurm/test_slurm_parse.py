@@ -177,7 +177,7 @@ def test_options_that_overrule_one_another_do_so_between_sources() -> None:
         (["--mem=1G", "--mem-per-cpu=1G"], "--mem and --mem-per-cpu cannot be used together"),
         (["-c2", "--cpus-per-gpu=2"], "--cpus-per-gpu and --cpus-per-task cannot be used together"),
         (["--gres=gpu:2", "--gpus-per-node=4"], "--gres requests 2 GPUs on each node"),
-        (["--gres=gpu:h100:2", "--gpus=a100:2"], "the GPU type is not clear"),
+        (["--gres=gpu:h100:2", "--gpus=a100:2"], "the GPU type is ambiguous"),
         (["--gpus=8", "--gpus-per-node=2", "-N2"], "do not match"),
     ],
 )

@@ -100,4 +100,4 @@ def test_only_temporary_failures_are_retried(tmp_path: Path, message: str, expec
 def test_a_build_without_digest_fails(tmp_path: Path) -> None:
     code, reported, _ = run(tmp_path, "", 0, "{}")
     assert code == 1
-    assert "has not said which image it made" in reported
+    assert "did not report the image that it built" in reported

@@ -451,7 +451,7 @@ def test_a_vanished_dev_server_is_lost_if_it_was_ready() -> None:
         (a_pod(spec={"nodeName": "", "volumes": [HOME_VOLUME]}, conditions=[{
                "type": "PodScheduled", "status": "False", "message":
                'persistentvolumeclaim "odc-volume-12" not found'}]), None, "scheduling",
-         "its disk is being made"),
+         "its disk is being created"),
         (a_pod({"waiting": {"reason": "ContainerCreating"}}), None, "init", "volumes"),
         (a_pod({"waiting": {"reason": "ContainerCreating"}}), ("Pulling", "Pulling image x"),
          "image_pull", "Pulling image x"),

@@ -150,7 +150,7 @@ def test_why_shows_the_refusal_of_the_pods() -> None:
         finally:
             await background.close()
 
-    assert asyncio.run(work()) == ["its pods cannot be made yet: exceeded quota: jobs"]
+    assert asyncio.run(work()) == ["its pods cannot be created yet: exceeded quota: jobs"]
 
 
 class Condemning:

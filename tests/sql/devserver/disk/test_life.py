@@ -104,7 +104,7 @@ def test_a_disk_in_use_is_waited_for(
     assert reservations.show(second)["reason"] == "SnapshotPending"
     [saved] = disks.cloud.snapshots
     text = disks.why(second)["text"]
-    assert text.startswith(f'the snapshot {saved} of disk "main" is being made')
+    assert text.startswith(f'the snapshot {saved} of disk "main" is being created')
     disks.complete()
     assert queue.start() == [second]
     assert reservations.show(third)["reason"] == "DiskBusy"
@@ -178,7 +178,7 @@ def test_data_of_a_dead_pod_is_saved_before_the_disk_is_used_again(
     disks.settle(3)
     reservations.facts(dev_server, "started", 0)
     disks.write(dev_server, "precious")
-    reservations.facts(dev_server, "lost", 0, detail="its pod is gone")
+    reservations.facts(dev_server, "lost", 0, detail="its pod no longer exists")
     assert reservations.status(dev_server) == "failed"
     after = reserve(reservations)
     assert queue.start() == []
@@ -278,7 +278,7 @@ def test_a_vanished_volume_is_reported(
     disks.settle(5)
     disk = disks.show()
     assert (disk["state"], disk["reservation_id"]) == ("trouble", None)
-    assert f"gone, and so is what reservation {dev_server} wrote on it" in disk["trouble"]
+    assert f"gone, and with it the data that reservation {dev_server} wrote" in disk["trouble"]
     error = refused(reservations, "main")
     assert isinstance(error, WrongState)
     with pytest.raises(Exception, match="may not unlock disks"):
@@ -332,7 +332,7 @@ def test_cloud_errors_are_retried_and_reported(
         queue.move(10)
     shown = reservations.show(dev_server)
     assert (shown["status"], shown["phase"]) == ("preparing", "disk")
-    assert shown["message"].endswith('disk "main" is being made: RequestLimitExceeded')
+    assert shown["message"].endswith('disk "main" is being created: RequestLimitExceeded')
     assert disks.show()["trouble"] == "RequestLimitExceeded"
     disks.settle(5)
     assert disks.show()["trouble"] is None

@@ -180,7 +180,7 @@ def test_only_the_owner_enables_jupyter_and_it_runs_on_the_first_member(
         reservations.facts(dev_server, "lost", rank)
     reservations.sweep()
     assert reservations.sql.value("select count(*) from odc.box_jupyter") == 0
-    with pytest.raises(WrongState, match="is over"):
+    with pytest.raises(WrongState, match="has ended"):
         ask(reservations, dev_server, True)
     other = reservations.active()
     with pytest.raises(WrongState, match="does not run odc's start program"):

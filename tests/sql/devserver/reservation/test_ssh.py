@@ -71,7 +71,7 @@ def test_only_the_owner_shares_a_reservation_and_only_before_its_end(
     with pytest.raises(NotOwner):
         share(reservations, dev_server, "bob-gh", OTHERS, who=BOB)
     queue.cancel(dev_server)
-    with pytest.raises(WrongState, match="is over"):
+    with pytest.raises(WrongState, match="has ended"):
         share(reservations, dev_server, "octocat", OTHERS)
     with pytest.raises(WrongState, match="cannot be reached by SSH"):
         share(reservations, reservations.reserve(), "octocat", OTHERS)

@@ -137,7 +137,7 @@ def test_an_unchanged_plan_has_no_moves_and_bad_spans_are_refused(lived: Queue) 
     busy(lived)
     last = last_pass(lived)
     assert diff(lived, last, last) == []
-    with pytest.raises(BadRequest, match="came after pass"):
+    with pytest.raises(BadRequest, match="is newer than pass"):
         diff(lived, last, last - 1)
     with pytest.raises(UnknownPass, match="does not exist"):
         diff(lived, last + 1)
