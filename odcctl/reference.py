@@ -46,7 +46,7 @@ ISO 8601 with `Z`.
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | refused, or not possible for one of several jobs |
+| 1 | refused, also if only for one of several jobs |
 | 2 | wrong usage |
 | 3 | no daemon answers |
 | 130 | interrupted |

@@ -1,4 +1,4 @@
-"""Hand a submit to the daemon, which alone knows sbatch's language: argv goes there untouched."""
+"""Send a submit to the daemon. Only the daemon parses sbatch's options: argv is sent unchanged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from odcctl.http.client import Client
 from odcctl.text.render import note
 
 STDIN = "-"
-READ_AT_MOST = 8 * 1024 * 1024
-"""Twice what the daemon takes as a script: enough to be refused, too little to fill memory."""
+MAX_READ_BYTES = 8 * 1024 * 1024
+"""Twice the daemon's limit for a script: a longer one is rejected, and does not fill the memory."""
 
 
 def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
             raise
         path = str(refused.problem.get("script_path"))
     if path != STDIN and path not in argv:
-        # The server may be another user's: it chooses no file of this one.
+        # The server may belong to another user, who must not choose which file is sent.
         raise Failure(
             f'the server asked for the file "{path}", which the command line does not name',
             "It was not sent. Check that you use the right server.",
@@ -47,15 +47,15 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
 
 
 def read_script(path: str) -> str:
-    """The text of a script: "-" is standard input; a bare name is also looked for on PATH."""
+    """The text of a script: "-" is standard input; a bare name is also searched on PATH."""
     if path == STDIN:
-        data, name = sys.stdin.buffer.read(READ_AT_MOST), "the script on standard input"
+        data, name = sys.stdin.buffer.read(MAX_READ_BYTES), "the script on standard input"
     else:
         found = _find(path)
         name = f'script "{path}"'
         try:
             with open(found, "rb") as file:
-                data = file.read(READ_AT_MOST)
+                data = file.read(MAX_READ_BYTES)
         except OSError as error:
             raise Failure(f"{name} cannot be read: {error.strerror}", _script_hint(path)) from None
     try:

@@ -17,7 +17,7 @@ LIST_FORMS = (*FORMS, "csv")
 HELP_WIDTH = 100
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 HOURS_CONTEXT = {"help_option_names": ["--help"]}
-"""Of commands whose -h is hours."""
+"""The context of commands whose -h means hours."""
 
 
 def new_app(cls: type[TyperGroup] | None = None, help: str | None = None) -> typer.Typer:
@@ -74,9 +74,9 @@ class Listing(Verb):
 
 
 class PassThrough(Verb):
-    """A command whose words another program parses: own options stand in front of them only.
+    """A command whose arguments the daemon parses: odcctl's own options stand only before them.
 
-    Click's ignore_unknown_options would still take -h out of -Jhello, and --json from anywhere.
+    Click's ignore_unknown_options would still find -h in -Jhello, and --json anywhere.
     """
 
     def common_options(self) -> list[click.Parameter]:
@@ -88,15 +88,15 @@ class PassThrough(Verb):
                 "--output cannot be used before it; use --json before it, or --parsable after it"
             )
         at = 0
-        while at < len(args) and (taken := _own_words(args[at])):
-            at += taken
+        while at < len(args) and (length := _own_option_length(args[at])):
+            at += length
         super().parse_args(ctx, args[:at])
         ctx.args = args[at:]
         return ctx.args
 
 
-def _own_words(word: str) -> int:
-    """How many words the option takes, if it is one of odcctl's own."""
+def _own_option_length(word: str) -> int:
+    """How many arguments the option takes, if it is one of odcctl's own; otherwise 0."""
     if word == "--server":
         return 2
     return 1 if word in ("--json", "--help", "-h") or word.startswith("--server=") else 0
@@ -141,7 +141,7 @@ class Actions(TyperGroup):
 
 @contextmanager
 def _in_context(ctx: click.Context) -> Generator[None]:
-    """Click's parser raises some errors without their context, which has the usage."""
+    """Add the context to errors that Click's parser raises without: the usage is taken from it."""
     try:
         yield
     except click.UsageError as error:
@@ -161,7 +161,7 @@ def summary_of(command: click.Command) -> str:
 
 
 def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
-    """forms: what --output takes; None if the command has no such option."""
+    """forms: the values of --output; None if the command has no such option."""
     json = _option("--json", is_flag=True, set="json",
                    help="print the API's answer as one JSON value")  # fmt: skip
     server = _option(

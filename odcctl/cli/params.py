@@ -18,18 +18,18 @@ OnOff = Literal["on", "off"]
 
 
 def joined(values: Sequence[str] | None) -> str | None:
-    """All values of an option that may be repeated, by commas."""
+    """All values of an option that may be repeated, separated by commas."""
     return None if values is None else ",".join(values)
 
 
 def names_of(values: Sequence[str] | None) -> list[str] | None:
-    """Names parted by commas; "" is none at all, "none" is null."""
+    """Comma-separated names; "" is an empty list, "none" is null."""
     text = joined(values) or ""
     return None if text == "none" else [name for name in text.split(",") if name]
 
 
 def past(text: str) -> str:
-    """A moment as a time of the API."""
+    """A time in the past, in the API's format."""
     moment = moment_of(text)
     if moment is None:
         raise click.BadParameter(
@@ -43,7 +43,7 @@ def is_on(state: OnOff | None) -> bool | None:
 
 
 def duration(text: str) -> str:
-    """A duration, as the daemon reads it."""
+    """A duration, in the daemon's format."""
     return for_daemon(text)
 
 
@@ -124,7 +124,7 @@ ALL_JOBS = 1_000_000
 
 
 def plan_depth(text: str) -> int:
-    """How many jobs are protected; `all` is more than a queue has."""
+    """How many jobs are protected; `all` is a number above any queue's length."""
     if text == "all":
         return ALL_JOBS
     try:

@@ -1,4 +1,4 @@
-"""Click's errors in the words of odcctl."""
+"""Click's errors as messages of odcctl."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _terms(
     call: Call, parent: str | None, description: str | None, organisation: str | None,
     shares: int | None, qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The options that were given, as the API takes them; an empty text is null."""
+    """The given options, in the API's format; an empty text is null."""
     texts = {
         "parent": parent, "description": description, "organisation": organisation,
         "default_qos": default_qos,

@@ -1,4 +1,4 @@
-"""odcctl avail: what of each GPU type is free, and how long the rest takes."""
+"""odcctl avail: free GPUs of each type, and the expected waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""odcctl booking create | list | show | edit | delete: nodes set aside for windows to come."""
+"""odcctl booking create | list | show | edit | delete: nodes set aside for future windows."""
 
 from __future__ import annotations
 
@@ -272,12 +272,12 @@ def _asks(booking: Mapping[str, Any]) -> str:
     if booking["node_list"]:
         return fold(booking["node_list"])
     count = booking.get("node_count")
-    words = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
+    parts = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
     if booking.get("gpu_type"):
-        words.append(f"of type {booking['gpu_type']}")
+        parts.append(f"of type {booking['gpu_type']}")
     if booking.get("partition"):
-        words.append(f"of partition {booking['partition']}")
-    return " ".join(words)
+        parts.append(f"of partition {booking['partition']}")
+    return " ".join(parts)
 
 
 def _owners(booking: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from odcctl.caller import me as caller_name
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -85,7 +85,7 @@ def cancel(
             call.wrong("--all cannot be combined with ids or filters")
         body["all"] = True
     if not body:
-        if signal is not None or not call.may_ask():
+        if signal is not None or not call.may_prompt():
             call.wrong("give job ids, a filter, or --all")
         body["ids"] = [_chosen(client)]
     if signal is not None:
@@ -93,7 +93,7 @@ def cancel(
     answer = client.post("/v1/jobs/cancel", body).json()
     if signal is None:
         _forget(client, answer)
-    return tell(answer, call.form, "not cancelled")
+    return print_outcomes(answer, call.form, "not cancelled")
 
 
 def _forget(client: Client, answer: dict[str, Any]) -> None:

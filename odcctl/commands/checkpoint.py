@@ -1,4 +1,4 @@
-"""odcctl checkpoint: say that a running job has written a checkpoint."""
+"""odcctl checkpoint: report that a running job has written a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -37,4 +37,4 @@ def checkpoint(
     if not job:
         call.wrong("outside of a job, an ID is required")
     path = f"/v1/jobs/{quote(check_selector(job))}/checkpoint"
-    return tell(call.client().post(path, {}).json(), call.form, "not checkpointed")
+    return print_outcomes(call.client().post(path, {}).json(), call.form, "not checkpointed")

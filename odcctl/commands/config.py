@@ -1,4 +1,4 @@
-"""odcctl config: what odcctl and ssh keep on this machine, and one's name at GitHub."""
+"""odcctl config: the settings of odcctl and ssh on this machine, and the user's GitHub name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def config(ctx: typer.Context) -> int | None:
 @app.command(cls=Verb, epilog="odcctl config show --json")
 def show(ctx: typer.Context) -> int:
     """Show the local settings, and who you are to the server."""
-    from odcctl.ssh.host_files import FORWARD, REMEMBERED
+    from odcctl.ssh.host_files import CHOICE_KEY, FORWARD_KEY
 
     call = Call.of(ctx)
     kept = read_config()
@@ -41,21 +41,21 @@ def show(ctx: typer.Context) -> int:
         "file": config_path(),
         "server": str(find_server(call.server).addresses[0]),
         "github_user": kept.get("github_user"),
-        REMEMBERED: kept.get(REMEMBERED),
-        FORWARD: kept.get(FORWARD) is not False,
+        CHOICE_KEY: kept.get(CHOICE_KEY),
+        FORWARD_KEY: kept.get(FORWARD_KEY) is not False,
         "token": "set" if kept.get("token") else None,
         "user": _who(call),
     }
     if call.form == "json":
         render.put_json(facts)
         return DONE
-    included = {True: "enabled", False: "disabled"}.get(facts[REMEMBERED], "not decided")
+    included = {True: "enabled", False: "disabled"}.get(facts[CHOICE_KEY], "not decided")
     pairs = [
         ("file", str(facts["file"])),
         ("server", str(facts["server"])),
         ("github_user", render.clean(str(facts["github_user"] or "not set"))),
         ("ssh-include", included),
-        ("ssh-agent", "forwarded" if facts[FORWARD] else "as ssh is configured"),
+        ("ssh-agent", "forwarded" if facts[FORWARD_KEY] else "as ssh is configured"),
         ("token", str(facts["token"] or "")),
         ("you are", render.clean(facts["user"] or "unknown: the server did not answer")),
     ]
@@ -64,7 +64,7 @@ def show(ctx: typer.Context) -> int:
 
 
 def _who(call: Call) -> str | None:
-    """As the server knows who asks, of AWS too; None: it does not answer, or not to us."""
+    """The user's name on the server; None if the server gives no answer."""
     try:
         return str(call.client().get("/v1/users/me", timeout_s=WHO_S).json()["user"])
     except Failure:
@@ -97,7 +97,7 @@ def set_value(
             call.wrong(f'forward_agent must be on or off, not "{value}"')
         keep(key, value == "on")
     else:
-        # The daemon keeps it, for it is the one that asks GitHub; here it is only remembered.
+        # The daemon stores it, because it asks GitHub for the keys; here it is only a copy.
         reply = call.client().put("/v1/users/me", {"github_user": value})
         value = str(reply.json()["github_user"])
         keep(key, value)

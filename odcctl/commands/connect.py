@@ -1,4 +1,4 @@
-"""odcctl connect: into a reservation that is active; of any other, what it is."""
+"""odcctl connect: connect to an active reservation; for any other, print its state."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def connect(
 
 def _terminal(client: Client, one: Mapping[str, Any]) -> int:
     if not sys.stdin.isatty():
-        # A shell that ends there is followed by another: the end of input would end nothing.
+        # When that shell ends, another one starts, so the end of input would not end anything.
         raise Failure(
             "standard input is not a terminal",
             "To run a command without a terminal, submit it as a job: odcctl run --gpus 1 COMMAND",
@@ -108,9 +108,9 @@ def _terminal(client: Client, one: Mapping[str, Any]) -> int:
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
     number, until = one["id"], when(one.get("expires_at"))
-    told = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} disconnects"
+    notice = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} disconnects"
     try:
-        code = attach(client, str(number), lambda: note(told))
+        code = attach(client, str(number), lambda: note(notice))
     except Detached:
         note(
             f"\nodcctl: disconnected; reservation {number} continues until {until}\n"
@@ -130,7 +130,7 @@ def _how_it_ended(client: Client, number: int) -> str:
 
 
 def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) -> int:
-    """With ssh's own exit code. It runs what is written here; nothing of it is the daemon's."""
+    """Run ssh; return its exit code. The daemon has no influence on its command line."""
     import shutil
 
     from odcctl.ssh import host_files as ssh
@@ -146,10 +146,10 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
             "forwarded;"
         )
         note("  --forward-agent forwards it, and those users can then use its keys")
-    code, told = _run_ssh(ssh.command(client, one, rank, agent=agent))
+    code, stderr = _run_ssh(ssh.command(client, one, rank, agent=agent))
     if code != SSH_FAILED:
         return code
-    if b"Permission denied (" in told:
+    if b"Permission denied (" in stderr:
         raise denied(one)
     gone = dropped(client, number)
     if not isinstance(gone, Unreachable):
@@ -157,16 +157,16 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
     raise gone
 
 
-def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
-    """Its exit code, and the end of its standard error, which is shown as it arrives."""
+def _run_ssh(arguments: Sequence[str]) -> tuple[int, bytes]:
+    """Run ssh; return its exit code and the end of its standard error, shown as it arrives."""
     import subprocess
 
     from odcctl.ssh.process import exit_code, showing
 
-    # A handler, since what is ignored would be ignored by ssh, too: the keys are ssh's.
+    # A handler, since ssh would inherit SIG_IGN: Ctrl-C is for ssh.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(arguments, stderr=subprocess.PIPE) as process:
             last, shown = showing(process)
             code = process.wait()
             shown()
@@ -176,10 +176,10 @@ def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
 
 
 def _which(call: Call, rank: int | None, one: Mapping[str, Any]) -> int:
-    """The rank of the member that is meant: of several, 0 unless somebody chooses."""
+    """The rank of the node to connect to: of several, 0 unless the user chooses."""
     nodes = int(one["node_count"])
     if rank is None:
-        if nodes == 1 or not call.may_ask():
+        if nodes == 1 or not call.may_prompt():
             return 0
         names = [str(rank) for rank in range(nodes)]
         there = [*one["node_names"], *([""] * nodes)]

@@ -1,4 +1,4 @@
-"""odcctl disk: homes of dev servers that stay: list, create, delete, rename, clone, unlock."""
+"""odcctl disk: permanent homes of dev servers: list, create, delete, rename, clone, unlock."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def delete(
     call = Call.of(ctx, failing=FAILING)
     client = call.client()
     if not yes:
-        if not call.may_ask():
+        if not call.may_prompt():
             raise Failure(
                 "deleting a disk requires confirmation, and standard input is not a terminal",
                 f"odcctl disk delete {name} --yes",

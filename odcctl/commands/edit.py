@@ -13,13 +13,13 @@ from odcctl.commands.extend import give_hours, hours_of
 from odcctl.reservation_states import LIVE
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.prompts import ask_until, choose
+from odcctl.text.prompts import choose, prompt_until_valid
 
 CHANGES = {
     "extend": "add hours", "name": "its name", "add-user": "allow another user to connect",
     "enable-jupyter": "start Jupyter Lab", "disable-jupyter": "stop Jupyter Lab",
 }  # fmt: skip
-ASKED = {"name": "Its new name", "add-user": "Their GitHub name"}
+QUESTIONS = {"name": "Its new name", "add-user": "Their GitHub name"}
 
 app = new_app()
 
@@ -69,14 +69,14 @@ def edit(
         )
     if yes and given != ["extend"]:
         call.wrong("--yes requires --extend")
-    if not given and not call.may_ask():
+    if not given and not call.may_prompt():
         call.wrong("name at least one setting to change")
     for change, value in (("name", name), ("add-user", add_user)):
         if value == "":
             call.wrong(f"--{change} is empty")
     hours = hours_of(call, "extend", more_hours)
     one = named_or_only(call, reservation, ("active",) if given == ["extend"] else LIVE)
-    change, value = (given[0], name or add_user) if given else _ask()
+    change, value = (given[0], name or add_user) if given else _prompt()
     if change == "extend":
         return give_hours(call, one, hours, yes=yes)
     if change in ("enable-jupyter", "disable-jupyter"):
@@ -86,7 +86,7 @@ def edit(
     return call.put_outcome(reply, str(one["id"]), f"reservation {one['id']}: {text}")
 
 
-def _ask() -> tuple[str, str | None]:
+def _prompt() -> tuple[str, str | None]:
     """Ask for the field to change and its new value; an extension asks for the hours itself."""
     what = tuple(CHANGES)[choose("Change", tuple(CHANGES), tuple(CHANGES.values()))]
 
@@ -95,7 +95,7 @@ def _ask() -> tuple[str, str | None]:
             raise ValueError("enter a name")
         return answer
 
-    return what, ask_until(ASKED[what], "", read) if what in ASKED else None
+    return what, prompt_until_valid(QUESTIONS[what], "", read) if what in QUESTIONS else None
 
 
 def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
@@ -107,7 +107,7 @@ def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
 
 
 def _set_jupyter(call: Call, one: dict[str, Any], *, on: bool) -> int:
-    """Asked for, and looked at until it is so."""
+    """Start or end Jupyter Lab, and wait until that is done."""
     from odcctl.reservations import jupyter
 
     client, path = call.client(), f"/v1/reservations/{one['id']}"

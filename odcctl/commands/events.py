@@ -1,4 +1,4 @@
-"""odcctl events: who did what to what, and why."""
+"""odcctl events: the audit log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odcctl.text import render
 from odcctl.text.jobs import check_selector
 
 LAGGED = "lagged"
-"""The daemon's word that this client was too slow: it comes again, after the last event it got."""
+"""An event that this client was too slow for the stream: it reads on after its last event."""
 HEADER = ("ID", "AT", "KIND", "JOB", "NODE", "ACTOR", "DETAIL")
 
 app = new_app()

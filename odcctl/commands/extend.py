@@ -13,10 +13,10 @@ from odcctl.cli.params import Reservation, Yes
 from odcctl.exits import DONE, INTERRUPTED, REFUSED
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.hours import ask_hours, read_hours
+from odcctl.text.hours import prompt_hours, read_hours
 from odcctl.text.prompts import agree
 
-MOST_DELAYS = 5
+MAX_DELAYS = 5
 EXAMPLE = "odcctl extend 12 -h 4\nodcctl extend 12 -h 4 --test-only"
 
 app = new_app()
@@ -47,7 +47,7 @@ def extend(
     """
     call = Call.of(ctx, failing="nothing extended")
     number = hours_of(call, "hours", hours)
-    if number is None and not call.may_ask():
+    if number is None and not call.may_prompt():
         call.wrong("give the hours to add: -h HOURS")
     one = named_or_only(call, reservation, ("active",))
     return give_hours(call, one, number, yes=yes, test_only=test_only)
@@ -64,11 +64,11 @@ def hours_of(call: Call, option: str, text: str | None) -> float | None:
 def give_hours(
     call: Call, one: Mapping[str, Any], hours: float | None, *, yes: bool, test_only: bool = False
 ) -> int:
-    """Ask what it would delay, then for it. hours None: asked for, on a terminal."""
+    """Show which jobs the extension would delay, then extend. hours None: ask on a terminal."""
     client = call.client()
     try:
         if hours is None:
-            hours = ask_hours(f"Hours more for reservation {one['id']}", "", 0.0)
+            hours = prompt_hours(f"More hours for reservation {one['id']}", "", 0.0)
         path = f"/v1/reservations/{one['id']}/extend"
         preview = client.post(path, {"hours": hours, "dry_run": True})
         effect = _would(one, preview.json(), hours, preview.now_s)
@@ -76,7 +76,7 @@ def give_hours(
             text = preview.text.rstrip("\n") if call.form == "json" else effect
             render.put(f"{text}\n")
             return DONE
-        if call.may_ask() and not yes:
+        if call.may_prompt() and not yes:
             render.note(effect)
             if not agree(
                 "Extend it? A reservation can be extended only once",
@@ -110,15 +110,15 @@ def _would(one: Mapping[str, Any], preview: Mapping[str, Any], hours: float, now
         return f"{text}; no planned start moves"
     number = "1 job starts" if len(delays) == 1 else f"{len(delays)} jobs start"
     lines = [text, f"  {number} later:"]
-    lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MOST_DELAYS]]
-    if len(delays) > MOST_DELAYS:
-        lines.append(f"    and {len(delays) - MOST_DELAYS} more")
+    lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MAX_DELAYS]]
+    if len(delays) > MAX_DELAYS:
+        lines.append(f"    and {len(delays) - MAX_DELAYS} more")
     return "\n".join(lines)
 
 
 def _delay(delay: Mapping[str, Any], now_s: float) -> str:
-    who = f"{delay['job_id']} {render.clean(delay['name'])} of {delay['user']}"
+    job = f"{delay['job_id']} {render.clean(delay['name'])} of {delay['user']}"
     if not delay["to"]:
-        return f"{who} loses its planned start {render.clock(delay['from'], now_s)}"
+        return f"{job} loses its planned start {render.clock(delay['from'], now_s)}"
     late = render.duration(render.seconds_between(delay["from"], delay["to"]))
-    return f"{who} by {late}, to {render.clock(delay['to'], now_s)}"
+    return f"{job} by {late}, to {render.clock(delay['to'], now_s)}"

@@ -1,4 +1,4 @@
-"""odcctl history: jobs that have ended, and how."""
+"""odcctl history: jobs that have ended, and how they ended."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _put_efficiency(call: Call, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
-    """Why there are no figures, where there are none at all."""
+    """Print why no job has measurements, if none has."""
     if not listed or any(job.get("gpu_use") for job in listed):
         return
     if not any(job["gpus_per_node"] for job in listed):

@@ -1,4 +1,4 @@
-"""odcctl idle: GPUs that are held and rest."""
+"""odcctl idle: allocated but idle GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""odcctl licence list | set | delete: counted goods that jobs hold while they run."""
+"""odcctl licence list | set | delete: licences that jobs use while they run."""
 
 from __future__ import annotations
 

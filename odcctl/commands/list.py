@@ -1,4 +1,4 @@
-"""odcctl list: reservations, as their users look at them."""
+"""odcctl list: reservations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def list_reservations(
 
 
 def _tidy(client: Client, reply: Reply) -> None:
-    """Of reservations that are over ssh is to know nothing more."""
+    """Remove the ssh configuration of reservations that are over."""
     over = [one for one in reply.json()["reservations"] if one["status"] in OVER]
     if over and os.path.isdir(os.path.expanduser("~/.odc/ssh")):
         from odcctl.ssh import host_files as ssh

@@ -1,4 +1,4 @@
-"""odcctl login: trade AWS credentials for an API key, which odcctl keeps and renews by itself."""
+"""odcctl login: use AWS credentials to get an API key, which odcctl stores and renews."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def login(
 
     choice = Choice(profile=profile, region=region, github_user=github_user, server_id=server_id)
     answer = log_in(address, choice, post_login)
-    # The key is in its file, and nowhere else.
+    # The key is only in its file.
     shown: dict[str, Any] = {name: value for name, value in answer.items() if name != "key"}
     if call.form == "json":
         render.put(json.dumps({"server": str(address), **shown}) + "\n")
@@ -79,7 +79,7 @@ def login(
 
 
 def tcp_address(call: Call) -> Address:
-    """The one server a key could be for."""
+    """The address of the server; a login over a socket is wrong usage."""
     [address, *others] = call.client().addresses
     if others or address.path is not None:
         call.wrong(

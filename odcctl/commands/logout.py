@@ -1,4 +1,4 @@
-"""odcctl logout: end the key of a login, there and here; or, by an operator, all keys of a user."""
+"""odcctl logout: revoke the key of a login; for operators, all keys of a user."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _own(call: Call) -> int:
         call.wrong("this command has nothing to print")
     address = tcp_address(call)
     entry = keys.find(address)
-    # So that no command logs in again by itself.
+    # Prevents later commands from logging in automatically.
     keys.keep(address, {"out": True})
     if entry is None or "key" not in entry:
         render.put(f"not logged in to {address}\n")
@@ -65,7 +65,7 @@ def _own(call: Call) -> int:
     try:
         Client([address], entry["key"], keeps=False).request("DELETE", "/v1/keys/current")
     except Refused as refused:
-        if refused.status != 401:  # it had ended already
+        if refused.status != 401:  # it was no longer valid
             raise
     except (Failure, LostAnswer) as error:
         raise Failure(

@@ -1,4 +1,4 @@
-"""odcctl logs: what a job wrote."""
+"""odcctl logs: the output of a job."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def _of_build(client: Client, reservation: str) -> int:
             f"reservation {one['id']} has no image build",
             "`odcctl reserve --dockerfile PATH` builds an image.",
         )
-    said = client.get(f"/v1/builds/{one['build']}/log").text
-    sys.stdout.write("".join(f"{render.clean(line)}\n" for line in said.splitlines()))
+    log = client.get(f"/v1/builds/{one['build']}/log").text
+    sys.stdout.write("".join(f"{render.clean(line)}\n" for line in log.splitlines()))
     return DONE

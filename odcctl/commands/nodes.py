@@ -88,9 +88,9 @@ def nodes(
         return _fragmentation(call, types)
     reply = call.client().get("/v1/nodes", {"as_of": as_of})
     answer = reply.json()
-    wanted = {name for word in names or () for name in unfold(word)}
+    node_names = {name for word in names or () for name in unfold(word)}
     states = {word.upper() for word in _split(state)}
-    chosen = _choose(call, answer["nodes"], wanted, states, _split(partition), types)
+    chosen = _choose(call, answer["nodes"], node_names, states, _split(partition), types)
     if call.form == "json":
         render.put_json({**answer, "nodes": chosen})
     elif call.form == "quiet":
@@ -103,32 +103,32 @@ def nodes(
 
 
 def _choose(
-    call: Call, every: list[dict[str, Any]], wanted: set[str], states: set[str],
+    call: Call, every: list[dict[str, Any]], names: set[str], states: set[str],
     partitions: set[str], types: set[str],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The nodes that fit all filters. A filter that names what does not exist is refused."""
-    if missing := sorted(wanted - {node["name"] for node in every}):
+    if missing := sorted(names - {node["name"] for node in every}):
         call.wrong(f'node "{missing[0]}" does not exist')
-    if unheard := sorted(states - STATES):
-        call.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
+    if unknown := sorted(states - STATES):
+        call.wrong(f'"{unknown[0]}" is not a state: {", ".join(sorted(STATES))}')
     if partitions - {name for node in every for name in node["partitions"]}:
         there = call.client().get("/v1/partitions").json()["partitions"]
         refuse_unknown("partition", partitions, (one["name"] for one in there))
     refuse_unknown("type", types, (node["gpu_type"] for node in every))
     return [
         node for node in every
-        if (not wanted or node["name"] in wanted)
+        if (not names or node["name"] in names)
         and (not states or node["state"].upper() in states)
         and (not partitions or partitions & set(node["partitions"]))
         and (not types or node["gpu_type"] in types)
     ]  # fmt: skip
 
 
-def _fragmentation(call: Call, wanted: set[str]) -> int:
-    """How free GPUs lie on the nodes, a line per type."""
+def _fragmentation(call: Call, names: set[str]) -> int:
+    """Print how free GPUs are spread over the nodes, one line per type."""
     answer = call.client().get("/v1/cluster/fragmentation").json()
-    refuse_unknown("type", wanted, (kind["gpu_type"] for kind in answer["types"]))
-    types = [kind for kind in answer["types"] if not wanted or kind["gpu_type"] in wanted]
+    refuse_unknown("type", names, (kind["gpu_type"] for kind in answer["types"]))
+    types = [kind for kind in answer["types"] if not names or kind["gpu_type"] in names]
     if call.form == "json":
         render.put_json({**answer, "types": types})
     elif call.form == "quiet":

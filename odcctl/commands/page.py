@@ -55,7 +55,7 @@ def page(
     uid = _browser_uid(call, browser)
     path = "/v1/page/tickets" + ("" if uid is None else f"?browser_uid={uid}")
     answer = client.post(path, {}).json()
-    # Over TCP the server does not know by which name it was reached: it is the one that was asked.
+    # Over TCP the server does not know the name by which it was reached; the client does.
     base = (answer["url"] or str(client.addresses[0])).removesuffix(answer["path"])
     url = f"{_through(call, port, base)}{answer['path']}"
     if call.form == "json":
@@ -72,19 +72,19 @@ def page(
     return DONE
 
 
-def _browser_uid(call: Call, named: str | None) -> int | None:
+def _browser_uid(call: Call, user: str | None) -> int | None:
     """The uid of the browser on the daemon's machine; None: the caller's."""
-    if named is None:
+    if user is None:
         caller = os.environ.get("SUDO_UID", "")
         return int(caller) if caller.isdecimal() else None
-    if named.isdecimal():
-        return int(named)
-    import pwd  # for --browser alone
+    if user.isdecimal():
+        return int(user)
+    import pwd  # only for --browser
 
     try:
-        return pwd.getpwnam(named).pw_uid
+        return pwd.getpwnam(user).pw_uid
     except KeyError:
-        call.wrong(f'this machine has no user "{named}"; give the uid')
+        call.wrong(f'this machine has no user "{user}"; give the uid')
 
 
 def _through(call: Call, port: str | None, base: str) -> str:
@@ -98,11 +98,11 @@ def _through(call: Call, port: str | None, base: str) -> str:
 
 
 def _open(url: str) -> None:
-    import webbrowser  # for --open alone
+    import webbrowser  # only for --open
 
     from odcctl.http import redirect
 
-    # A command line can be read by every user of the machine, a file by its owner alone.
+    # All users of the machine can read a command line, but only the owner the file.
     file = redirect.make(url)
     if webbrowser.open(file.as_uri()):
         redirect.remove_later(file)

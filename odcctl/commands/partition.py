@@ -1,4 +1,4 @@
-"""odcctl partition list | show | create | edit | delete: nodes, limits, how they are served."""
+"""odcctl partition list | show | create | edit | delete: nodes, limits, order of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""odcctl plan: who is promised when and where, what moved a promise, when a job would start."""
+"""odcctl plan: planned starts, the events that moved them, and what-if."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ COLUMNS = {
     "nodes": "COUNT", "cpus-per-task": "CPUS", "mem": "MEM", "qos": "QOS", "account": "ACCOUNT"
 }  # fmt: skip
 GRID = ("nodes", "gres", "gpus-per-node", "gpus", "time", "cpus-per-task", "mem", "qos", "account")
-"""Several values of these, by commas, are alternatives of each other. Those of the others, as -p,
-are sbatch's."""
+"""Comma-separated values of these options are alternatives. In the others, such as -p, a comma has
+sbatch's meaning."""
 EXAMPLE = (
     "odcctl plan\nodcctl plan --gantt --hours 12\nodcctl plan --diff 2h\n"
     "odcctl plan --what-if -N 1,2,4 --gres gpu:h100:8 -t 1h,4h"
@@ -120,7 +120,7 @@ def _show(call: Call, as_of: str | None) -> int:
 
 
 def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
-    """All pages; as JSON one answer with the nodes of all of them."""
+    """Print the chart; as JSON one answer with the nodes of all pages."""
     from odcctl.text.gantt import draw
 
     query = {"hours": hours, "node": nodes, "gpu_type": types, "limit": 1000}
@@ -141,25 +141,25 @@ def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
         call.wrong("--gantt draws a picture and has no other output format")
     else:
         blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        lines = draw(whole, render.terminal_width() or _columns_told(), blocks=blocks)
+        lines = draw(whole, render.terminal_width() or _columns_variable(), blocks=blocks)
         render.put("\n".join(lines) + "\n")
     return DONE
 
 
-def _columns_told() -> int | None:
-    """COLUMNS, which sets a width also when the output is no terminal."""
+def _columns_variable() -> int | None:
+    """The variable COLUMNS, which sets the width even if the output is not a terminal."""
     text = os.environ.get("COLUMNS", "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
-def _diff(call: Call, words: Sequence[str]) -> int:
-    if not 1 <= len(words) <= 2:
+def _diff(call: Call, given: Sequence[str]) -> int:
+    if not 1 <= len(given) <= 2:
         call.wrong("--diff takes two passes or times, or one to compare with now")
     ends = [
-        word if word.isdecimal() else moment_of(word) or call.wrong(
-            f'"{word}" is neither a pass nor a time such as 2h or 2026-07-01T12:00'
+        end if end.isdecimal() else moment_of(end) or call.wrong(
+            f'"{end}" is neither a pass nor a time such as 2h or 2026-07-01T12:00'
         )
-        for word in words
+        for end in given
     ]  # fmt: skip
     query: dict[str, str | int | None] = dict(zip(("from", "to"), ends, strict=False))
     reply = call.client().get("/v1/plan/diff", query)
@@ -190,7 +190,7 @@ def _diff(call: Call, words: Sequence[str]) -> int:
 
 
 def _what_if(call: Call, job: Job) -> int:
-    argv = [list(itertools.chain(*words)) for words in itertools.product(*_axes(call, job))]
+    argv = [list(itertools.chain(*arguments)) for arguments in itertools.product(*_axes(call, job))]
     reply = call.client().post("/v1/plan/what-if", {"argv": argv})
     answer: dict[str, Any] = reply.json()
     jobs: list[dict[str, Any]] = answer["jobs"]
@@ -202,8 +202,8 @@ def _what_if(call: Call, job: Job) -> int:
         columns = _columns(job)
         rows: list[tuple[str, ...]] = []
         notes: list[str] = []
-        for words, one in zip(argv, jobs, strict=True):
-            request = " ".join(word.removeprefix("--") for word in words)
+        for arguments, one in zip(argv, jobs, strict=True):
+            request = " ".join(argument.removeprefix("--") for argument in arguments)
             if (refused := one["refused"]) is not None:
                 notes.append(f"refused: {request}: {local_times(refused['message'], reply.now_s)}")
                 if refused["hint"]:
@@ -211,8 +211,7 @@ def _what_if(call: Call, job: Job) -> int:
                 continue
             if one["start_at"] is None and not one["limit"]:
                 notes.append(f"{request}: {local_times(one['text'], reply.now_s)}")
-            extra = [next(w.partition("=")[2] for w in words if w.startswith(f"--{name}="))
-                     for name in columns]  # fmt: skip
+            extra = [_value_of(name, arguments) for name in columns]
             rows.append((*extra, *_alternative(one, answer["at"], reply.now_s)))
         if rows:
             call.put_table((*columns.values(), *WHAT_IF), rows)
@@ -221,23 +220,28 @@ def _what_if(call: Call, job: Job) -> int:
     return DONE if any(one["refused"] is None for one in jobs) else REFUSED
 
 
+def _value_of(option: str, arguments: Sequence[str]) -> str:
+    prefix = f"--{option}="
+    return next(text.removeprefix(prefix) for text in arguments if text.startswith(prefix))
+
+
 def _columns(job: Job) -> dict[str, str]:
     """The options that distinguish alternatives with equal GPUS, TYPE and LIMIT."""
     values = {name: (job[name] or "").split(",") for name in GRID if job[name] is not None}
     shown = {"time", "gres", "gpus", "gpus-per-node"}
     if shown.intersection(values).difference({"time"}) and all(
-        word.isdecimal() for word in values.get("nodes", ())
+        count.isdecimal() for count in values.get("nodes", ())
     ):
         shown.add("nodes")
     return {
         name: COLUMNS[name]
-        for name, words in values.items()
-        if name not in shown and (len(words) > 1 or name in ("qos", "account"))
+        for name, alternatives in values.items()
+        if name not in shown and (len(alternatives) > 1 or name in ("qos", "account"))
     }
 
 
 def _axes(call: Call, job: Job) -> list[list[list[str]]]:
-    """Per option, the words of each of its alternatives; times vary fastest."""
+    """For each option, the arguments of each of its alternatives; times vary fastest."""
     axes: list[list[list[str]]] = []
     for name in sorted(GRID, key=lambda name: name == "time"):
         text = job[name]

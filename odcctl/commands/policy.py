@@ -123,7 +123,7 @@ def delete(ctx: typer.Context, name: Name) -> int:
 def _terms(
     ordering: str | None, max_wait: str | None, backfill: str | None, plan_depth: int | None
 ) -> dict[str, Any]:
-    """The options that were given, as the API takes them; the daemon reads the time."""
+    """The given options, in the API's format; the daemon parses the time."""
     given = {
         "ordering": ordering, "backfill": backfill, "plan_depth": plan_depth,
         "max_wait": None if max_wait == "none" else max_wait,

@@ -1,4 +1,4 @@
-"""odcctl priority: what makes up the priority of pending jobs, and the weights."""
+"""odcctl priority: the parts of pending jobs' priorities, and the weights."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def priority(
     call.put_list(reply, job_ids, HEADER, _rows(call, answer, factors=factors))
     if call.form == "table":
         if not filtered and not answer["more"]:
-            for word in ids or ():
-                if word not in job_ids:
-                    render.note(f"job {word} is not pending")
+            for job_id in ids or ():
+                if job_id not in job_ids:
+                    render.note(f"job {job_id} is not pending")
         _note(answer)
     return DONE
 

@@ -196,12 +196,12 @@ def delete(ctx: typer.Context, name: Name) -> int:
 
 
 def _preempted(qos: Mapping[str, Any]) -> str:
-    words = ["requeued" if qos["preempt_mode"] == "requeue" else "cancelled"]
+    parts = ["requeued" if qos["preempt_mode"] == "requeue" else "cancelled"]
     if qos["exempt_s"]:
-        words.append(f"not before they have run {render.duration(qos['exempt_s'])}")
+        parts.append(f"not before they have run {render.duration(qos['exempt_s'])}")
     if qos["grace_s"]:
-        words.append(f"{render.duration(qos['grace_s'])} after a signal")
-    return "its jobs are " + ", ".join(words)
+        parts.append(f"{render.duration(qos['grace_s'])} after a signal")
+    return "its jobs are " + ", ".join(parts)
 
 
 def _idle(qos: Mapping[str, Any]) -> str:
@@ -210,4 +210,4 @@ def _idle(qos: Mapping[str, Any]) -> str:
     text = f"users of idle reservations are notified after {render.duration(qos['idle_warn_s'])}"
     if not qos["idle_release_s"]:
         return text
-    return f"{text}, and end after {render.duration(qos['idle_release_s'])}"
+    return f"{text}; the reservations end after {render.duration(qos['idle_release_s'])}"

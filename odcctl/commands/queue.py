@@ -1,4 +1,4 @@
-"""odcctl queue: what runs and what waits, and why."""
+"""odcctl queue: running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ State = Annotated[
 ]  # fmt: skip
 Job = Annotated[
     list[str] | None,
-    typer.Option("--job", "-j", metavar="IDS", help="as ID", autocompletion=complete.jobs),
+    typer.Option("--job", "-j", metavar="IDS", help="the same as ID", autocompletion=complete.jobs),
 ]  # fmt: skip
 Start = Annotated[
     bool, typer.Option("--start", help="list pending jobs by their expected starts")

@@ -1,4 +1,4 @@
-"""odcctl replay: decide a pass once more from what it read then, and compare."""
+"""odcctl replay: repeat a pass with its recorded input, and compare the decisions."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def replay(
         call.put_ids(_jobs(answer))
     else:
         _put_table(answer, reply.now_s, other=any(params.values()))
-    return DONE if any(params.values()) or _holds(answer) else REFUSED
+    return DONE if any(params.values()) or _is_reproduced(answer) else REFUSED
 
 
-def _holds(answer: Mapping[str, Any]) -> bool:
+def _is_reproduced(answer: Mapping[str, Any]) -> bool:
     return answer["equal"] and answer["chain"] is not False
 
 
@@ -68,8 +68,8 @@ def _jobs(answer: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(d["name"] for d in answer["differences"] if d["kind"] in kinds))
 
 
-def _whom(difference: Mapping[str, Any]) -> str:
-    """The job; of a request refused, or of a class over a limit, the first that waits with it."""
+def _subject(difference: Mapping[str, Any]) -> str:
+    """The job; of a refused request or a class over a limit, the first job that waits for it."""
     first, more = difference["job_id"], (difference["jobs"] or 1) - 1
     if first is None:
         return difference["name"]
@@ -110,7 +110,7 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
     render.put("\n".join(lines) + "\n")
     rows = [
         (
-            NAMES[d["kind"]], _whom(d), local_times(d["then"] or "-", now_s),
+            NAMES[d["kind"]], _subject(d), local_times(d["then"] or "-", now_s),
             local_times(d["now"] or "-", now_s),
         )
         for d in answer["differences"]

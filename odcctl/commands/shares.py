@@ -1,4 +1,4 @@
-"""odcctl shares: what accounts and users have of shares, have used, and how that ranks them."""
+"""odcctl shares: shares, used time and fair-share factors of accounts and users."""
 
 from __future__ import annotations
 

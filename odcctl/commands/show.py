@@ -24,7 +24,7 @@ from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
 
 _LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
-"""An id, or an attempt at one."""
+"""Text that is meant as an id, valid or not."""
 
 app = new_app()
 
@@ -61,7 +61,7 @@ def show(
         if as_of:
             call.wrong("--script and --as-of cannot be used together: scripts never change")
         for selector in selectors:
-            # The user's own text, to be stored and run as it is.
+            # The user's own text, unchanged, so that it can be saved and run.
             sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
     listings = [_look(client, selector, as_of) for selector in selectors]
@@ -94,21 +94,21 @@ def _put(
 
 
 def _check(word: str) -> str:
-    """A job as ids write it; any other word may be the name of a reservation."""
+    """A valid job id; any other text may be the name of a reservation."""
     return jobs.check_selector(word) if _LIKE_A_JOB.fullmatch(word) else word
 
 
 def _look(client: Client, selector: str, moment: str | None) -> Listing:
-    """A job by its id; where there is none, the reservation of mine that the word names."""
+    """The job with this id; if there is none, the caller's reservation with this name."""
     if not _LIKE_A_JOB.fullmatch(selector):
-        named = reservations.starting(client, selector)
-        if not named:
+        found = reservations.starting(client, selector)
+        if not found:
             raise Failure(
                 f'"{render.clean(selector)}" is not a job id, and you have no live reservation of '
                 "that name",
                 "`odcctl queue --me` lists your jobs, and `odcctl list --all` your reservations.",
             )
-        selector = str(named[0]["id"])
+        selector = str(found[0]["id"])
     path, params = f"/v1/jobs/{quote(selector)}", {"as_of": moment}
     try:
         return fetch_job(client, path, params)
@@ -118,14 +118,14 @@ def _look(client: Client, selector: str, moment: str | None) -> Listing:
         try:
             mine = reservations.starting(client, selector)
         except Refused:
-            mine = ()  # A job was asked for: report the refusal of that.
+            mine = ()  # Report the refusal of the job instead.
         if not mine:
             raise
         return fetch_job(client, f"/v1/jobs/{mine[0]['id']}", {})
 
 
 def _reservations(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Reservations by job id, for the fields that only they have."""
+    """The reservations among the jobs, by job id, for the fields that only they have."""
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
     live = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
     if any(one.get("connect") == "ssh" or one["status"] in OVER for one in live.values()):
@@ -137,7 +137,7 @@ def _reservations(client: Client, found: list[dict[str, Any]]) -> dict[int, dict
 
 
 def _show_mine(call: Call) -> int:
-    """My reservations that are active or wait."""
+    """Show the caller's live reservations."""
     reply = call.client().get("/v1/reservations", {"status": ",".join(LIVE)})
     mine: list[dict[str, Any]] = reply.json()["reservations"]
     if call.form == "json":
@@ -155,7 +155,7 @@ def _show_mine(call: Call) -> int:
 
 
 def describe(job: Mapping[str, Any], now_s: float) -> str:
-    """One job as a block of keys and values; what does not apply is left out."""
+    """One job as a block of keys and values; empty values are left out."""
     pairs = [
         ("name", job["name"]),
         ("state", _state(job)),
@@ -199,14 +199,14 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _preemption(job: Mapping[str, Any], now_s: float) -> str:
-    told = job.get("preemption")
-    if not told or told["text"] == job.get("end_detail"):
+    preemption = job.get("preemption")
+    if not preemption or preemption["text"] == job.get("end_detail"):
         return ""
-    what = str(told["text"]).removeprefix("preempted ")
-    then = "requeued" if told["mode"] == "requeue" else "not requeued"
-    at = jobs.local_times(told["at"], now_s)
-    rule = f"QOS {told['qos']} preempts {told['victim_qos']}: {then}"
-    return f"{what}\nattempt {told['attempt']}, {at}; {rule}"
+    what = str(preemption["text"]).removeprefix("preempted ")
+    then = "requeued" if preemption["mode"] == "requeue" else "not requeued"
+    at = jobs.local_times(preemption["at"], now_s)
+    rule = f"QOS {preemption['qos']} preempts {preemption['victim_qos']}: {then}"
+    return f"{what}\nattempt {preemption['attempt']}, {at}; {rule}"
 
 
 def _clean(value: object) -> str:
@@ -242,11 +242,13 @@ def _asks(job: Mapping[str, Any]) -> str:
 
 
 def _wish(job: Mapping[str, Any]) -> str:
-    most, wait_s = job.get("switches"), job.get("switches_wait_s")
-    if not most or job["state"] != "PENDING":
+    max_blocks, wait_s = job.get("switches"), job.get("switches_wait_s")
+    if not max_blocks or job["state"] != "PENDING":
         return ""
     until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
-    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits {until}"
+    return (
+        f"at most {max_blocks} topology {'block' if max_blocks == 1 else 'blocks'}; waits {until}"
+    )
 
 
 def _licences(job: Mapping[str, Any]) -> str:
@@ -260,7 +262,7 @@ def _elapsed(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _ends_by(job: Mapping[str, Any]) -> str:
-    """When its time limit ends it, if it has one. A dev server's is shown with its clock."""
+    """When its time limit ends it, if it has one. A dev server's block shows its own end."""
     limit_s = job.get("time_limit_s")
     if job["state"] != "RUNNING" or job.get("kind") == "reservation" or limit_s is None:
         return ""

@@ -1,4 +1,4 @@
-"""odcctl submit: hand a batch job to the daemon, which parses sbatch's options."""
+"""odcctl submit: send a batch job to the daemon, which parses sbatch's options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import typer
 
 from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
-from odcctl.commands._submitting import SubmitVerb, submit_words, tell_submitted
+from odcctl.commands._submitting import SubmitVerb, print_submitted, submit_argv
 from odcctl.exits import DONE, job_exit_code
 from odcctl.follow import Patience, wait_for_end
 
@@ -29,10 +29,10 @@ def submit(ctx: typer.Context) -> int:
     batch job N.
     """
     call = Call.of(ctx, failing="job not submitted")
-    client, answer = submit_words(call, "submit", ctx.args)
+    client, answer = submit_argv(call, "submit", ctx.args)
     if "test_only" in answer:
         return DONE
-    tell_submitted(call, answer)
+    print_submitted(call, answer)
     if not answer.get("wait"):
         return DONE
     return job_exit_code(wait_for_end(client, str(answer["id"]), Patience()))

@@ -1,4 +1,4 @@
-"""odcctl update: change jobs that wait or run."""
+"""odcctl update: change pending and running jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -107,14 +107,14 @@ def update(
     """Change pending or running jobs."""
     call = Call.of(ctx, failing="nothing changed")
     selectors = check_selectors(ids)
-    # The texts go as they are: the daemon reads sbatch's forms.
+    # The texts are sent unchanged: the daemon parses sbatch's forms.
     changes: dict[str, Any] = {
         "time_limit": time, "nice": nice, "name": name, "account": account, "qos": qos,
         "begin": begin, "deadline": deadline,
         "partitions": (joined(partition) or "").split(",") if joined(partition) else None,
     }  # fmt: skip
     changes = {field: value for field, value in changes.items() if value is not None}
-    # Null takes a thing away.
+    # Null removes a value.
     removable = {"comment": comment, "dependency": dependency, "booking": booking,
                  "array_throttle": throttle}  # fmt: skip
     changes |= {field: value or None for field, value in removable.items() if value is not None}
@@ -127,4 +127,4 @@ def update(
     for selector in selectors:
         answer = client.patch(f"/v1/jobs/{quote(selector)}", changes).json()
         outcomes += answer["jobs"]
-    return tell({"jobs": outcomes}, call.form, "not changed")
+    return print_outcomes({"jobs": outcomes}, call.form, "not changed")

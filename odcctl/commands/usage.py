@@ -1,4 +1,4 @@
-"""odcctl usage: who used how many GPU-hours, waited how long, and gave what back."""
+"""odcctl usage: GPU-hours, waits and early ends, by user, account or type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odcctl.text import render
 
 GROUPS = {"user": "user", "account": "account", "qos": "qos", "partition": "partition",
           "type": "gpu_type", "kind": "kind"}  # fmt: skip
-"""By the word of the command line, what the API calls it."""
+"""The name on the command line, and the name in the API."""
 HEADER = ("JOBS", "GPU-H", "CPU-H", "WAIT", "LONGEST", "FAILED", "EARLY", "GAVE BACK")
 EXAMPLE = "odcctl usage --since 30d --by account,type\nodcctl usage --me --reservations"
 
@@ -70,15 +70,15 @@ def usage(
     GPU-hours that this released.
     """
     call = Call.of(ctx)
-    words = (joined(by) or "user").split(",")
-    for word in words:
-        if word not in GROUPS:
-            call.wrong(f'--by accepts {", ".join(GROUPS)}, not "{word}"')
+    groups = (joined(by) or "user").split(",")
+    for group in groups:
+        if group not in GROUPS:
+            call.wrong(f'--by accepts {", ".join(GROUPS)}, not "{group}"')
     call.exclude(me=me, user=user)
     call.exclude(reservations=reservations, batch=batch)
     client = call.client()
     params = {
-        "by": ",".join(GROUPS[word] for word in words),
+        "by": ",".join(GROUPS[group] for group in groups),
         "since": since,
         "until": until,
         "user": caller_name(client) if me else joined(user),
@@ -90,7 +90,7 @@ def usage(
     answer: dict[str, Any] = reply.json()
     keys: Sequence[str] = answer["by"]
     first = (render.clean(_key(row, keys[0])) for row in answer["usage"])
-    header = (*(word.upper() for word in words), *HEADER)
+    header = (*(group.upper() for group in groups), *HEADER)
     call.put_list(reply, first, header, [_row(row, keys) for row in answer["usage"]])
     if call.form == "table":
         begin, end = render.when(answer["since"]), render.when(answer["until"])

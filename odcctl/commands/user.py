@@ -1,4 +1,4 @@
-"""odcctl user list | show | add | edit | remove | coordinator: who is in which account."""
+"""odcctl user list | show | add | edit | remove | coordinator: users and their accounts."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def coordinator(
     name: Name,
     account: Account = None,
     uid: Uid = None,
-    off: Annotated[bool, typer.Option("--off", help="no longer")] = False,
+    off: Annotated[bool, typer.Option("--off", help="withdraw the appointment")] = False,
 ) -> int:
     """Appoint a coordinator of an account, or remove one."""
     call = Call.of(ctx)
@@ -217,7 +217,7 @@ def _terms(
     call: Call, partition: str | None, default: bool, shares: int | None,
     qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The options that were given, as the API takes them."""
+    """The given options, in the API's format."""
     given = {"partition": partition, "shares": shares, "default": default or None}
     terms: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if default_qos is not None:

@@ -1,4 +1,4 @@
-"""odcctl wait: until jobs have ended, without polling."""
+"""odcctl wait: wait until jobs have ended, without polling."""
 
 from __future__ import annotations
 

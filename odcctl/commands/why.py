@@ -1,4 +1,4 @@
-"""odcctl why: what keeps a job from starting, and until when."""
+"""odcctl why: the reasons why a job waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that sends a browser to an address which no other user of the machine may read."""
+"""A file that sends a browser to an address that other users of the machine cannot read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def remove(file: Path) -> None:
 
 
 def remove_later(file: Path) -> None:
-    """By a child, so that the command returns now."""
+    """Remove the file in a child process, so that the command returns at once."""
     if os.fork():
         return
     try:

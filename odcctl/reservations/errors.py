@@ -1,4 +1,4 @@
-"""Why one does not get into a reservation, or is out of it again."""
+"""Errors: a reservation cannot be entered, or a connection to it was lost."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
 
 
 def dropped(client: Client, number: int) -> Failure:
-    """Why a connection was lost: the reservation has ended, or only the
-    connection is."""
+    """Why a connection was lost: the reservation has ended, or only the connection broke."""
     try:
         reply = client.get(f"/v1/reservations/{number}")
     except Refused as refused:
@@ -71,7 +70,7 @@ def dropped(client: Client, number: int) -> Failure:
 
 
 def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
-    """It was waited for, and did not become active."""
+    """The reservation ended before it became active."""
     why, ended = message(one, now_s), _END.get(one["status"], f"is {one['status']}")
     return Failure(
         f"reservation {one['id']} {ended}" + (f": {why}" if why else ""),
@@ -80,7 +79,7 @@ def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
 
 
 def denied(one: Mapping[str, Any]) -> Failure:
-    """It was reached, and let none of the keys in."""
+    """The dev server was reached, but accepted none of the SSH keys."""
     number, names = one["id"], [one.get("github_user"), *(one.get("secondary_users") or ())]
     whose = ", ".join(clean(str(name)) for name in names if name) or "its users"
     return Failure(

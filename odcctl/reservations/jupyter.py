@@ -1,4 +1,4 @@
-"""Jupyter Lab of a reservation: how far it is, and the link that opens it here."""
+"""Jupyter Lab of a reservation: its state, and the link that opens it here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN_FILE = "/etc/odc/jupyter_token"
 
 
 def until_settled(client: Client, one: dict[str, Any]) -> dict[str, Any]:
-    """As it is once it runs, or does not."""
+    """The reservation once its Jupyter Lab has started, ended or failed, or PATIENCE_S are over."""
     until = time.monotonic() + PATIENCE_S
     while one.get("jupyter") in ("starting", "ending") and time.monotonic() < until:
         time.sleep(LOOK_S)
@@ -29,7 +29,7 @@ def until_settled(client: Client, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def failure(one: Mapping[str, Any]) -> Failure | None:
-    """Why there is none to open."""
+    """Why Jupyter Lab cannot be opened; None if it runs."""
     number, state = one["id"], one.get("jupyter")
     if state == "running":
         return None

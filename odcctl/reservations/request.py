@@ -18,9 +18,9 @@ NOT_EMPTY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How `odcctl reserve` goes about a request."""
+    """Options of `odcctl reserve` that are not part of the request."""
 
-    asks: bool
+    interactive: bool
     """Questions are allowed."""
     test_only: bool
     waits: bool
@@ -29,22 +29,22 @@ class Options:
     trace: bool
 
 
-def check(wanted: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
+def check(request: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
     """Raises ValueError for wrong usage, before the daemon is asked; the daemon checks the rest."""
-    if wanted["gpus"] is not None and wanted["gpus"] < 0:
+    if request["gpus"] is not None and request["gpus"] < 0:
         raise ValueError("--gpus must be at least 0")
-    disk, image = wanted["disk"], wanted["image"]
+    disk, image = request["disk"], request["image"]
     if disk not in (None, NONE):
         if not NAME.fullmatch(disk):
             raise ValueError(f'{NAME_RULE}, not "{disk}"')
-        if wanted["no_persist"]:
+        if request["no_persist"]:
             raise ValueError(f"--no-persist and --disk {disk} cannot be used together")
     if image is not None and dockerfile is not None:
         raise ValueError("--dockerimage and --dockerfile cannot be used together")
-    if wanted["preserve_entrypoint"] and image is None and dockerfile is None:
+    if request["preserve_entrypoint"] and image is None and dockerfile is None:
         raise ValueError("--preserve-entrypoint requires --dockerimage")
     for field in NOT_EMPTY:
-        if {**wanted, "dockerfile": dockerfile}[field] == "":
+        if {**request, "dockerfile": dockerfile}[field] == "":
             option = "dockerimage" if field == "image" else field.replace("_", "-")
             raise ValueError(f"--{option} is empty")
     if rebuild and dockerfile is None:
@@ -63,19 +63,19 @@ def read_labels(texts: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-def as_command(wanted: Mapping[str, Any]) -> str:
-    words = ["odcctl reserve", f"-t {wanted['gpu_type']}", f"-g {wanted['gpus']}"]
-    words.append(f"-h {wanted['hours']:g}")
-    words += ["-d"] if wanted["distributed"] else []
-    words += [f"--disk {wanted['disk']}"] if wanted["disk"] else []
-    words += ["--no-persist"] if wanted["no_persist"] else []
-    words += ["--jupyter"] if wanted["jupyter"] else []
-    return " ".join(words)
+def as_command(request: Mapping[str, Any]) -> str:
+    parts = ["odcctl reserve", f"-t {request['gpu_type']}", f"-g {request['gpus']}"]
+    parts.append(f"-h {request['hours']:g}")
+    parts += ["-d"] if request["distributed"] else []
+    parts += [f"--disk {request['disk']}"] if request["disk"] else []
+    parts += ["--no-persist"] if request["no_persist"] else []
+    parts += ["--jupyter"] if request["jupyter"] else []
+    return " ".join(parts)
 
 
-def body_of(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
-        for name, value in wanted.items()
+        for name, value in request.items()
         if value is not None and value is not False and value != {}
     }

@@ -10,7 +10,7 @@ import pytest
 from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer
 from tests.odcctl.test_reservations import listed
-from tests.odcctl.test_ssh import a_box, as_ssh_reads, ssh
+from tests.odcctl.test_ssh import an_ssh_reservation, as_ssh_reads, ssh
 
 __all__ = ["environment", "home", "odcctl", "peer", "ssh"]
 
@@ -36,7 +36,7 @@ def test_the_ssh_config_forwards_no_agent_to_shared_dev_servers(
     peer: Peer, odcctl: Odcctl, home: Path, others: list[str], forwards: str
 ) -> None:
     """The user's own file may contain options for all hosts."""
-    listed(peer, a_box(secondary_users=others))
+    listed(peer, an_ssh_reservation(secondary_users=others))
     assert odcctl("config", "ssh", "12").code == 0
     assert forwarded(home) == forwards
 
@@ -44,7 +44,11 @@ def test_the_ssh_config_forwards_no_agent_to_shared_dev_servers(
 def test_the_ssh_config_changes_when_users_are_added(
     peer: Peer, odcctl: Odcctl, home: Path
 ) -> None:
-    reservations: list[dict[str, Any]] = [a_box(), a_box(secondary_users=OTHERS), a_box()]
+    reservations: list[dict[str, Any]] = [
+        an_ssh_reservation(),
+        an_ssh_reservation(secondary_users=OTHERS),
+        an_ssh_reservation(),
+    ]
     for reservation, forwards in zip(reservations, ("yes", "no", "yes"), strict=True):
         listed(peer, reservation)
         assert odcctl("list").code == 0
@@ -55,7 +59,7 @@ def test_the_ssh_config_changes_when_users_are_added(
 def test_connect_forwards_no_agent_to_shared_dev_servers(
     peer: Peer, odcctl: Odcctl, ssh: Path
 ) -> None:
-    listed(peer, a_box(secondary_users=OTHERS))
+    listed(peer, an_ssh_reservation(secondary_users=OTHERS))
     assert ssh_arguments(odcctl, ssh)[0] == "-a"
     assert "ForwardAgent=no" in ssh_arguments(odcctl, ssh)
     stderr = odcctl("connect", PATH=f"{ssh.parent}:/usr/bin:/bin", **QUIET).err
@@ -63,7 +67,7 @@ def test_connect_forwards_no_agent_to_shared_dev_servers(
         "other users may connect to this dev server, so your SSH agent is not forwarded" in stderr
     )
     assert ssh_arguments(odcctl, ssh, "--forward-agent")[0] == "-A"
-    listed(peer, a_box())
+    listed(peer, an_ssh_reservation())
     assert ssh_arguments(odcctl, ssh)[0] == "-A"
     assert ssh_arguments(odcctl, ssh, "--no-forward-agent")[0] == "-a"
     assert odcctl("connect", "--no-forward-agent", "--forward-agent").code == 2
@@ -74,11 +78,11 @@ def test_a_user_can_turn_agent_forwarding_off(
 ) -> None:
     """Then ssh's own files decide for the user's own dev servers; forwarding to shared ones stays
     off."""
-    listed(peer, a_box())
+    listed(peer, an_ssh_reservation())
     assert odcctl("config", "set", "forward_agent", "off").code == 0
     assert not {"-A", "-a", "ForwardAgent=yes"} & set(ssh_arguments(odcctl, ssh))
     assert as_ssh_reads(home / ".odc/ssh/12.conf", "odc-12")["forwardagent"] == "no"
     assert odcctl("config", "set", "forward_agent", "on").code == 0
-    listed(peer, a_box(secondary_users=OTHERS))
+    listed(peer, an_ssh_reservation(secondary_users=OTHERS))
     assert ssh_arguments(odcctl, ssh)[0] == "-a"
     assert odcctl("config", "set", "forward_agent", "maybe").code == 2

@@ -30,7 +30,7 @@ def test_a_server_chooses_no_file_to_be_sent(
     done = odcctl("submit", *arguments)
     assert done.code == 1
     assert f'asked for the file "{secret}", which the command line does not name' in done.err
-    (request,) = peer.asked(ARGV)
+    (request,) = peer.requests_to(ARGV)
     assert request.body["script"] is None
 
 

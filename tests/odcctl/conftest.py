@@ -96,12 +96,12 @@ def send(process: subprocess.Popen[Any], number: int, heeded: Callable[[float], 
 def _sleep(pid: int) -> list[str] | None:
     """Of its main thread: another after each time that it was awake, and none while it is."""
     try:
-        told = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return None
-    if "State:\tS" not in told:
+    if "State:\tS" not in status:
         return None
-    return [line for line in told.splitlines() if "ctxt_switches" in line]
+    return [line for line in status.splitlines() if "ctxt_switches" in line]
 
 
 @pytest.fixture

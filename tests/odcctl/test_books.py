@@ -150,11 +150,11 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
 
 
 @pytest.mark.parametrize("case", SENT)
-def test_what_was_said_is_sent(peer: Peer, odcctl: Odcctl, case: str) -> None:
-    words, method, path, body, said = SENT[case]
+def test_the_given_options_are_sent(peer: Peer, odcctl: Odcctl, case: str) -> None:
+    arguments, method, path, body, output = SENT[case]
     peer.on(method, path, accounting() if path == "/v1/accounting" else {"name": "x"})
-    done = odcctl(*words)
-    assert (done.err, done.out) == ("", said)
+    done = odcctl(*arguments)
+    assert (done.err, done.out) == ("", output)
     [request] = peer.requests
     assert request.body == body
     assert ("idempotency-key" in request.headers) == (
@@ -171,12 +171,12 @@ def test_settings_are_shown_when_nothing_is_said(peer: Peer, odcctl: Odcctl) -> 
     )
 
 
-def test_a_refusal_is_told_with_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
-    told = 'QOS "a" would preempt itself'
-    peer.on("PATCH", "/v1/qos/a", problem(400, "BadRequest", "OD010", told, "Do not."))
+def test_a_refusal_shows_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
+    message = 'QOS "a" would preempt itself'
+    peer.on("PATCH", "/v1/qos/a", problem(400, "BadRequest", "OD010", message, "Do not."))
     refused = odcctl("qos", "edit", "a", "--preempts", "a")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == f"odcctl: {told} (OD010)\n  Do not.\n"
+    assert refused.err == f"odcctl: {message} (OD010)\n  Do not.\n"
 
 
 WRONG = {
@@ -199,7 +199,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     done = odcctl(*WRONG[case])
     assert (done.code, done.out) == (2, "")
     assert f"odcctl {WRONG[case][0]}" in done.err

@@ -62,7 +62,9 @@ def test_a_refusal_is_1_with_its_hint(peer: Peer, odcctl: Odcctl) -> None:
     assert done.err == "odcctl: job 9 does not exist (OD006)\n  `odcctl queue` lists jobs.\n"
 
 
-def test_what_is_no_daemon_is_told_without_a_traceback(peer: Peer, odcctl: Odcctl) -> None:
+def test_a_server_that_is_no_daemon_is_reported_without_a_traceback(
+    peer: Peer, odcctl: Odcctl
+) -> None:
     peer.on("GET", "/v1/jobs", problem(500, "InternalError", "OD000", "odcd failed (error ab12)"))
     assert odcctl("queue").err == "odcctl: odcd failed (error ab12) (OD000)\n"
 

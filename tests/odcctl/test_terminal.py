@@ -178,8 +178,8 @@ def test_a_terminal_that_is_lost_is_3(home: Path, terminal: Callable[..., Termin
 def test_a_refused_attach_tells_why(home: Path, terminal: Callable[..., Terminal]) -> None:
     with attaching(home / "odcd.sock", lambda _: None, refuse=lambda _: None):
         shell = terminal("attach", "7")
-        told = shell.until(b"odcctl: not attached: job 7 has no terminal (OD012)\r\n")
-        assert b"attached to" not in told
+        output = shell.until(b"odcctl: not attached: job 7 has no terminal (OD012)\r\n")
+        assert b"attached to" not in output
         assert shell.end() == 1
 
 

@@ -251,7 +251,7 @@ def test_an_unused_context_is_deleted_after_a_day(builds: Builds, queue: Queue) 
 def test_contexts_of_one_user_do_not_fill_the_database(builds: Builds) -> None:
     for number in range(50):
         builds.put(f"{number:02d}")
-    with pytest.raises(LimitExceeded, match="alice has 50 contexts"):
+    with pytest.raises(LimitExceeded, match="alice already has 50 contexts"):
         builds.put("z")
     builds.put("z", BOB)
 
