@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
+from tests.odcctl.conftest import Odcctl, _forks, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer
 from tests.odcctl.test_reservations import listed
 from tests.odcctl.test_ssh import an_ssh_reservation, as_ssh_reads, ssh
 
-__all__ = ["environment", "home", "odcctl", "peer", "ssh"]
+__all__ = ["_forks", "environment", "home", "odcctl", "peer", "ssh"]
 
 OTHERS = ["mallory"]
 QUIET = {"CODE": "0", "TOLD": ""}
@@ -76,8 +76,7 @@ def test_connect_forwards_no_agent_to_shared_dev_servers(
 def test_a_user_can_turn_agent_forwarding_off(
     peer: Peer, odcctl: Odcctl, home: Path, ssh: Path
 ) -> None:
-    """Then ssh's own files decide for the user's own dev servers; forwarding to shared ones stays
-    off."""
+    """Then ssh's own files decide for the user's own dev servers; those of several stay off."""
     listed(peer, an_ssh_reservation())
     assert odcctl("config", "set", "forward_agent", "off").code == 0
     assert not {"-A", "-a", "ForwardAgent=yes"} & set(ssh_arguments(odcctl, ssh))

@@ -33,7 +33,7 @@ def test_a_user_requests_few_lists_of_keys_per_minute(database_url: str) -> None
             assert (last.status_code, last.json()["code"]) == (429, "OD041")
             assert int(last.headers["retry-after"]) >= 1
             assert last.json()["hint"].startswith("Try again")
-            assert len(github.asked) == LOOKUPS
+            assert len(github.requested) == LOOKUPS
             for other in (BOB, OPERATOR):
                 async with service.client(other) as client:
                     answer = await client.post(path, json={"gpus": 1, "github_user": "octocat"})
