@@ -16,7 +16,7 @@ from odcd.database.pool import Database
 from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
 from odcd.stores.builds import BuildStore
-from tests.sql.reservation.test_builds import IMAGE, Builds
+from tests.sql.devserver.builds.test_builds import IMAGE, Builds
 from tests.support.builders.jobs import BOB, Queue, a_cluster
 from tests.support.harness.database import Sql
 
@@ -117,7 +117,7 @@ def test_an_image_is_built_from_the_uploaded_context(shop: Workshop) -> None:
     assert shop.cluster.contexts[key] == b"a"
     shop.cluster.say(state="going", step="step 2/3: RUN x", log="#1 x\n")
     shop.work()
-    assert "step 2/3: RUN x" in shop.builds.boxes.show(job_id)["message"]
+    assert "step 2/3: RUN x" in shop.builds.reservations.show(job_id)["message"]
     shop.cluster.say(state="done", image=IMAGE, log="all")
     shop.work()
     assert shop.changes == 1
@@ -177,7 +177,9 @@ def test_a_job_that_disappeared_is_created_again(shop: Workshop) -> None:
     shop.work(2)
     shop.cluster.jobs.clear()
     shop.work()
-    assert "disappeared before it was done" in shop.builds.boxes.show(job_id)["failure_reason"]
+    assert (
+        "disappeared before it was done" in shop.builds.reservations.show(job_id)["failure_reason"]
+    )
 
 
 def test_a_failed_build_fails_its_reservation_with_the_error(shop: Workshop) -> None:
@@ -186,7 +188,7 @@ def test_a_failed_build_fails_its_reservation_with_the_error(shop: Workshop) -> 
     shop.work()
     shop.cluster.say(state="failed", error="RUN make: exit code 2", log="#1\n#2")
     shop.work()
-    assert "exit code 2" in shop.builds.boxes.show(job_id)["failure_reason"]
+    assert "exit code 2" in shop.builds.reservations.show(job_id)["failure_reason"]
 
 
 def test_a_build_that_kubernetes_refuses_fails_with_its_message(shop: Workshop) -> None:
@@ -203,8 +205,8 @@ def test_a_build_that_kubernetes_refuses_fails_with_its_message(shop: Workshop) 
     shop.cluster.begin = refuse  # type: ignore[method-assign]
     shop.work(2)
     shop.cluster.begin = refused  # type: ignore[method-assign]
-    assert "no quota" in shop.builds.boxes.show(other, BOB)["failure_reason"]
-    assert "no quota" in shop.builds.boxes.show(job_id)["failure_reason"]
+    assert "no quota" in shop.builds.reservations.show(other, BOB)["failure_reason"]
+    assert "no quota" in shop.builds.reservations.show(job_id)["failure_reason"]
 
 
 def test_the_job_is_removed_when_the_last_reservation_is_cancelled(shop: Workshop) -> None:
