@@ -151,7 +151,7 @@ def lists(sql: Sql, runs: int) -> dict[str, list[float]]:
     now = NOW + timedelta(days=1)
     queries = {
         "`history -u USER`, the last 50 jobs": f'{{"user": ["user7"], {ENDED}}}',
-        "a user without any job": f'{{"user": ["nobody"], {ENDED}}}',
+        "a user without any job": f'{{"user": ["newcomer"], {ENDED}}}',
         "page of ended jobs, 50 rows": f"{{{ENDED}}}",
         "page of failed jobs, 50 rows": '{"state": ["FAILED"]}',
     }

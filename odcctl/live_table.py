@@ -20,9 +20,9 @@ from odcctl.http.wire import LostAnswer
 from odcctl.text import render
 
 SETTLE_S = 0.3
-"""After an event, wait this long for its companions, or twice as long as the last answer took."""
+"""Wait this long after an event for more events, or twice as long as the last fetch took."""
 LOOK_S = 30.0
-"""Planned starts also move with time alone."""
+"""The table is also fetched without an event: planned starts change as time passes."""
 RETRY_S = 1.0
 
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -31,7 +31,7 @@ Fetch = Callable[[], tuple[Sequence[str], Sequence[Sequence[str]]]]
 
 
 class Screen:
-    """The alternate screen, and what is on it."""
+    """The terminal's alternate screen, and the lines that it shows."""
 
     def __init__(self) -> None:
         self._shown: list[str] = []
@@ -51,7 +51,7 @@ class Screen:
             new = lines[row] if row < len(lines) else ""
             old = self._shown[row] if row < len(self._shown) else ""
             if new != old:
-                # At the right edge there is nothing to clear, and it would take the last letter.
+                # After a line of full width, \x1b[K would erase its last character.
                 clear = "\x1b[K" if len(new) < size.columns else ""
                 parts.append(f"\x1b[{row + 1};1H{new}{clear}")
         self._shown = lines
@@ -60,9 +60,11 @@ class Screen:
 
 
 def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> int:
-    """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
+    """Show the table that fetch returns, until Ctrl-C; fetch it after events and every look_s."""
     if not sys.stdout.isatty():
-        raise WrongUsage("--watch needs a terminal", "Without it the table is printed once.")
+        raise WrongUsage(
+            "--watch requires a terminal", "Without --watch, the table is printed once."
+        )
     fetch()  # Report errors in the request before the screen is cleared.
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -96,7 +98,7 @@ def _keep_showing(client: Client, title: str, fetch: Fetch, woken: int, look_s: 
             if refused.status != 503:
                 raise
             trouble = refused.message
-        screen.show([f"{title}    the daemon is away: {trouble}", "", *body.splitlines()])
+        screen.show([f"{title}    the daemon does not answer: {trouble}", "", *body.splitlines()])
         time.sleep(RETRY_S)
 
 
@@ -105,7 +107,7 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _wait(events: Events, woken: int, settle_s: float, look_s: float) -> None:
-    """Until something happened and settled, the terminal changed its size, or look_s is over."""
+    """Wait for events, and settle_s for more of them; for a new size of the terminal; or look_s."""
     ready, _, _ = select.select([events, woken], [], [], look_s)
     if woken in ready:
         os.read(woken, 64)

@@ -18,7 +18,7 @@ from odcctl.exits import DONE, USAGE, WrongUsage
 
 EXITS = """\
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
-and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended without one."""
+and `submit --wait` return the job's exit code: 128+n for signal n, 4 if it ended without one."""
 
 
 class LazyGroup(TyperGroup):
@@ -71,7 +71,7 @@ def load(verb: str) -> click.Command:
 
 
 def unknown(verb: str) -> WrongUsage:
-    import difflib  # only for those who mistyped
+    import difflib  # only needed after a typing error
 
     near = [ELSEWHERE.get(verb), *difflib.get_close_matches(verb, VERBS, n=1)]
     meant = next(filter(None, near), None)
@@ -100,7 +100,7 @@ def _odcctl(
     show_help: Annotated[bool, typer.Option("--help", "-h")] = False,
     version: Annotated[bool, typer.Option("--version", "-V")] = False,
 ) -> int | None:
-    """Submit jobs to odcd, look at the queue, and change what waits and runs in it."""
+    """Submit jobs to odcd, show the queue, and change pending and running jobs."""
     if ctx.invoked_subcommand is not None:
         return None
     if version:
@@ -111,7 +111,7 @@ def _odcctl(
 
 
 def call_app(root: click.Command, argv: list[str], call: Call) -> int:
-    """Run the command that argv names; its exit code. Raises Failure, click.UsageError."""
+    """Run the command that argv names; return its exit code. Raises Failure, click.UsageError."""
     try:
         with root.make_context("odcctl", argv, obj=call) as context:
             code = root.invoke(context)

@@ -1,4 +1,4 @@
-"""One call of odcctl: which daemon it asks, in which form it prints, and how it refuses."""
+"""One call of odcctl: its daemon, its output format, and how it reports errors."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Call:
 
     @classmethod
     def of(cls, context: click.Context, failing: str | None = None) -> Call:
-        """The call that a command carries out. failing: the thing that did not happen if the
-        daemon refuses."""
+        """The call of a command. failing: the thing that did not happen if the daemon refuses."""
         call = context.ensure_object(cls)
         call._context, call.failing = context, failing
         return call
@@ -59,20 +58,20 @@ class Call:
     def wrong(self, message: str) -> NoReturn:
         raise wrong_usage(message, self._context)
 
-    def may_ask(self) -> bool:
-        """Whether questions are allowed: both ends are a terminal, and no program reads the
-        answer."""
+    def may_prompt(self) -> bool:
+        """Whether questions are allowed: input and output are a terminal, and no program reads
+        the output."""
         return self.form == "table" and sys.stdin.isatty() and sys.stdout.isatty()
 
     def put_reply(self, reply: Reply) -> None:
-        """JSON as the API gave it."""
+        """Print the JSON that the API returned."""
         render.put(reply.text.rstrip("\n") + "\n")
 
     def put_ids(self, ids: Iterable[object]) -> None:
         render.put("".join(f"{one}\n" for one in ids))
 
     def put_table(self, header: Sequence[str], rows: Rows) -> None:
-        """A table, or CSV: with the columns of --format, without a header after --no-header."""
+        """Print a table or CSV: the columns of --format, without a header after --no-header."""
         from odcctl.text.tables import csv_text, select
 
         try:
@@ -88,7 +87,7 @@ class Call:
     def put_list(
         self, reply: Reply, ids: Iterable[object], header: Sequence[str], rows: Rows
     ) -> int:
-        """A list in the form that was asked for."""
+        """Print a list in the requested format."""
         if self.form == "json":
             self.put_reply(reply)
         elif self.form == "quiet":
@@ -98,7 +97,7 @@ class Call:
         return DONE
 
     def put_outcome(self, reply: Reply, name: str, text: str) -> int:
-        """The outcome as a sentence, as the name of the thing, or as the API's answer."""
+        """Print the outcome as a sentence, as the object's name, or as the API's answer."""
         if self.form == "json":
             self.put_reply(reply)
         else:
@@ -119,7 +118,7 @@ class Call:
         """Refuse the call if more than one of these options was given."""
         given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
         if len(given) > 1:
-            self.wrong(f"{given[0]} and {given[1]} exclude each other")
+            self.wrong(f"{given[0]} and {given[1]} cannot be used together")
 
 
 def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:

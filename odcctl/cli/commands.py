@@ -17,7 +17,7 @@ LIST_FORMS = (*FORMS, "csv")
 HELP_WIDTH = 100
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 HOURS_CONTEXT = {"help_option_names": ["--help"]}
-"""Of commands whose -h is hours."""
+"""The context of commands whose -h means hours."""
 
 
 def new_app(cls: type[TyperGroup] | None = None, help: str | None = None) -> typer.Typer:
@@ -65,18 +65,18 @@ class Listing(Verb):
         return [
             _option(
                 "--format", "-o", metavar="COLUMNS", set="columns",
-                help="only these columns of the table, as job,user,state",
+                help="print only these columns, for example job,user,state",
             ),
             _option("--no-header", is_flag=True, set="header", value=lambda _: False,
-                    help="leave the header line out"),
+                    help="omit the header line"),
             *common_options(LIST_FORMS),
         ]  # fmt: skip
 
 
 class PassThrough(Verb):
-    """A command whose words another program parses: own options stand in front of them only.
+    """A command whose arguments the daemon parses: odcctl's own options stand only before them.
 
-    Click's ignore_unknown_options would still take -h out of -Jhello, and --json from anywhere.
+    Click's ignore_unknown_options would still find -h in -Jhello, and --json anywhere.
     """
 
     def common_options(self) -> list[click.Parameter]:
@@ -84,17 +84,19 @@ class PassThrough(Verb):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.ensure_object(Call).output is not None and not ctx.resilient_parsing:
-            ctx.fail("--output has no meaning before it; --json has, and --parsable after it")
+            ctx.fail(
+                "--output cannot be used before it; use --json before it, or --parsable after it"
+            )
         at = 0
-        while at < len(args) and (taken := _own_words(args[at])):
-            at += taken
+        while at < len(args) and (length := _own_option_length(args[at])):
+            at += length
         super().parse_args(ctx, args[:at])
         ctx.args = args[at:]
         return ctx.args
 
 
-def _own_words(word: str) -> int:
-    """How many words the option takes, if it is one of odcctl's own."""
+def _own_option_length(word: str) -> int:
+    """How many arguments the option takes, if it is one of odcctl's own; otherwise 0."""
     if word == "--server":
         return 2
     return 1 if word in ("--json", "--help", "-h") or word.startswith("--server=") else 0
@@ -121,7 +123,7 @@ class Actions(TyperGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            ctx.fail(f'"{args[0]}" is not {", ".join(self.commands)}')
+            ctx.fail(f'no action "{args[0]}"; the actions are {", ".join(self.commands)}')
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -139,7 +141,7 @@ class Actions(TyperGroup):
 
 @contextmanager
 def _in_context(ctx: click.Context) -> Generator[None]:
-    """Click's parser raises some errors without their context, which has the usage."""
+    """Add the context to errors that Click's parser raises without: the usage is taken from it."""
     try:
         yield
     except click.UsageError as error:
@@ -159,9 +161,9 @@ def summary_of(command: click.Command) -> str:
 
 
 def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
-    """forms: what --output takes; None if the command has no such option."""
+    """forms: the values of --output; None if the command has no such option."""
     json = _option("--json", is_flag=True, set="json",
-                   help="print the answer as the API gave it: one JSON value")  # fmt: skip
+                   help="print the API's answer as one JSON value")  # fmt: skip
     server = _option(
         "--server", metavar="ADDRESS", set="server",
         help="a socket's path, or http(s)://HOST:PORT",
@@ -172,7 +174,7 @@ def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
     output = _option(
         "--output", metavar="FORM", set="output", value=_one_of(forms),
         complete=lambda ctx, args, incomplete: list(forms),
-        help=f"table (the default), json{more}, or quiet: an id a line",
+        help=f"table (the default), json{more}, or quiet (one id per line)",
     )  # fmt: skip
     return [json, output, server]
 
@@ -202,7 +204,7 @@ def _one_of(forms: tuple[str, ...]) -> Callable[[str], str]:
     def check(form: str) -> str:
         if form not in forms:
             named = f"{', '.join(forms[:-1])} or {forms[-1]}"
-            raise click.BadParameter(f'is {named}, not "{form}"')
+            raise click.BadParameter(f'must be {named}, not "{form}"')
         return form
 
     return check

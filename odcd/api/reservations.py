@@ -175,10 +175,11 @@ class ReservationRoutes:
         name = name or await self._api.store.users.get_github_user(who.uid)
         if name is None:
             raise BadRequest(
-                "you connect to a dev server with your SSH keys from GitHub, and odc does not know "
-                "your GitHub name",
+                "dev servers accept your SSH keys from GitHub, but odc does not know your GitHub "
+                "name",
                 "Set it once: odcctl config set github_user NAME",
             )
+        self._api.fairness.lookup(who)
         lines = await keys.of(name)
         wishes = {**spec.details, "github_user": name, "ssh_keys": lines}
         return msgspec.structs.replace(spec, details=wishes)
@@ -242,7 +243,7 @@ class ReservationRoutes:
         if not changes:
             if form.add_user is not UNSET or form.jupyter is not UNSET:
                 return await self._shown(call, job_id)
-            raise BadRequest("a change without anything that changes", "Give a name or a comment.")
+            raise BadRequest("the request changes nothing", "Give a name or a comment.")
         outcomes = await self._api.store.jobs.update(
             call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes,
             stored_bytes=self._api.fairness.stored_bytes,
@@ -259,6 +260,7 @@ class ReservationRoutes:
                 f"reservation {job_id} does not use SSH, so it cannot use keys of other users",
                 "Only its owner and operators can connect, through its terminal.",
             )
+        self._api.fairness.lookup(who)
         lines = await self._api.keys.of(name)
         attempt, every = await self._api.store.reservations.share(
             who, job_id, name, lines, self._api.clock.now()

@@ -151,5 +151,7 @@ class Link:
             if one is not None:
                 found[id] = one
             elif self._clock.monotonic() - self._new.get(id, -1e9) < self._limits.new_s:
-                raise CloudBusy(f"AWS does not show {id} yet, which it has just made", sent=False)
+                raise CloudBusy(
+                    f"AWS does not show {id} yet, which it has just created", sent=False
+                )
         return {id: found[id] for id in ids if id in found}

@@ -26,7 +26,7 @@ def add_home(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--home",
         metavar="DIR",
-        help="what the daemon keeps; default $ODC_HOME, else ~/.odc, as root /var/lib/odc",
+        help="the daemon's folder; default $ODC_HOME, else ~/.odc, or /var/lib/odc for root",
     )
 
 
@@ -43,10 +43,12 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubeconfig",
         metavar="FILE",
-        help="of --executor kubernetes; default the pod's own, else $KUBECONFIG, else "
+        help="with --executor kubernetes; default the pod's own, else $KUBECONFIG, else "
         "~/.kube/config",
     )
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default its own")
+    parser.add_argument(
+        "--context", metavar="NAME", help="of the kubeconfig; default its current one"
+    )
 
 
 def add_serving(parser: argparse.ArgumentParser) -> None:
@@ -56,31 +58,36 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
         "--node",
         action="append",
         metavar=NODE_FORM,
-        help="declare a node for accounting only, by zone, placement group and layers of the "
-        'network if need be; "self" is this machine, the default; repeat',
+        help="declare a node whose GPUs need not exist, optionally with its zone, placement group "
+        "and "
+        'network layers; "self" is this machine, the default; may be repeated',
     )
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="serve HTTP over TCP there, with tokens; none: nowhere; default of up a free port of "
-        "127.0.0.1 from 7070 on",
+        help="serve HTTP over TCP on this address, with API keys; none: do not; default of up: a "
+        "free port of "
+        "127.0.0.1, from 7070 on",
     )
     parser.add_argument(
         "--tls-cert",
         metavar="FILE",
-        help="serve TCP by TLS with this certificate and its chain (PEM); default $ODC_TLS_CERT",
+        help="use TLS on TCP, with this certificate and its chain (PEM); default $ODC_TLS_CERT",
     )
     parser.add_argument(
         "--tls-key",
         metavar="FILE",
-        help="its key (PEM, no password); default $ODC_TLS_KEY, else the file of the certificate",
+        help="its key (PEM, no password); default $ODC_TLS_KEY, else the file of --tls-cert",
     )
     parser.add_argument(
-        "--operator", action="append", metavar="USER", help="may act for others; repeat"
+        "--operator",
+        action="append",
+        metavar="USER",
+        help="a user who may act for others; may be repeated",
     )
     parser.add_argument(
         "--allow-root-jobs",
         action="store_true",
-        help="run jobs of root too; by default they are refused",
+        help="also run jobs of root, which are refused by default",
     )
     parser.add_argument("--log-format", choices=["text", "json"], default="text")

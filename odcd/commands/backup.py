@@ -17,7 +17,7 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "backup",
-        "Write the whole queue, as it is at one moment, to a file; the daemon goes on",
+        "Write the whole queue at one moment to a file, while the daemon continues",
         "odcd backup /backups/queue.odc",
     )
     add_database(parser)

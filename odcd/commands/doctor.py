@@ -23,7 +23,7 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "doctor",
-        "Check what the daemon needs of this machine or a cluster, and say what is missing",
+        "Check this machine or a cluster, and report what the daemon lacks",
         "odcd doctor --executor kubernetes",
     )
     add_home(parser)

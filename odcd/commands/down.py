@@ -28,7 +28,7 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with jobs running too: they are ended, and requeued if they may be, else cancelled",
+        help="stop even if jobs are running: they are requeued if allowed, otherwise cancelled",
     )
     parser.set_defaults(run=run)
 

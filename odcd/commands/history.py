@@ -24,7 +24,7 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "history",
-        "Export ended jobs to compressed files, list exports, bring one back for reading",
+        "Export ended jobs to compressed files, list exports, restore one",
         "odcd history export /backups/history --before 2026-01-01",
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
@@ -44,17 +44,17 @@ def add(subparsers: Subparsers) -> None:
     restore = describe(
         verbs,
         "restore",
-        "Bring an export back, so that odcctl shows its jobs again",
+        "Restore an export, so that odcctl shows its jobs again",
         "odcd history restore /backups/history jobs-1-500000-20260101T000000000000Z",
     )
     restore.add_argument(
         "--keep-days", metavar="N", type=int, default=30,
-        help="how long retention leaves its jobs alone; default 30",
+        help="days for which retention keeps its jobs; default 30",
     )  # fmt: skip
     restore.set_defaults(run=run_restore)
     for verb in (export, listing, restore):
         verb.add_argument("target", metavar="TARGET", help="a folder, or s3://BUCKET/PREFIX")
-        verb.add_argument("--endpoint", metavar="URL", help="of an S3-compatible store")
+        verb.add_argument("--endpoint", metavar="URL", help="the address of an S3-compatible store")
     restore.add_argument("name", metavar="NAME", help="as `odcd history list` prints it")
     for verb in (export, restore):
         add_database(verb)
@@ -100,7 +100,7 @@ async def _list(target: str, endpoint: str | None) -> None:
         async with open_target(target, endpoint) as opened:
             for name in await opened.exports():
                 manifest = await read_manifest(opened, name, Path(scratch))
-                summary = "cut short, not usable" if manifest is None else _summary(manifest)
+                summary = "incomplete, not usable" if manifest is None else _summary(manifest)
                 print(f"{shown(name)}: {summary}")
 
 

@@ -14,8 +14,8 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "migrate",
-        "Bring a database to this version: new migrations, then all functions and views; before "
-        "the first new replica of a rolling upgrade",
+        "Upgrade a database to this version; run it before the first new replica of a rolling "
+        "upgrade",
         "odcd migrate --dsn postgresql://odc@db/odc",
     )
     add_database(parser)

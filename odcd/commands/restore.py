@@ -16,13 +16,15 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "restore",
-        "Take a queue back from a file of `odcd backup`, while no daemon runs on it",
+        "Restore a queue from a file of `odcd backup`, while no daemon uses the database",
         "odcd restore /backups/queue.odc --home /var/lib/odc",
     )
     add_database(parser)
     parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--replace", action="store_true", help="throw away the jobs that are there")
-    parser.add_argument("--pg", type=int, choices=[16, 18], help="PostgreSQL of a new home")
+    parser.add_argument("--replace", action="store_true", help="discard the existing jobs")
+    parser.add_argument(
+        "--pg", type=int, choices=[16, 18], help="the PostgreSQL version of a new home"
+    )
     parser.set_defaults(run=run)
 
 

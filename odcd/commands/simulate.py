@@ -39,10 +39,10 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--cluster",
         metavar="NODESxGPUS",
-        help="27x8, or 100x1 for a flat machine; default: as the head of the trace says",
+        help="27x8, or 100x1 for a flat machine; default: the size in the header of the trace",
     )
     parser.add_argument(
-        "--policy", metavar="NAME", help="how jobs are ordered; default: as a fresh install"
+        "--policy", metavar="NAME", help="the policy; default: that of a new installation"
     )
     parser.add_argument(
         "--plan-depth", metavar="N|all", help="how many blocked jobs have a planned start"
@@ -50,34 +50,34 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--backfill",
         choices=["order", "fifo", "sjbf", "safbf"],
-        help="the order of the candidates behind the planned starts",
+        help="the order of backfill candidates",
     )
     parser.add_argument(
-        "--max-wait", metavar="48h|none", help="who waited longer comes first; 2-0, too"
+        "--max-wait", metavar="48h|none", help="jobs that have waited longer come first: 48h, 2-0"
     )
     parser.add_argument(
         "--estimates",
         choices=["user", "true", "last2"],
         default="user",
         help="plan with the users' limits (default), the true run times, or the mean of the user's "
-        "last two, raised when a job outlives it; no job is ended by it",
+        "last two, increased when a job runs longer; it never ends a job",
     )
     parser.add_argument(
-        "--no-eta", action="store_true", help="predict no starts, which takes less time"
+        "--no-eta", action="store_true", help="do not predict starts, which is faster"
     )
     parser.add_argument("--jobs", metavar="N", help="replay the first N jobs only")
     parser.add_argument(
         "--generate",
         metavar="RECIPE",
-        help="replay a made-up workload: lublin,jobs=5000,load=0.8,users=50,seed=1",
+        help="replay a generated workload: lublin,jobs=5000,load=0.8,users=50,seed=1",
     )
     parser.add_argument("--save", metavar="FILE", help="write it as a trace: .swf or .csv, or .gz")
     parser.add_argument(
-        "--json", action="store_true", help="one JSON object; of several traces a list"
+        "--json", action="store_true", help="print one JSON object; for several traces, a list"
     )
     parser.add_argument("--out", metavar="FILE", help="write a CSV: id, submit, start, end, nodes")
     parser.add_argument(
-        "--picture", metavar="FILE.svg", help="draw GPUs held and jobs waiting over time"
+        "--picture", metavar="FILE.svg", help="draw allocated GPUs and waiting jobs over time"
     )
     parser.set_defaults(run=run)
 

@@ -23,18 +23,23 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "token",
-        "Make an API token for a user of this machine, or for any other with --uid",
+        "Create an API key for a user of this machine, or for any other user with --uid",
         "odcd token alice --uid 5001 --hours 8",
     )
     add_database(parser)
     parser.add_argument("user", metavar="USER")
     parser.add_argument(
-        "--hours", type=_hours, default=2.0, metavar="N", help="how long it lives; default 2"
+        "--hours", type=_hours, default=2.0, metavar="N", help="hours until it expires; default 2"
     )
     parser.add_argument(
-        "--uid", type=int, metavar="N", help="the user's, who need not be one of this machine"
+        "--uid",
+        type=int,
+        metavar="N",
+        help="the user's uid; the user need not exist on this machine",
     )
-    parser.add_argument("--gid", type=int, metavar="N", help="with --uid; default the same number")
+    parser.add_argument(
+        "--gid", type=int, metavar="N", help="the user's gid, with --uid; default the same number"
+    )
     parser.set_defaults(run=run)
 
 

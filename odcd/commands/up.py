@@ -28,7 +28,7 @@ def add(subparsers: Subparsers) -> None:
     )
     add_serving(parser)
     parser.add_argument(
-        "--pg", type=int, choices=[16, 18], help="PostgreSQL of a new home; default 18"
+        "--pg", type=int, choices=[16, 18], help="the PostgreSQL version of a new home; default 18"
     )
     parser.add_argument("--detach", action="store_true", help="return when the daemon is ready")
     parser.set_defaults(run=run)

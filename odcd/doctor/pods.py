@@ -48,7 +48,7 @@ async def examine_pods(
                 yield Finding(
                     about="admission",
                     verdict="note",
-                    text="not tried: only odcd's own account may make pods",
+                    text="not tried: only odcd's own account may create pods",
                     hint="Run this where odcd runs: kubectl -n gpu-controlplane exec deploy/odcd "
                     "-- odcd doctor --executor kubernetes",
                 )
@@ -69,14 +69,14 @@ async def examine_pods(
         yield Finding(
             about="fences",
             verdict="bad",
-            text=f"a pod that odcd never makes would be admitted in {namespace}",
+            text=f"a pod that odcd never creates would be admitted in {namespace}",
             hint=f"The admission policies are missing, or not bound. {MANIFESTS}",
         )
     if fenced and all(fenced.values()):
         yield Finding(
             about="fences",
             verdict="note",
-            text="pods that odcd never makes are refused; networks and quotas are not checked",
+            text="pods that odcd never creates are refused; networks and quotas are not checked",
             hint="odcd may not read them: kubectl get networkpolicy,resourcequota -A",
         )
 

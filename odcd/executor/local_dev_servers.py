@@ -41,7 +41,7 @@ class LocalDevServers:
         raise _no_ssh(job_id)
 
     async def look(self, job_id: int, attempt: int) -> Activity:
-        raise WrongState(f"the use of reservation {job_id} is not measured here")
+        raise WrongState(f"the usage of reservation {job_id} is not measured here")
 
     async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
         raise _no_ssh(job_id)

@@ -20,7 +20,7 @@ def check(notice: Notice) -> None:
 
 
 async def notify(link: Link, job_id: int, attempt: int, notice: Notice) -> None:
-    """See DevServers.notify(). Raises RunnerDown, LeadershipLost, WrongState."""
+    """See `DevServers.notify`. Raises RunnerDown, LeadershipLost, WrongState."""
     try:
         answer = await link.ask(
             "tell", job=job_id, attempt=attempt, name=notice.name, text=notice.text,

@@ -23,7 +23,7 @@ class SimulatedDevServers:
         """Does nothing: no one would use it."""
 
     async def look(self, job_id: int, attempt: int) -> Activity:
-        raise WrongState(f"job {job_id} is simulated: it has no use to measure")
+        raise WrongState(f"job {job_id} is simulated: it has no usage to measure")
 
     async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
         raise WrongState(f"job {job_id} is simulated: there is nothing to connect to")

@@ -122,7 +122,7 @@ class EndedUse:
         except PrometheusFailed as error:
             # Keep trying while Prometheus keeps the data: the failure is temporary and not caused
             # by the attempt.
-            log.warning("gpu_use.not_told", extra={"job_id": owed[0].job_id, "why": str(error)})
+            log.warning("gpu_use.not_stored", extra={"job_id": owed[0].job_id, "why": str(error)})
             young = now < owed[0].ended_at + PATIENCE
             return [_again(owed[0], now + (AGAIN if young else MUCH_LATER))]
         except PrometheusRefused as error:

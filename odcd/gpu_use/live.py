@@ -48,7 +48,7 @@ class LiveUse:
                 await self.look_once()
             except (PrometheusDown, PrometheusRefused) as error:
                 # The stored values expire by themselves.
-                log.warning("gpu_use.no_look", extra={"why": str(error)})
+                log.warning("gpu_use.not_sampled", extra={"why": str(error)})
             took_s = self._clock.monotonic() - began_s
             await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
 

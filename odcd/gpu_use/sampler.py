@@ -94,7 +94,7 @@ class Sampler:
             self._hung.add(index)
             return None
         except NvmlDown as error:
-            log.warning("gpu_use.no_reading", extra={"gpu": index, "why": str(error)})
+            log.warning("gpu_use.not_read", extra={"gpu": index, "why": str(error)})
             return None
         if index in self._hung:
             log.info("gpu_use.nvml_answers", extra={"gpu": index})

@@ -16,6 +16,7 @@ Encoder = Callable[[Collector], bytes]
 
 END = b"# EOF\n"
 MAX_FORMATS = 8
+"""More than there are: see odcd.metrics.process.negotiate."""
 
 
 class Cluster(Collector):
@@ -64,7 +65,6 @@ class Sample:
         if found is None:
             info_lines = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
             found = encoder(self._cluster).removesuffix(END) + info_lines
-            # Clients choose the content type, so the cache is limited.
             if len(self._rendered) < MAX_FORMATS:
                 self._rendered[content_type] = found
         return found

@@ -19,6 +19,7 @@ from odcd.errors import LeadershipLost, OdcError, Unavailable
 from odcd.metrics.families import MEASURES
 from odcd.metrics.process import Metrics, negotiate
 from odcd.metrics.sample import Row, Sample
+from odcd.metrics.scrapes import Scrapes
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Sampler:
         self._clock = clock
         self._metrics = metrics
         self._measures = measures
+        self._scrapes = Scrapes(clock)
         self._sample: Sample | None = None
         self._scraped_at = NEVER
         self._measuring = False
@@ -78,7 +80,8 @@ class Sampler:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE_S):
                     await self._news.wait()
-        return self._metrics.expose(accept, self._sample)
+        media_type = negotiate(accept)[1]
+        return self._scrapes.answer(media_type, lambda: self._metrics.expose(accept, self._sample))
 
     @property
     def _is_scraped(self) -> bool:

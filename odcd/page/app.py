@@ -229,8 +229,8 @@ class Page:
 
 
 NOTICES = {
-    "cancelled": "The job is cancelled, or was asked to end.",
-    "extended": "The job is extended.",
+    "cancelled": "The job was cancelled, or is being cancelled.",
+    "extended": "The job was extended.",
 }
 MINE = """SLOTS.c[data-user="USER"] {background-color: var(--mine)}
 .bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}

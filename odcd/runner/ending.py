@@ -36,7 +36,7 @@ class Ending:
         if member.state == "ended":
             return
         if member.state == "queued":
-            self._drop(member, "stopped before it began")
+            self._drop(member, "stopped before it started")
             return
         if number == signal.SIGKILL:
             grace_s = 0.0

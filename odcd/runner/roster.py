@@ -81,9 +81,9 @@ class Roster:
             if self.attempts.find(key) is None:
                 lost += 1
                 if self._memory.fresh or self._memory.has_ended(key.job, key.attempt):
-                    self._report_unknown(key, "lost", "the runner has no trace of it")
+                    self._report_unknown(key, "lost", "the runner has no record of it")
                 else:
-                    detail = "it was never given to the runner"
+                    detail = "it was never sent to the runner"
                     self._report_unknown(key, "start_failed", detail)
         # From now on the runner knows all attempts that were ordered.
         self._memory.fresh = False

@@ -82,7 +82,7 @@ def agreed_type(requests: dict[str, GpuRequest | None]) -> str | None:
     }
     if len(set(named.values())) > 1:
         types = ", ".join(f"--{option} says {kind}" for option, kind in named.items())
-        raise BadRequest(f"the GPU type is not clear: {types}", "Name one type.")
+        raise BadRequest(f"the GPU type is ambiguous: {types}", "Name one type.")
     return next(iter(named.values()), None)
 
 

@@ -10,7 +10,7 @@ COMMAND_SCRIPT = '#!/bin/sh\nexec "$@"\n'
 
 
 def wrapped_script(command: str) -> str:
-    return f"#!/bin/sh\n# This script was made by --wrap.\n\n{command}\n"
+    return f"#!/bin/sh\n# This script was created by --wrap.\n\n{command}\n"
 
 
 def check_script(script: str) -> None:

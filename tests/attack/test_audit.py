@@ -1,4 +1,4 @@
-"""The audit log: every change and every refusal, by whom, from where, with which result."""
+"""The audit log: every change and every refusal, with its user, source address and result."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_audit_log_has_changes_and_refusals(odc: Odc) -> None:
         line = line_with(file, lambda line: line["from"].get("local_uid") == BOB)
         assert line["status"] == 401
 
-        # Reading is no change; and a log that was moved away goes on in a new file.
+        # Reading is not a change; and after the log was moved away, a new file is started.
         odc.odcctl("queue")
         before = lines_of(file)
         assert not [line for line in before if line["method"] == "GET" and line["status"] < 400]
@@ -113,7 +113,7 @@ def test_a_line_costs_microseconds_and_a_full_disk_costs_no_request(tmp_path: Pa
     assert [line["number"] for line in lines_of(file)] == list(range(10_000))
 
 
-def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_audit_log_setting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OdcError, match="cannot be opened"):
         AuditLog(str(tmp_path / "no" / "audit.log"), SystemClock())
     link = tmp_path / "link"
@@ -130,13 +130,13 @@ def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_a_client_that_is_refused_cannot_fill_the_disk_of_the_audit_log() -> None:
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     meter = RefusalMeter(clock)
-    told = [meter.admit("203.0.113.1") for _ in range(1000)]
-    assert told == [0] * MAX_LINES + [None] * (1000 - MAX_LINES)
+    admitted = [meter.admit("203.0.113.1") for _ in range(1000)]
+    assert admitted == [0] * MAX_LINES + [None] * (1000 - MAX_LINES)
     assert meter.admit("203.0.113.2") == 0
     clock.move(WINDOW_S)
     assert meter.admit("203.0.113.1") == 1000 - MAX_LINES
     assert meter.admit("203.0.113.1") == 0
-    # Nor can many addresses.
+    # Many addresses cannot do so either.
     clock.move(WINDOW_S)
     lines = [meter.admit(f"2001:db8:0:{number:x}::/64") for number in range(50_000)]
     assert sum(line is not None for line in lines) <= MAX_OVERALL

@@ -189,7 +189,7 @@ def test_values_are_counted_and_their_text_is_not() -> None:
 
 
 def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
-    """Also where the body is too large to be searched as a whole."""
+    """Also if the body is too large to be searched as a whole."""
     good = [JOB] * 3000
     cases = {
         job(b'"name":""'): "jobs[3000].name has 0 characters",
@@ -204,9 +204,9 @@ def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         async with service.client() as client:
-            for bad, told in cases.items():
+            for bad, message in cases.items():
                 answer = await client.post("/v1/jobs/batch", content=batch([*good, bad]))
-                assert (answer.status_code, told in answer.json()["detail"]) == (400, True), (
+                assert (answer.status_code, message in answer.json()["detail"]) == (400, True), (
                     answer.text
                 )
 

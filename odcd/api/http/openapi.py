@@ -64,7 +64,7 @@ _KEY = _parameter(
     "header",
     {"type": "string", "minLength": 1, "maxLength": 200},
     required=False,
-    about="A request that is repeated with the same key has an effect only once.",
+    about="If a request is repeated with the same key, it has an effect only once.",
 )
 _BYTES: Json = {"type": "string", "format": "binary"}
 _ATTACH = {
@@ -135,7 +135,7 @@ class OpenApiRoutes:
         return Response(self._encoded, media_type=JSON)
 
     async def docs(self, _: Call) -> Response:
-        return Response(page(self._document), media_type="text/html; charset=utf-8")
+        return Response(self._page, media_type="text/html; charset=utf-8")
 
     @functools.cached_property
     def _document(self) -> Json:
@@ -144,6 +144,10 @@ class OpenApiRoutes:
     @functools.cached_property
     def _encoded(self) -> bytes:
         return msgspec.json.encode(self._document)
+
+    @functools.cached_property
+    def _page(self) -> bytes:
+        return page(self._document).encode()
 
 
 def document(operations: Sequence[Operation]) -> Json:

@@ -10,12 +10,12 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from odcd.api.http.streaming import Broken
 from odcd.clock import SystemClock
@@ -29,6 +29,7 @@ from odcd.front.rules import Rules
 from odcd.front.settings import FrontSettings
 from odcd.front.tls import Certificate
 from odcd.front.watch import Nobody, Watch
+from odcd.front.web_socket import BoundedWebSocket, Turns
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             http=PeerProtocol,
-            ws=WebSocketsSansIOProtocol,
+            ws=cast(Any, partial(BoundedWebSocket, turns=Turns())),
             lifespan="off",
             log_config=None,
             log_level="warning",

@@ -85,10 +85,10 @@ class Canaries:
                 return False, f"{how}: {output}"
             return False, output
         if seen.hopeless is not None:
-            return False, seen.hopeless.detail or "its container could not be made"
+            return False, seen.hopeless.detail or "its container could not be created"
         if now >= canary.until:
             waits = seen.waits or (
-                "it still runs" if seen.begun else "kubelet has reported nothing"
+                "it is still running" if seen.begun else "kubelet has reported nothing"
             )
             return False, f"it did not finish in time: {waits}"
         return None

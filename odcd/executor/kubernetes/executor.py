@@ -147,7 +147,9 @@ class KubernetesExecutor:
                 await notices.notify(self._cluster, [pod], key[0], notice)
                 return
             except (RunnerDown, WrongState) as error:
-                log.warning("kubernetes.untold", extra={"job_id": key[0], "why": error.message})
+                log.warning(
+                    "kubernetes.notice_failed", extra={"job_id": key[0], "why": error.message}
+                )
             await self._clock.sleep(OOM_AGAIN_S)
 
     async def _tick(self) -> None:

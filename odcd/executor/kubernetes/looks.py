@@ -21,7 +21,7 @@ async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Activity:
     """For all members together. Raises WrongState, or RunnerDown if one of them cannot be
     checked."""
     if len(pods) != members:
-        raise RunnerDown(f"{len(pods)} of {members} pods are there")
+        raise RunnerDown(f"{len(pods)} of {members} pods exist")
     seen = [await _look_at(cluster, pod) for pod in pods]
     percents = [one.gpu_percent for one in seen]
     return Activity(

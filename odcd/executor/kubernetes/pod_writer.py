@@ -110,7 +110,7 @@ class PodWriter:
         if found is None or found.metadata.annotations.get(STARTED_AT) != placed_at:
             # A pod of another database, or of this one before it was restored.
             if found is not None:
-                log.warning("kubernetes.stranger", extra={"pod": name})
+                log.warning("kubernetes.name_taken", extra={"pod": name})
                 await self.remove(found, 0)
             raise RunnerDown(f"another pod has the name {name}", "It is being removed.")
         return found.metadata.uid

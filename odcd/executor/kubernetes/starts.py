@@ -141,7 +141,9 @@ class Starts:
                 if attempt in self._members.stops:
                     await self._ends.confirm(attempt)
             except RunnerDown as error:
-                log.warning("kubernetes.unmade", extra={"job": attempt[0], "why": error.message})
+                log.warning(
+                    "kubernetes.not_created", extra={"job": attempt[0], "why": error.message}
+                )
                 order.trouble = error.message
                 self._try_again(order, None)
             except ApiRefused as error:
@@ -200,7 +202,7 @@ class Starts:
     def waits(self, job_id: int) -> list[str]:
         """The reasons why pods are not created or have not started."""
         reasons = [
-            f"its pods cannot be made yet: {order.trouble}"
+            f"its pods cannot be created yet: {order.trouble}"
             for attempt, order in self._orders.items()
             if attempt[0] == job_id and order.trouble
         ]

@@ -176,7 +176,8 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    why = waits or ("no node took it" if not pod.spec.node_name else "kubelet has reported nothing")
+    silent = "kubelet has reported nothing" if pod.spec.node_name else "no node accepted it"
+    why = waits or silent
     node = pod.spec.node_name or "its node"
     return _fact(
         key, "start_failed", now, cause="launch",
@@ -196,8 +197,8 @@ def refused(key: Key, now: datetime, message: str, *, passing: bool) -> Fact:
 def gone(key: Key, now: datetime, *, started: bool) -> Fact:
     """The end of a member whose pod does not exist, according to the API server."""
     if started:
-        return _fact(key, "lost", now, detail="its pod is gone")
-    return _fact(key, "start_failed", now, cause="launch", detail="its pod was never made")
+        return _fact(key, "lost", now, detail="its pod no longer exists")
+    return _fact(key, "start_failed", now, cause="launch", detail="its pod was never created")
 
 
 def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:

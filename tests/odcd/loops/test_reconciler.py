@@ -24,7 +24,7 @@ BUSY = "the database is busy"
 
 
 class Executor:
-    """Reports its facts once, as an executor whose reports are taken does."""
+    """Reports its facts once, like an executor whose facts were acknowledged."""
 
     reconciles = False
     keeps_time = True
@@ -46,10 +46,10 @@ class Executor:
 
 
 class BusyStore:
-    """Fails the first calls of everything."""
+    """Fails the first call of each method."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.facts: list[Fact] = []
         self.whole = asyncio.Event()
         self._failed: set[str] = set()
@@ -62,7 +62,7 @@ class BusyStore:
 
     async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
         self._fail_once("facts")
-        if len(facts) > self.most:
+        if len(facts) > self.limit:
             raise DatabaseBusy(BUSY)
         self.facts += facts
         if len(self.facts) == 5:
@@ -88,7 +88,7 @@ def test_a_busy_database_loses_no_fact_and_restarts_no_loop(
 
     async def work() -> None:
         facts = [Fact(job_id=n, attempt=1, rank=0, kind="exited", at=CLOCK.now()) for n in range(5)]
-        executor, store = Executor(facts), BusyStore(most=2)
+        executor, store = Executor(facts), BusyStore(limit=2)
         lead = cast(Any, type("Lead", (), {"term": 1})())
         reaper = Reconciler(
             cast(Lead, lead), cast(Any, store), cast(Any, executor), CLOCK,

@@ -11,7 +11,7 @@ from tests.support.harness.runner import PATIENCE_S, Client, RequestRefused, unt
 
 
 class Screen:
-    """One attached client; keeps what it was shown."""
+    """One attached client; keeps the output that it received."""
 
     def __init__(self, client: Client, job: int = 1) -> None:
         def attach() -> int | None:
@@ -46,7 +46,7 @@ class Screen:
             self.read()
 
     def read_past(self, text: str) -> None:
-        """Until it was shown, and forget all up to it."""
+        """Wait until this was shown, and discard everything up to it."""
         self.read_until(text)
         self.shown = self.shown.partition(text)[2]
 

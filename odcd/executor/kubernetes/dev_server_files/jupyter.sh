@@ -15,8 +15,17 @@ WAIT_S=40
 say() { printf '%s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 listens() { grep -qs ":$port_hex [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6; }
-# Process ids are reused, so check the command line too.
-lives() { read -r pid 2>/dev/null <"$pidfile" && grep -qs "$job/jupyter" "/proc/$pid/cmdline"; }
+# Print when process $1 began, in clock ticks since boot; nothing if it has ended. Process ids are reused, so an id alone
+# does not identify Jupyter. Nor does a command line: it is empty for a moment while a process executes a program.
+began_at() {
+  read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+  # The name before the last bracket may have spaces.
+  set -- ${line##*) }
+  [ "$1" != Z ] && printf '%s' "${20}"
+}
+lives() {
+  read -r pid ticks 2>/dev/null <"$pidfile" && [ -n "$ticks" ] && [ "$(began_at "$pid")" = "$ticks" ]
+}
 # A lock: a restarted container and odc, which notices the restart, may both start it. Without the lock there
 # would be two, and only one of them would be stopped later.
 take_turn() {
@@ -39,10 +48,10 @@ last() { grep -v '^[[:space:]]*$' "$log" 2>/dev/null | tail -n 1; }
 start() {
   if lives; then return 0; fi
   if listens; then
-    say "another program in the dev server has port $port: end it, or use that one"
+    say "another program in the dev server uses port $port: stop it, or use that program"
     return 1
   fi
-  [ -f "$keys/jupyter" ] || { say "this dev server was made without a token for it: reserve another"; return 1; }
+  [ -f "$keys/jupyter" ] || { say "this dev server was created without a token for Jupyter Lab: reserve another one"; return 1; }
   rm -f "$token" "$log"
   (umask 077 && cat "$keys/jupyter" >"$token") && chown dev "$token" && chmod 400 "$token" || return 1
   gid=$(id -g dev)
@@ -51,7 +60,7 @@ start() {
   else
     su -s /bin/sh -c 'exec /bin/sh /odc/job/jupyter run' dev </dev/null >"$log" 2>&1 9>&- &
   fi
-  printf '%s\n' "$!" >"$pidfile"
+  printf '%s %s\n' "$!" "$(began_at "$!")" >"$pidfile"
 }
 
 stop() {
@@ -60,7 +69,7 @@ stop() {
     kill -s "$signal" "$pid" 2>/dev/null
     left=$((left - 1))
     [ "$left" -gt 0 ] || signal=KILL
-    [ "$left" -gt -10 ] || { say "it does not end"; return 1; }
+    [ "$left" -gt -10 ] || { say "it does not stop"; return 1; }
     sleep 0.5
   done
   rm -f "$pidfile" "$token"
@@ -77,14 +86,14 @@ case ${1-} in
     ;;
   on)
     printf 'on\n' >"$run/jupyter"
-    await_begin || { say "the dev server is restarting, and is not ready after $WAIT_S s"; exit 1; }
-    take_turn || { say "another start of it has not ended for $WAIT_S s"; exit 1; }
+    await_begin || { say "the dev server is restarting and was not ready within $WAIT_S s"; exit 1; }
+    take_turn || { say "another start of it has not finished within $WAIT_S s"; exit 1; }
     start || exit 1
     end_turn
     left=$((WAIT_S * 2))
     until listens; do
       lives || { last >&2; exit 1; }
-      [ "$left" -gt 0 ] || { say "it has not answered on port $port for $WAIT_S s: $(last)"; exit 1; }
+      [ "$left" -gt 0 ] || { say "it did not answer on port $port within $WAIT_S s: $(last)"; exit 1; }
       left=$((left - 1))
       sleep 0.5
     done
@@ -93,7 +102,7 @@ case ${1-} in
     printf 'off\n' >"$run/jupyter"
     # If the container starts after this, it reads the file above and does not start Jupyter.
     await_begin || exit 0
-    take_turn || { say "a start of it has not ended for $WAIT_S s"; exit 1; }
+    take_turn || { say "a start of it has not finished within $WAIT_S s"; exit 1; }
     stop
     ;;
   run)
@@ -106,7 +115,7 @@ case ${1-} in
     PATH=${PATH:-/usr/bin:/bin}:$home/.local/bin JUPYTER_TOKEN_FILE=$token
     export PATH JUPYTER_TOKEN_FILE
     has jupyter || {
-      say "there is no jupyter on its PATH: pip install jupyterlab inside, and ask for it again"
+      say "there is no jupyter on its PATH: run pip install jupyterlab inside, then enable it again"
       exit 127
     }
     cd "$workspace" || exit 1
@@ -128,5 +137,5 @@ case ${1-} in
       sleep 1
     done
     ;;
-  *) say "it takes begin, on or off"; exit 2 ;;
+  *) say "the argument must be begin, on or off"; exit 2 ;;
 esac

@@ -1,5 +1,5 @@
 #!/bin/sh
-# /odc/job/keys [LINE...]: set the keys that may enter; without lines the last ones set, otherwise the original ones.
+# /odc/job/keys [LINE...]: set the accepted keys; without lines, the last ones set, else the original ones.
 set -u
 run=/odc/run etc=/etc/odc
 if [ $# -gt 0 ]; then

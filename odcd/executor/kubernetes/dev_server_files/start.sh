@@ -1,7 +1,7 @@
 #!/bin/sh
 # Turns its container into a dev server at every start: the user dev, its home, and an SSH server on port 2222.
 # This program is the same for all dev servers; their differences are read as data from files and variables.
-#   /odc/job   files that odc made for this attempt    /odc/keys  the host key and the gang's key
+#   /odc/job   files that odc created for this attempt    /odc/keys  the host key and the gang's key
 #   /odc/run   kept over container restarts: keys that were added later, notices
 # It exits with 78 when the image cannot become a dev server; its last line of output has the reason.
 set -u
@@ -58,14 +58,14 @@ id dev >/dev/null 2>&1 || {
   has bash && shell=$(command -v bash)
   number=$owner
   [ "$owner" != 0 ] || number=1081
-  make_user dev "$number" "$home" "$shell" || fail "the image has neither useradd nor adduser to make the user dev with"
+  make_user dev "$number" "$home" "$shell" || fail "the image has neither useradd nor adduser, so the user dev cannot be created"
 }
 # No password matches this. A locked account could not log in by key either.
 usermod -p '*' dev 2>/dev/null || sed -i 's/^dev:[^:]*:/dev:*:/' /etc/shadow
 # The files of a disk keep their uid: dev gets that uid, in any image.
 [ "$owner" = 0 ] || [ "$owner" = "$(id -u dev)" ] || {
   sed "s/^dev:\([^:]*\):[0-9]*:/dev:\1:$owner:/" /etc/passwd >"$etc/passwd" && cat "$etc/passwd" >/etc/passwd
-  [ "$owner" = "$(id -u dev)" ] || fail "the files of its disk are user $owner's, which dev of this image cannot be"
+  [ "$owner" = "$(id -u dev)" ] || fail "the files of its disk belong to user $owner, and dev of this image cannot get that uid"
 }
 uid=$(id -u dev) gid=$(id -g dev)
 if has sudo && [ -d /etc/sudoers.d ]; then
@@ -85,7 +85,7 @@ renew() {
 
 if [ "$owner" = 0 ] && [ ! -e "$home/.odc-home" ]; then
   [ ! -d /etc/skel ] || [ -e "$home/.profile" ] || cp -R /etc/skel/. "$home/"
-  printf 'odc made this home. Without this file, it would once more when root owns the home.\n' >"$home/.odc-home"
+  printf 'odc prepared this home folder. Without this file, odc prepares it again when root owns it.\n' >"$home/.odc-home"
   chmod 755 "$home"
   chown -R "$uid:$gid" "$home"
 elif [ -n "${ODC_RECREATE_ENV-}" ] && [ ! -e "$run/env_made" ]; then
@@ -136,10 +136,10 @@ storage=$job/storage
 cat "$job/motd" "$storage" >"$etc/motd"
 cat "$etc/motd" "$run"/notices/* >/etc/motd 2>/dev/null
 
-sh "$job/jupyter" begin || say "Jupyter Lab is not started"
+sh "$job/jupyter" begin || say "Jupyter Lab was not started"
 
 # -- the server -----------------------------------------------------------------------------------------------
-told=$("$sshd" -t -f "$job/sshd_config" 2>&1) || fail "the image's SSH server does not take its configuration: $told"
+reply=$("$sshd" -t -f "$job/sshd_config" 2>&1) || fail "the image's SSH server rejects its configuration: $reply"
 stopping='' child=''
 trap 'stopping=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
 while :; do
@@ -152,6 +152,6 @@ while :; do
     kill -0 "$child" 2>/dev/null || break
   done
   [ -z "$stopping" ] || exit 143
-  say "the SSH server ended with code $code; it is started again"
+  say "the SSH server exited with code $code; odc starts it again"
   sleep 1
 done

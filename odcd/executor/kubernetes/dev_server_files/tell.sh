@@ -1,5 +1,5 @@
 #!/bin/sh
-# /odc/job/tell NAME TEXT WALL [FILE...]: deliver a notice: the file NAME (empty: none) with TEXT in the home, also
+# `/odc/job/tell NAME TEXT WALL [FILE...]`: deliver a notice: the file NAME (empty: none) with TEXT in the home, also
 # shown at each login; WALL (empty: none) on the terminals; and remove each FILE from the home.
 # It fails when nothing was delivered.
 set -u

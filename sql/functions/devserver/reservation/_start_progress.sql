@@ -14,7 +14,7 @@ language sql stable as $$
            union all
           -- Pods wait for their disk before they are scheduled.
           select null, 'disk', v.made_at,
-                 format('disk "%s" is being made%s', d.name, coalesce(' from snapshot ' || s.cloud_id, '')) || coalesce(': ' || v.trouble, '')
+                 format('disk "%s" is being created%s', d.name, coalesce(' from snapshot ' || s.cloud_id, '')) || coalesce(': ' || v.trouble, '')
             from odc.disk_volume as v
             join odc.disk as d on d.id = v.disk_id
             left join odc.disk_snapshot as s on s.id = v.snapshot_id
