@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import click
 
 from odcctl import exits
-from odcctl.cli.app import call_app, new_root
-from odcctl.cli.call import Call
-from odcctl.cli.usage import explain
+from odcctl.cli.app import new_root
+from odcctl.cli.call import Call, explain
+from odcctl.cli.plain import call_app
 from odcctl.exits import Failure
 
 COMPLETE = "_ODCCTL_COMPLETE"
@@ -55,7 +55,7 @@ def dispatch(argv: Sequence[str]) -> int:
 
         return shell_complete(root, {"obj": call}, "odcctl", COMPLETE, instruction)
     try:
-        return call_app(root, list(argv), call)
+        return call_app(root, "odcctl", list(argv), call)
     except click.UsageError as error:
         failure: Failure = explain(error)
     except Failure as error:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from odcctl.cli.app import load, new_root
+from odcctl.cli.app import new_root
 from odcctl.cli.call import Call
-from odcctl.cli.commands import Actions, PassThrough, summary_of
+from odcctl.cli.markdown import contexts_of, section
 from odcctl.cli.verbs import GROUPS
 from odcctl.http.address import Address
 from odcctl.http.client import Client
@@ -78,12 +78,7 @@ def page() -> str:
 
 def contexts(verb: str) -> Iterator[click.Context]:
     """The context of a command, then those of its actions."""
-    root = new_root().make_context("odcctl", [], resilient_parsing=True, obj=_Nowhere())
-    command = load(verb)
-    context = command.make_context(verb, [], root, resilient_parsing=True)
-    yield context
-    for name, action in getattr(command, "commands", {}).items():
-        yield action.make_context(name, [], context, resilient_parsing=True)
+    return contexts_of(new_root(), "odcctl", verb, _Nowhere())
 
 
 class _Nowhere(Call):
@@ -91,43 +86,6 @@ class _Nowhere(Call):
 
     def client(self) -> Client:
         return Client([Address(path="/nowhere")], None)
-
-
-def section(context: click.Context) -> str:
-    command = context.command
-    depth = "###" if context.parent and context.parent.parent is None else "####"
-    summary, *notes = (command.help or "").split("\n\n")
-    lines = [f"{depth} {context.command_path}", "", summary.replace("\n", " "), ""]
-    lines += ["```", context.get_usage().removeprefix("Usage: "), "```", ""]
-    for note in notes:
-        lines += [note.replace("\n", " "), ""]
-    if isinstance(command, PassThrough):
-        lines += [
-            "Its options are those of [sbatch](submit-options.md). These options of odcctl come "
-            "before them:",
-            "",
-        ]
-    if isinstance(command, Actions):
-        lines += ["| action | |", "|---|---|"]
-        lines += [f"| `{name}` | {summary_of(one)} |" for name, one in command.commands.items()]
-    else:
-        lines += ["| option | |", "|---|---|"]
-        lines += [_row(context, param) for param in command.get_params(context)]
-    if command.epilog:
-        lines += ["", "```", command.epilog, "```"]
-    return "\n".join([*lines, ""])
-
-
-def _row(context: click.Context, param: click.Parameter) -> str:
-    if isinstance(param, click.Option):
-        label, text = param.get_help_record(context) or ("", "")
-    else:
-        label, text = param.make_metavar(context), getattr(param, "help", None) or ""
-    return f"| `{_cell(label)}` | {_cell(text)} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def main() -> None:

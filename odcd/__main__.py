@@ -1,26 +1,34 @@
-"""The daemon's command line: `odcd COMMAND …`. Each command is a module of odcd.commands."""
+"""odcd: run the command that was called; turn its failure into a message and an exit code."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 
-from odcd import __version__, commands
+import click
+
+from odcctl.cli.plain import call_app
+from odcctl.cli.usage import locate, message_of
+from odcd.cli.app import new_root
 from odcd.errors import BadRequest, OdcError, shown
 
 DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
+COMPLETE = "_ODCD_COMPLETE"
+"""Set by the shell's completion script: what Click is to do."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = parser().parse_args(argv)
-    if "dsn" in args and args.dsn is None and not args.home:
-        args.dsn = os.environ.get("ODC_DSN") or None
+    root, instruction = new_root(), os.environ.get(COMPLETE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(root, {}, "odcd", COMPLETE, instruction)
     try:
-        return args.run(args)
+        return call_app(root, "odcd", list(sys.argv[1:] if argv is None else argv))
+    except click.UsageError as error:
+        tell(BadRequest(*locate(message_of(error), error.ctx, "odcd")))
+        return USAGE
     except BadRequest as error:
         tell(error)
         return USAGE
@@ -43,27 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def parser() -> argparse.ArgumentParser:
-    """Each module of odcd.commands defines add(subparsers), which sets the default `run`
-    function."""
-    root = argparse.ArgumentParser(
-        prog="odcd",
-        description="The daemon of odc, a GPU scheduler. People use odcctl.",
-        epilog="Example: odcd up --node n1=h100:8 --detach",
-    )
-    root.add_argument("--version", action="version", version=f"odcd {__version__}")
-    subparsers = root.add_subparsers(metavar="COMMAND", required=True)
-    for module in pkgutil.iter_modules(commands.__path__):
-        if module.name.startswith("_"):
-            continue
-        importlib.import_module(f"odcd.commands.{module.name}").add(subparsers)
-    return root
-
-
 def tell(error: OdcError) -> None:
     print(f"odcd: {shown(error.message)}", file=sys.stderr)
-    if error.hint:
-        print(f"  {shown(error.hint)}", file=sys.stderr)
+    for line in (error.hint or "").split("\n"):
+        if line:
+            print(f"  {shown(line)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

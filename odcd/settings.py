@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
-from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +23,7 @@ from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
 from odcd.records.node import DeclaredNode
-from odcd.variables import read_seconds, read_words
+from odcd.variables import read_accounts, read_seconds, read_url, read_words
 
 ROOT_HOME = Path("/var/lib/odc")
 ROOT_SOCKET = Path("/run/odc/odcd.sock")
@@ -46,7 +44,6 @@ ROOT_PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(720, 728))
 """On ports below 1024, no other user can take the daemon's port while it is down. IANA assigned
 none of these."""
 
-URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
 ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
 
 
@@ -149,14 +146,35 @@ class Settings:
         return self.home / "odcd.log"
 
 
-def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The options of `up` and `serve`."""
+
+    embedded: bool
+    """Whether the daemon has its own PostgreSQL: with up."""
+    home: str | None = None
+    node: Sequence[str] = ()
+    listen: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    operator: Sequence[str] = ()
+    allow_root_jobs: bool = False
+    log_format: Literal["text", "json"] = "text"
+    dsn: str | None = None
+    executor: Literal["local", "kubernetes"] = "local"
+    kubeconfig: str | None = None
+    context: str | None = None
+    pg: int | None = None
+    detach: bool = False
+
+
+def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
     """Settings of `up` and `serve`. Raises BadRequest, naming the invalid option."""
     home = find_home(args.home, environment)
-    nodes, self_node = parse_nodes(args.node or [])
+    nodes, self_node = parse_nodes(args.node)
     listen = args.listen or environment.get("ODC_LISTEN")
-    embedded = "pg" in args  # an option of up
     root = os.geteuid() == 0
-    on_kubernetes = getattr(args, "executor", "local") == "kubernetes"
+    on_kubernetes = args.executor == "kubernetes"
     kubernetes, disks = KubernetesSettings(), DiskSettings()
     if on_kubernetes:
         if args.node:
@@ -171,16 +189,14 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         socket=socket_of(home),
         socket_mode=0o666 if root else 0o600,
         listen=parse_address(listen) if listen and listen != NOWHERE else None,
-        listen_first=_listen_first(root) if embedded and not listen else (),
+        listen_first=_listen_first(root) if args.embedded and not listen else (),
         proxy_uids=read_accounts(environment, "ODC_PROXY_USERS"),
-        audit_log=read_audit(environment, detached=getattr(args, "detach", False)),
-        front=read_front(
-            environment, getattr(args, "tls_cert", None), getattr(args, "tls_key", None)
-        ),
-        dsn=getattr(args, "dsn", None) or None,
-        executor="kubernetes" if on_kubernetes else "local",
+        audit_log=read_audit(environment, detached=args.detach),
+        front=read_front(environment, args.tls_cert, args.tls_key),
+        dsn=args.dsn or None,
+        executor=args.executor,
         kubernetes=kubernetes,
-        jobs=read_jobs(args, environment),
+        jobs=read_jobs(environment, allow_root=args.allow_root_jobs),
         disks=disks,
         login=read_login(environment),
         builds=read_builds(environment) if on_kubernetes else BuildSettings(),
@@ -190,7 +206,7 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         disk_reserve_mib=read_reserve(environment),
         nodes=nodes,
         self_node=self_node,
-        pg_version=getattr(args, "pg", None),
+        pg_version=args.pg,
         lease=read_seconds(environment, "ODC_LEASE_S", LEASE),
         clock_limit=read_seconds(environment, "ODC_CLOCK_LIMIT_S", CLOCK_LIMIT),
         grace=read_grace(environment),
@@ -202,28 +218,13 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         ),
         github_url=read_url(environment, "ODC_GITHUB_URL", GITHUB_URL),
         operators=frozenset(args.operator or read_words(environment, "ODC_OPERATORS")),
-        log_format="json" if args.log_format == "json" else "text",
-        detached=getattr(args, "detach", False),
+        log_format=args.log_format,
+        detached=args.detach,
     )
 
 
 def _listen_first(root: bool) -> tuple[tuple[str, int], ...]:
     return ROOT_PAGE_ADDRESSES if root else PAGE_ADDRESSES
-
-
-def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
-    """The uids of accounts of this machine. Raises BadRequest, naming an account that does not
-    exist."""
-    found: set[int] = set()
-    for word in read_words(environment, name):
-        try:
-            found.add(int(word) if word.isdecimal() else pwd.getpwnam(word).pw_uid)
-        except KeyError:
-            raise BadRequest(
-                f'{name}: this machine has no account "{word}"',
-                "`getent passwd` lists the accounts.",
-            ) from None
-    return frozenset(found)
 
 
 def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
@@ -245,13 +246,6 @@ def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
 
 def read_grace(environment: Mapping[str, str]) -> timedelta:
     return read_seconds(environment, "ODC_GRACE_S", GRACE)
-
-
-def read_url(environment: Mapping[str, str], name: str, default: str) -> str:
-    text = environment.get(name) or default
-    if not URL.match(text):
-        raise BadRequest(f'{name}="{text[:100]}" is not an address', f"For example {default}.")
-    return text
 
 
 def default_home() -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pwd
 import re
 from collections.abc import Mapping
 from datetime import timedelta
 
 from odcd.errors import BadRequest
+
+URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
 
 
 def read_seconds(
@@ -28,3 +31,25 @@ def read_seconds(
 def read_words(environment: Mapping[str, str], name: str) -> list[str]:
     """Return the words of a variable, separated by commas or whitespace."""
     return re.findall(r"[^,\s]+", environment.get(name, ""))
+
+
+def read_url(environment: Mapping[str, str], name: str, default: str) -> str:
+    text = environment.get(name) or default
+    if not URL.match(text):
+        raise BadRequest(f'{name}="{text[:100]}" is not an address', f"For example {default}.")
+    return text
+
+
+def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
+    """The uids of accounts of this machine. Raises BadRequest, naming an account that does not
+    exist."""
+    found: set[int] = set()
+    for word in read_words(environment, name):
+        try:
+            found.add(int(word) if word.isdecimal() else pwd.getpwnam(word).pw_uid)
+        except KeyError:
+            raise BadRequest(
+                f'{name}: this machine has no account "{word}"',
+                "`getent passwd` lists the accounts.",
+            ) from None
+    return frozenset(found)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from odcctl.cli import usage
 from odcctl.exits import DONE, Failure, WrongUsage
 from odcctl.http.address import find_server
 from odcctl.http.client import Client, Reply
@@ -72,17 +73,38 @@ class Call:
 
     def put_table(self, header: Sequence[str], rows: Rows) -> None:
         """Print a table or CSV: the columns of --format, without a header after --no-header."""
-        from odcctl.text.tables import csv_text, select
+        from odcctl.text.tables import csv_text
+
+        head, rows = self.choose_columns(header, rows)
+        if self.form == "csv":
+            render.put(csv_text(head, rows))
+        else:
+            render.put(render.table(head, rows, render.terminal_width()))
+
+    def choose_columns(self, header: Sequence[str], rows: Rows) -> tuple[Sequence[str], Rows]:
+        """Return the columns of --format, and no header after --no-header."""
+        from odcctl.text.tables import select
 
         try:
             header, rows = select(header, rows, self.columns)
         except ValueError as error:
             self.wrong(str(error))
-        head = header if self.header else ()
-        if self.form == "csv":
-            render.put(csv_text(head, rows))
-        else:
-            render.put(render.table(head, rows, render.terminal_width()))
+        return header if self.header else (), rows
+
+    def watch_table(
+        self, fetch: Callable[[], tuple[Sequence[str], Rows]], look_s: float | None = None
+    ) -> int:
+        """Show the table as it changes, until Ctrl-C. look_s: fetch at least that often."""
+        from odcctl import live_table
+
+        if self.form != "table":
+            self.wrong("--watch only shows a table; for a stream of JSON, use odcctl events")
+        return live_table.watch(
+            self.client(),
+            f"odcctl {self.verb} --watch",
+            lambda: self.choose_columns(*fetch()),
+            look_s or live_table.LOOK_S,
+        )
 
     def put_list(
         self, reply: Reply, ids: Iterable[object], header: Sequence[str], rows: Rows
@@ -122,9 +144,9 @@ class Call:
 
 
 def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:
-    if context is None or context.parent is None:
-        return WrongUsage(message, "See: odcctl --help")
-    path = context.command_path
-    return WrongUsage(
-        f"{path.removeprefix('odcctl ')}: {message}", f"{context.get_usage()}\nSee: {path} --help"
-    )
+    return WrongUsage(*usage.locate(message, context, "odcctl"))
+
+
+def explain(error: click.UsageError) -> WrongUsage:
+    """Return Click's error as a message of odcctl."""
+    return wrong_usage(usage.message_of(error), error.ctx)

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import click
-import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperOption
 
 from odcctl.cli.call import Call
+from odcctl.cli.plain import PlainCommand, PlainGroup, new_app
+
+__all__ = [
+    "FORMS", "HOURS_CONTEXT", "Actions", "Listing", "PassThrough", "Verb", "common_options",
+    "new_app",
+]  # fmt: skip
 
 FORMS = ("table", "json", "quiet")
 LIST_FORMS = (*FORMS, "csv")
-HELP_WIDTH = 100
-CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 HOURS_CONTEXT = {"help_option_names": ["--help"]}
 """The context of commands whose -h means hours."""
 
 
-def new_app(cls: type[TyperGroup] | None = None, help: str | None = None) -> typer.Typer:
-    """A Typer app with plain help and Python's own tracebacks: Rich is not imported for them."""
-    about: dict[str, Any] = {} if help is None else {"help": help}
-    return typer.Typer(
-        cls=cls, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-        **about,
-    )  # fmt: skip
-
-
-class Verb(TyperCommand):
-    """A command of odcctl. The epilog of its help is an example."""
+class Verb(PlainCommand):
+    """A command of odcctl."""
 
     def __init__(self, name: str | None, **settings: Any) -> None:
         super().__init__(name, **settings)
@@ -38,24 +31,6 @@ class Verb(TyperCommand):
 
     def common_options(self) -> list[click.Parameter]:
         return common_options(FORMS)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with _in_context(ctx):
-            return super().parse_args(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.epilog:
-            formatter.write_paragraph()
-            formatter.write("Example:\n")
-            for line in self.epilog.splitlines():
-                formatter.write(f"  {line}\n")
-
-    def get_short_help_str(self, limit: int = 0) -> str:
-        """The first line of the docstring, whole."""
-        return summary_of(self)
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        return _named_plainly(super().get_help_option(ctx))
 
 
 class Listing(Verb):
@@ -72,12 +47,24 @@ class Listing(Verb):
             *common_options(LIST_FORMS),
         ]  # fmt: skip
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        call = ctx.ensure_object(Call)
+        if call.form in ("json", "quiet") and not ctx.resilient_parsing:
+            if call.columns is not None:
+                ctx.fail(f"--format chooses columns of a table or CSV; {call.form} has none")
+            if call.form == "json" and not call.header:
+                ctx.fail("--no-header is for a table or CSV; json has no header")
+        return rest
+
 
 class PassThrough(Verb):
     """A command whose arguments the daemon parses: odcctl's own options stand only before them.
 
     Click's ignore_unknown_options would still find -h in -Jhello, and --json anywhere.
     """
+
+    about_options = "Its options are [sbatch's](submit-options.md); before them may stand:"
 
     def common_options(self) -> list[click.Parameter]:
         return common_options(None)
@@ -102,13 +89,12 @@ def _own_option_length(word: str) -> int:
     return 1 if word in ("--json", "--help", "-h") or word.startswith("--server=") else 0
 
 
-class Actions(TyperGroup):
+class Actions(PlainGroup):
     """A verb with actions: odcctl account list. Options may also stand before the action."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.params += common_options(FORMS)
-        self.subcommand_metavar = "ACTION ..."
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0].startswith("-") and not ctx.resilient_parsing:
@@ -116,48 +102,7 @@ class Actions(TyperGroup):
             if action is not None:
                 args.remove(action)
                 args.insert(0, action)
-        with _in_context(ctx):
-            return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            ctx.fail(f'no action "{args[0]}"; the actions are {", ".join(self.commands)}')
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Actions"):
-            formatter.write_dl([(name, summary_of(one)) for name, one in self.commands.items()])
-        formatter.write_paragraph()
-        formatter.write(f"Help for one action: {ctx.command_path} ACTION --help\n")
-
-    def get_short_help_str(self, limit: int = 0) -> str:
-        return summary_of(self)
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        return _named_plainly(super().get_help_option(ctx))
-
-
-@contextmanager
-def _in_context(ctx: click.Context) -> Generator[None]:
-    """Add the context to errors that Click's parser raises without: the usage is taken from it."""
-    try:
-        yield
-    except click.UsageError as error:
-        error.ctx = error.ctx or ctx
-        raise
-
-
-def _named_plainly(option: click.Option | None) -> click.Option | None:
-    if option is not None:
-        option.help = "show this help"
-    return option
-
-
-def summary_of(command: click.Command) -> str:
-    """The first line of its help, without the full stop."""
-    return (command.help or "").partition("\n")[0].removesuffix(".")
+        return super().parse_args(ctx, args)
 
 
 def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:

@@ -1,4 +1,4 @@
-"""Click's errors as messages of odcctl."""
+"""Click's errors as messages of odcctl and odcd."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import re
 
 import click
 
-from odcctl.cli.call import wrong_usage
-from odcctl.exits import WrongUsage
-
 _QUOTED = re.compile(r"'(.*)'", re.DOTALL)
+_OUTSIDE = re.compile(r"(-?\d+) is not in the range")
 _SURPLUS = re.compile(r"Got unexpected extra arguments? \(([^ )]*)")
 
 
-def explain(error: click.UsageError) -> WrongUsage:
-    return wrong_usage(_message(error), error.ctx)
+def locate(message: str, context: click.Context | None, program: str) -> tuple[str, str]:
+    """The message with the command's name before it, and the usage as a hint of two lines."""
+    if context is None or context.parent is None:
+        return message, f"See: {program} --help"
+    path = context.command_path
+    return (
+        f"{path.removeprefix(f'{program} ')}: {message}",
+        f"{context.get_usage()}\nSee: {path} --help",
+    )
 
 
-def _message(error: click.UsageError) -> str:
+def message_of(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         near = ", ".join(error.possibilities or ())
         return f'no option "{error.option_name}"' + (f"; did you mean {near}?" if near else "")
@@ -34,6 +39,10 @@ def _message(error: click.UsageError) -> str:
 
 def _complaint(error: click.BadParameter) -> str:
     kind = error.param.type if error.param is not None else None
+    if isinstance(kind, click.IntRange):
+        # Click names the value in two forms: '5x' is not a valid ..., and 0 is not in the range.
+        found = _QUOTED.search(error.message) or _OUTSIDE.match(error.message)
+        return f'takes {_range_of(kind)}, not "{found[1] if found else ""}"'
     if kind is click.INT or kind is click.FLOAT:
         found = _QUOTED.search(error.message)
         number = "a whole number" if kind is click.INT else "a number"
@@ -43,6 +52,12 @@ def _complaint(error: click.BadParameter) -> str:
         *names, last = map(str, kind.choices)
         return f'must be {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
     return error.message.rstrip(".")
+
+
+def _range_of(kind: click.IntRange) -> str:
+    if kind.max is None:
+        return f"a whole number of at least {kind.min}"
+    return f"a whole number from {kind.min} to {kind.max}"
 
 
 def _name(param: click.Parameter | None) -> str:

@@ -35,13 +35,7 @@ def avail(
     call = Call.of(ctx)
     client = call.client()
     if watch:
-        from odcctl import live_table
-
-        if call.form != "table":
-            call.wrong("--watch only shows a table; for a stream of JSON, use odcctl events")
-        return live_table.watch(
-            client, "odcctl avail --watch", lambda: (HEADER, _rows(fetch_types(client))), WATCH_S
-        )
+        return call.watch_table(lambda: (HEADER, _rows(fetch_types(client))), WATCH_S)
     reply = client.get("/v1/availability")
     types: list[dict[str, Any]] = reply.json()["types"]
     return call.put_list(reply, (kind["gpu_type"] for kind in types), HEADER, _rows(types))

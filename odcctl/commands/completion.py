@@ -10,15 +10,9 @@ from click import shell_completion
 
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
+from odcctl.cli.completion_scripts import RC_LINES, script_of, variable_of
 from odcctl.exits import DONE
 from odcctl.text import render
-
-VARIABLE = "_ODCCTL_COMPLETE"
-RC_LINES = {
-    "bash": '# In ~/.bashrc:  eval "$(odcctl completion bash)"',
-    "zsh": '# In ~/.zshrc, after compinit:  eval "$(odcctl completion zsh)"',
-    "fish": "# In ~/.config/fish/config.fish:  odcctl completion fish | source",
-}
 
 app = new_app()
 
@@ -47,12 +41,7 @@ def completion(
     if shell == "words":
         _put_completions(root, call, ctx.args or [""])
     elif shell in RC_LINES and not ctx.args:
-        kind = shell_completion.get_completion_class(shell)
-        assert kind is not None
-        source = kind(root, {}, "odcctl", VARIABLE).source_template % {
-            "complete_func": "_odcctl_completion", "complete_var": VARIABLE, "prog_name": "odcctl",
-        }  # fmt: skip
-        render.put(f"{RC_LINES[shell]}\n{source.strip()}\n")
+        render.put(script_of(shell, "odcctl"))
     else:
         call.wrong(f'"{" ".join([shell, *ctx.args])}" is not bash, zsh or fish')
     return DONE
@@ -61,7 +50,7 @@ def completion(
 def _put_completions(root: click.Command, call: Call, line: list[str]) -> None:
     """For scripts of older versions: print completions of the last word, with descriptions."""
     *before, partial = line
-    shell = shell_completion.ShellComplete(root, {"obj": call}, "odcctl", VARIABLE)
+    shell = shell_completion.ShellComplete(root, {"obj": call}, "odcctl", variable_of("odcctl"))
     for item in shell.get_completions(before, partial):
         if item.type == "plain":
             render.put(f"{item.value}\t{item.help}\n" if item.help else f"{item.value}\n")

@@ -70,14 +70,7 @@ def list_disks(
         return [_row(disk, reply.now_s, users=user is not None) for disk in disks]
 
     if watch:
-        from odcctl import live_table
-
-        if call.form != "table":
-            call.wrong("--watch only shows a table; for JSON, repeat the command")
-        return live_table.watch(
-            client, "odcctl disk list --watch",
-            lambda: (header, rows(client.get(PATH, params))), WATCH_S,
-        )  # fmt: skip
+        return call.watch_table(lambda: (header, rows(client.get(PATH, params))), WATCH_S)
     reply = client.get(PATH, params)
     disks: list[dict[str, Any]] = reply.json()["disks"]
     call.put_list(reply, (disk["name"] for disk in disks), header, rows(reply))

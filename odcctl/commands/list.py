@@ -65,14 +65,9 @@ def list_reservations(
     }
     client = call.client()
     if watch:
-        from odcctl import live_table
-
-        if call.form != "table":
-            call.wrong("--watch only shows a table; for a stream of JSON, use odcctl events")
-        return live_table.watch(
-            client, "odcctl list --watch",
-            lambda: (HEADER, _rows(client.get("/v1/reservations", params))), WATCH_S,
-        )  # fmt: skip
+        return call.watch_table(
+            lambda: (HEADER, _rows(client.get("/v1/reservations", params))), WATCH_S
+        )
     reply = client.get("/v1/reservations", params)
     _tidy(client, reply)
     ids = (one["id"] for one in reply.json()["reservations"])

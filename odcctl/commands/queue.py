@@ -94,14 +94,8 @@ def queue(
         "fields": None if call.form == "json" else f"{FIELDS},eta" if start else FIELDS,
     }
     if watch:
-        from odcctl import live_table
-
-        if call.form != "table":
-            call.wrong("--watch only shows a table; for a stream of JSON, use odcctl events")
         call.exclude(watch=watch, as_of=as_of)
-        return live_table.watch(
-            client, "odcctl queue --watch", lambda: lines(fetch_jobs(client, params), start=start)
-        )
+        return call.watch_table(lambda: lines(fetch_jobs(client, params), start=start))
     listing = fetch_jobs(client, params)
     if call.form == "json":
         render.put(listing.text)

@@ -5,10 +5,9 @@ It is fetched after events of the job, and at intervals, since the queue also mo
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odcctl.exits import Refused, Unreachable
 from odcctl.follow import Patience
@@ -19,9 +18,11 @@ from odcctl.reservation_states import WAITING
 from odcctl.reservations.describe import Reservation, message, queue_place, status
 from odcctl.text import render
 
+if TYPE_CHECKING:
+    from rich.live import Live
+
 LOOK_S, LOOK_REMOTE_S = 1.0, 5.0
 TICK_S = 1.0
-_CLEAR = "\r\x1b[K"
 
 
 class Progress:
@@ -32,7 +33,7 @@ class Progress:
         self._began = time.monotonic()
         self._shown_state: tuple[Any, ...] = ()
         self._rewrites = sys.stderr.isatty()
-        self._dirty = False
+        self._live: Live | None = None
 
     def show(self, one: Reservation, now_s: float) -> None:
         parts = [f"reservation {one['id']}: {status(one)}"]
@@ -53,19 +54,32 @@ class Progress:
         self._shown_state = state
 
     def clear(self) -> None:
-        """Remove the line."""
-        if self._dirty:
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
-            self._dirty = False
+        """Nothing of the line is left."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def _line(self, parts: list[str]) -> None:
-        text = "  ".join(part for part in parts if part)
-        width = shutil.get_terminal_size().columns - 1
-        cut = text if len(text) <= width else text[: width - 1] + "…"
-        sys.stderr.write(f"{_CLEAR}{cut}")
-        sys.stderr.flush()
-        self._dirty = True
+        from rich.text import Text
+
+        if self._live is None:
+            self._live = _new_live()
+            self._live.start()
+        text = render.harmless("  ".join(part for part in parts if part))
+        line = Text(text, no_wrap=True, overflow="ellipsis")
+        self._live.update(line, refresh=True)
+
+
+def _new_live() -> Live:
+    """A line that is erased in the end. Rich is imported only for it: a script's reserve starts
+    faster without."""
+    from rich.console import Console
+    from rich.live import Live
+
+    return Live(
+        console=Console(stderr=True, force_terminal=True), transient=True, auto_refresh=False,
+        redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip
 
 
 def follow(client: Client, reservation: int, progress: Progress) -> Reply:

@@ -5,46 +5,43 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from argparse import Namespace
 from pathlib import Path
+from typing import Annotated
 
-from odcd.commands import Subparsers, add_database, describe
+import typer
+
+from odcctl.cli.plain import new_app
+from odcd.cli.params import FILE, Command, DatabaseHome, Dsn, locate_database
 from odcd.errors import OdcError
-from odcd.settings import find_home
+
+app = new_app()
 
 
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "backup",
-        "Write the whole queue at one moment to a file, while the daemon continues",
-        "odcd backup /backups/queue.odc",
-    )
-    add_database(parser)
-    parser.add_argument("file", metavar="FILE", type=Path)
-    parser.set_defaults(run=run)
-
-
-def run(args: Namespace) -> int:
+@app.command(cls=Command, epilog="odcd backup /backups/queue.odc")
+def backup(
+    file: Annotated[str, typer.Argument(metavar="FILE", click_type=FILE, help="the file to write")],
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
+) -> int:
+    """Write the whole queue at one moment to a file, while the daemon continues."""
     from odcd.clock import SystemClock
     from odcd.database.backup import Summary, write_backup
     from odcd.home.database_access import with_database
 
-    target: Path = args.file.absolute()
+    target = Path(file).absolute()
     # Beside the target and renamed when whole, so that a backup is never half there.
     # With a name that no one can guess: other users may write to the folder.
     scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(scratch, flags, 0o600)
-        with os.fdopen(descriptor, "w+b") as file:
+        with os.fdopen(descriptor, "w+b") as opened:
             summary = with_database(
-                find_home(args.home, os.environ),
-                args.dsn,
-                lambda dsn: write_backup(dsn, file, SystemClock()),
+                *locate_database(home, dsn),
+                lambda dsn: write_backup(dsn, opened, SystemClock()),
                 of=Summary,
             )
-            os.fsync(file.fileno())
+            os.fsync(opened.fileno())
         scratch.rename(target)
     except OSError as error:
         raise OdcError(

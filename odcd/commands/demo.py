@@ -8,42 +8,40 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from argparse import Namespace
 from pathlib import Path
+from typing import Annotated
 
-from odcd.commands import Subparsers, describe
+import typer
+
+from odcctl.cli.plain import new_app
+from odcd.cli.params import Command
 from odcd.commands._demo_jobs import SCRIPTS
 from odcd.errors import OdcError
 
 NODES = "n[1-4]=h100:8"
 COMMAND_TIMEOUT_S = 60
 
-
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "demo",
-        "Run real jobs on a scheduler of its own in a temporary home",
-        "odcd demo",
-    )
-    parser.add_argument("--keep", action="store_true", help="keep the home and its daemon")
-    parser.set_defaults(run=run)
+app = new_app()
 
 
-def run(args: Namespace) -> int:
+@app.command(cls=Command, epilog="odcd demo")
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="keep the home and its daemon")] = False,
+) -> int:
+    """Run real jobs on a scheduler of its own in a temporary home."""
     home = Path(tempfile.mkdtemp(prefix="odc-demo-", dir="/tmp"))
     # The account of the database and of the jobs must be able to enter it.
     home.chmod(0o755)
-    demo = Demo(home)
+    shown = Demo(home)
     try:
-        demo.morning()
+        shown.morning()
     finally:
-        if args.keep:
-            home = f"ODC_HOME={demo.odc_home}"
+        if keep:
+            home = f"ODC_HOME={shown.odc_home}"
             print(f"\nThe scheduler keeps running: {home}; stop it with `odcd down`.")
             print(f"To open its page: {home} odcctl page --open")
         else:
-            demo.clean_up()
+            shown.clean_up()
     return 0
 
 

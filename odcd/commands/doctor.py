@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from odcd.commands import Subparsers, add_cluster, add_home, describe
+import typer
+
+from odcctl.cli.plain import new_app
+from odcd.cli.params import Command, Context, Executor, Home, Kubeconfig
 from odcd.errors import shown
-from odcd.settings import find_home, read_grace
 
 if TYPE_CHECKING:
     from odcd.doctor.host import Finding
 
 MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
-
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "doctor",
-        "Check this machine or a cluster, and report what the daemon lacks",
-        "odcd doctor --executor kubernetes",
-    )
-    add_home(parser)
-    add_cluster(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(run=run)
+app = new_app()
 
 
-def run(args: Namespace) -> int:
+@app.command(cls=Command, epilog="odcd doctor --executor kubernetes")
+def doctor(
+    home: Home = None,
+    executor: Executor = "local",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+) -> int:
+    """Check this machine or a cluster, and report what the daemon lacks."""
     from odcd.doctor.host import examine
+    from odcd.settings import find_home
 
-    if args.executor == "kubernetes":
-        findings = _of_cluster(args)
+    if executor == "kubernetes":
+        findings = _of_cluster(kubeconfig, context)
     else:
-        findings = examine(find_home(args.home, os.environ))
-    if args.json:
+        findings = examine(find_home(home, os.environ))
+    if as_json:
         json.dump({"checks": [f.as_dict() for f in findings]}, sys.stdout, indent=2)
         print()
     else:
@@ -52,12 +50,15 @@ def run(args: Namespace) -> int:
     return 1 if any(finding.verdict == "bad" for finding in findings) else 0
 
 
-def _of_cluster(args: Namespace) -> list[Finding]:
+def _of_cluster(kubeconfig: str | None, context: str | None) -> list[Finding]:
+    import asyncio
+
     from odcd.builds.settings import read_builds
     from odcd.doctor.cluster import examine_cluster
     from odcd.executor.kubernetes.pods import whole_seconds
     from odcd.executor.kubernetes.settings import read_kubernetes
+    from odcd.settings import read_grace
 
-    settings = read_kubernetes(args.kubeconfig, args.context, os.environ)
+    settings = read_kubernetes(kubeconfig, context, os.environ)
     grace_s, builds = whole_seconds(read_grace(os.environ)), read_builds(os.environ)
     return asyncio.run(examine_cluster(settings, grace_s, builds))

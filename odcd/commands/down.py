@@ -5,60 +5,59 @@ from __future__ import annotations
 import os
 import pwd
 import sys
-from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from odcd.commands import Subparsers, add_home, describe
+import typer
+
+from odcctl.cli.plain import new_app
+from odcd.cli.params import Command, Home
 from odcd.errors import OdcError, shown
-from odcd.settings import GRACE, find_home
 
 if TYPE_CHECKING:
     from odcd.home.postgres import EmbeddedPostgres
 
-
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "down",
-        "Stop everything that `odcd up` started",
-        "odcd down --home /tmp/queue",
-    )
-    add_home(parser)
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="stop even if jobs are running: they are requeued if allowed, otherwise cancelled",
-    )
-    parser.set_defaults(run=run)
+app = new_app()
 
 
-def run(args: Namespace) -> int:
+@app.command(cls=Command, epilog="odcd down --home /tmp/queue")
+def down(
+    home: Home = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="stop even if jobs are running: they are requeued if allowed, otherwise cancelled",
+        ),
+    ] = False,
+) -> int:
+    """Stop everything that `odcd up` started."""
     from odcd.home.lock import holder
     from odcd.home.postgres import EmbeddedPostgres
     from odcd.home.shutdown import end_daemon, end_runner, runner_lives
+    from odcd.settings import GRACE, find_home
 
-    home = find_home(args.home, os.environ)
-    postgres = EmbeddedPostgres(home) if (home / "data").exists() else None
-    daemon = holder(home / "odcd.lock")
-    if postgres is None and daemon is None and not runner_lives(home / "runner"):
-        print(f"nothing runs in {home}")
+    folder = find_home(home, os.environ)
+    postgres = EmbeddedPostgres(folder) if (folder / "data").exists() else None
+    daemon = holder(folder / "odcd.lock")
+    if postgres is None and daemon is None and not runner_lives(folder / "runner"):
+        print(f"nothing runs in {folder}")
         return 0
-    if (count := _running(home, postgres)) and not args.force:
+    if (count := _running(folder, postgres)) and not force:
         raise OdcError(
             f"{_jobs(count)} running",
             "Wait until no job runs, use `odcctl cancel`, or stop everything: odcd down --force",
         )
-    end_daemon(home / "odcd.lock")
+    end_daemon(folder / "odcd.lock")
     # With jobs running the daemon ends alone; some may have started since we looked.
-    if count := _running(home, postgres):
-        if not args.force:
+    if count := _running(folder, postgres):
+        if not force:
             raise OdcError(
                 f"{_jobs(count)} running now, so only the daemon was stopped",
                 "They continue. Adopt them with `odcd up`, or stop them: odcd down --force",
             )
-        _give_up(home, postgres)
-    gone = end_runner(home / "runner", GRACE.total_seconds() if args.force else None)
+        _give_up(folder, postgres)
+    gone = end_runner(folder / "runner", GRACE.total_seconds() if force else None)
     if postgres is not None:
         postgres.stop()
     if not gone:
@@ -66,7 +65,7 @@ def run(args: Namespace) -> int:
             "the runner does not stop: jobs still have processes",
             "List them: ps -ef | grep odcd.runner",
         )
-    print(f"stopped {home}")
+    print(f"stopped {folder}")
     return 0
 
 

@@ -2,80 +2,74 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
-from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from odcd.commands import Subparsers, add_database, describe
+import typer
+
+from odcctl.cli.plain import PlainGroup, new_app
+from odcd.cli.params import FOLDER, Command, DatabaseHome, Dsn, locate_database
 from odcd.errors import BadRequest, shown
-from odcd.settings import find_home
 
 if TYPE_CHECKING:
     from odcd.history.manifest import Manifest
 
 MAX_KEEP_DAYS = 3650
+RESTORE = "odcd history restore /backups/history jobs-1-500000-20260101T000000000000Z"
+
+app = new_app(PlainGroup, "Export ended jobs to compressed files, list exports, restore one.")
+
+Target = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="a folder, or s3://BUCKET/PREFIX", click_type=FOLDER),
+]
+Endpoint = Annotated[
+    str | None,
+    typer.Option("--endpoint", metavar="URL", help="the address of an S3-compatible store"),
+]
 
 
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "history",
-        "Export ended jobs to compressed files, list exports, restore one",
-        "odcd history export /backups/history --before 2026-01-01",
-    )
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    export = describe(
-        verbs,
-        "export",
-        "Write ended jobs to a folder or bucket; nothing is deleted",
-        "odcd history export s3://backups/odc --ids 1-500000",
-    )
-    export.add_argument("--before", metavar="DATE", help="only jobs that ended before it, UTC")
-    export.add_argument("--ids", metavar="A-B", help="only jobs with these ids")
-    export.set_defaults(run=run_export)
-    listing = describe(
-        verbs, "list", "Print the exports in a folder or bucket", "odcd history list /backups/h"
-    )
-    listing.set_defaults(run=run_list)
-    restore = describe(
-        verbs,
-        "restore",
-        "Restore an export, so that odcctl shows its jobs again",
-        "odcd history restore /backups/history jobs-1-500000-20260101T000000000000Z",
-    )
-    restore.add_argument(
-        "--keep-days", metavar="N", type=int, default=30,
-        help="days for which retention keeps its jobs; default 30",
-    )  # fmt: skip
-    restore.set_defaults(run=run_restore)
-    for verb in (export, listing, restore):
-        verb.add_argument("target", metavar="TARGET", help="a folder, or s3://BUCKET/PREFIX")
-        verb.add_argument("--endpoint", metavar="URL", help="the address of an S3-compatible store")
-    restore.add_argument("name", metavar="NAME", help="as `odcd history list` prints it")
-    for verb in (export, restore):
-        add_database(verb)
+def exports_in(ctx: typer.Context) -> list[str]:
+    """The exports in the folder that was named, for completion."""
+    try:
+        return sorted(path.name for path in Path(str(ctx.params.get("target"))).iterdir())
+    except OSError:
+        return []
 
 
-def run_export(args: Namespace) -> int:
+@app.command(cls=Command, epilog="odcd history export s3://backups/odc --ids 1-500000")
+def export(
+    target: Target,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="DATE", help="only jobs that ended before it, UTC"),
+    ] = None,
+    ids: Annotated[
+        str | None, typer.Option("--ids", metavar="A-B", help="only jobs with these ids")
+    ] = None,
+    endpoint: Endpoint = None,
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
+) -> int:
+    """Write ended jobs to a folder or bucket; nothing is deleted."""
     from odcd.clock import SystemClock
-    from odcd.history.export import Selection, export
+    from odcd.history.export import Selection
+    from odcd.history.export import export as export_jobs
     from odcd.history.manifest import Manifest
     from odcd.history.targets import open_target
     from odcd.home.database_access import with_database
 
-    low, high = _ids(args.ids)
-    selection = Selection(low=low, high=high, before=_date(args.before))
-    target = _target(args)
+    low, high = _range_of(ids)
+    selection = Selection(low=low, high=high, before=_date(before))
+    place = _absolute(target)
 
     async def work(dsn: str) -> Manifest | None:
-        async with open_target(target, args.endpoint) as opened:
-            return await export(dsn, opened, selection, SystemClock())
+        async with open_target(place, endpoint) as opened:
+            return await export_jobs(dsn, opened, selection, SystemClock())
 
-    done = with_database(find_home(args.home, os.environ), args.dsn, work, of=Manifest | None)
+    done = with_database(*locate_database(home, dsn), work, of=Manifest | None)
     if done is None:
         print("no ended job matches: nothing was written")
         return 0
@@ -83,10 +77,12 @@ def run_export(args: Namespace) -> int:
     return 0
 
 
-def run_list(args: Namespace) -> int:
+@app.command("list", cls=Command, epilog="odcd history list /backups/history")
+def list_exports(target: Target, endpoint: Endpoint = None) -> int:
+    """Print the exports in a folder or bucket."""
     import asyncio
 
-    asyncio.run(_list(_target(args), args.endpoint))
+    asyncio.run(_list(_absolute(target), endpoint))
     return 0
 
 
@@ -104,26 +100,40 @@ async def _list(target: str, endpoint: str | None) -> None:
                 print(f"{shown(name)}: {summary}")
 
 
-def run_restore(args: Namespace) -> int:
+@app.command(cls=Command, epilog=RESTORE)
+def restore(
+    target: Target,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="as `odcd history list` prints it", autocompletion=exports_in
+        ),
+    ],
+    keep_days: Annotated[
+        int,
+        typer.Option(
+            "--keep-days", metavar="N", min=1, max=MAX_KEEP_DAYS,
+            help="days for which retention keeps its jobs",
+        ),
+    ] = 30,
+    endpoint: Endpoint = None,
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
+) -> int:  # fmt: skip
+    """Restore an export, so that odcctl shows its jobs again."""
     from odcd.clock import SystemClock
     from odcd.history.manifest import Manifest
-    from odcd.history.restore import restore
+    from odcd.history.restore import restore as restore_jobs
     from odcd.history.targets import open_target
     from odcd.home.database_access import with_database
 
-    if not 1 <= args.keep_days <= MAX_KEEP_DAYS:
-        raise BadRequest(
-            f"--keep-days {args.keep_days} is out of range", f"Give 1 to {MAX_KEEP_DAYS}."
-        )
-    target, keep = _target(args), timedelta(days=args.keep_days)
+    place, keep = _absolute(target), timedelta(days=keep_days)
 
     async def work(dsn: str) -> tuple[Manifest, int]:
-        async with open_target(target, args.endpoint) as opened:
-            return await restore(dsn, opened, args.name, SystemClock(), keep=keep)
+        async with open_target(place, endpoint) as opened:
+            return await restore_jobs(dsn, opened, name, SystemClock(), keep=keep)
 
-    manifest, rows = with_database(
-        find_home(args.home, os.environ), args.dsn, work, of=tuple[Manifest, int]
-    )
+    manifest, rows = with_database(*locate_database(home, dsn), work, of=tuple[Manifest, int])
     print(f"{manifest.name}: {_summary(manifest)}; {rows} missing rows were restored")
     return 0
 
@@ -136,12 +146,11 @@ def _summary(manifest: Manifest) -> str:
     )
 
 
-def _target(args: argparse.Namespace) -> str:
-    target: str = args.target
+def _absolute(target: str) -> str:
     return target if target.startswith("s3://") else str(Path(target).absolute())
 
 
-def _ids(text: str | None) -> tuple[int, int]:
+def _range_of(text: str | None) -> tuple[int, int]:
     """Return the range of ids, from low to below high."""
     if text is None:
         return 0, 2**62

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from argparse import Namespace
-
-from odcd.commands import Subparsers, add_database, describe
+from odcctl.cli.plain import new_app
+from odcd.cli.params import Command, DatabaseHome, Dsn, locate_database
 from odcd.errors import shown
-from odcd.settings import find_home
+
+app = new_app()
 
 
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "migrate",
-        "Upgrade a database to this version; run it before the first new replica of a rolling "
-        "upgrade",
-        "odcd migrate --dsn postgresql://odc@db/odc",
-    )
-    add_database(parser)
-    parser.set_defaults(run=run)
+@app.command(cls=Command, epilog="odcd migrate --dsn postgresql://odc@db/odc")
+def migrate(home: DatabaseHome = None, dsn: Dsn = None) -> int:
+    """Bring a database to this version: new migrations, then all functions and views.
 
-
-def run(args: Namespace) -> int:
+    In a rolling upgrade, run it before the first new replica starts.
+    """
     from odcd import logs
     from odcd.clock import SystemClock
     from odcd.database import schema
@@ -31,8 +23,7 @@ def run(args: Namespace) -> int:
     logs.configure("text")
     source = schema.read_source(schema.sql_folder())
     done = with_database(
-        find_home(args.home, os.environ),
-        args.dsn,
+        *locate_database(home, dsn),
         lambda dsn: schema.install(dsn, SystemClock(), source, beside="compatible"),
         of=schema.Installed,
     )

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Annotated
 
-from odcd.commands import Subparsers, add_database, describe
+import typer
+
+from odcctl.cli.plain import new_app
+from odcd.cli.params import FILE, Command, DatabaseHome, Dsn, NewPostgres, locate_database
 from odcd.errors import OdcError
-from odcd.settings import find_home
+
+app = new_app()
 
 
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "restore",
-        "Restore a queue from a file of `odcd backup`, while no daemon uses the database",
-        "odcd restore /backups/queue.odc --home /var/lib/odc",
-    )
-    add_database(parser)
-    parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--replace", action="store_true", help="discard the existing jobs")
-    parser.add_argument(
-        "--pg", type=int, choices=[16, 18], help="the PostgreSQL version of a new home"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(args: Namespace) -> int:
+@app.command(cls=Command, epilog="odcd restore /backups/queue.odc --home /var/lib/odc")
+def restore(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", click_type=FILE, help="a file of `odcd backup`")
+    ],
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
+    replace: Annotated[bool, typer.Option("--replace", help="discard the existing jobs")] = False,
+    pg: NewPostgres = None,
+) -> int:
+    """Restore a queue from a file of `odcd backup`, while no daemon uses the database."""
     from odcd.audit.command import CommandAudit
     from odcd.clock import SystemClock
     from odcd.database import schema
@@ -38,37 +36,35 @@ def run(args: Namespace) -> int:
     from odcd.home.folder import prepare_home
     from odcd.home.lock import HomeLock
 
-    home = find_home(args.home, os.environ)
-    facts = {"file": str(args.file.absolute()), "replace": args.replace}
+    folder, dsn = locate_database(home, dsn)
+    facts = {"file": str(Path(file).absolute()), "replace": replace}
     audit = CommandAudit(os.environ, "odcd restore", facts)
     source = schema.read_source(schema.sql_folder())
     # Read here, for the account that logs in may not.
-    term = _runner_term(home)
+    term = _runner_term(folder)
     with ExitStack() as stack:
         try:
-            file = stack.enter_context(args.file.open("rb"))
+            opened = stack.enter_context(Path(file).open("rb"))
         except OSError as error:
-            raise OdcError(
-                f"{args.file} cannot be read: {error.strerror}", "Check the path."
-            ) from error
-        if args.dsn is None:
+            raise OdcError(f"{file} cannot be read: {error.strerror}", "Check the path.") from error
+        if dsn is None:
             account = service_account()
-            prepare_home(home, account)
-            stack.enter_context(HomeLock(home / "odcd.lock", account))
+            prepare_home(folder, account)
+            stack.enter_context(HomeLock(folder / "odcd.lock", account))
 
         async def work(dsn: str) -> Summary:
             with audit.noting():
                 return await restore_backup(
-                    dsn, file, source, SystemClock(), replace=args.replace, term=term
+                    dsn, opened, source, SystemClock(), replace=replace, term=term
                 )
 
         done = with_database(
-            home,
-            args.dsn,
+            folder,
+            dsn,
             work,
             of=Summary,
             begin=True,
-            version=args.pg,
+            version=pg,
         )
     print(
         f"restored {done.jobs} jobs, {done.pending} pending, {done.running} running, "

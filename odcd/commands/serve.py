@@ -3,37 +3,84 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+from typing import TYPE_CHECKING, Annotated
 
-from odcd import logs
-from odcd.commands import Subparsers, add_cluster, add_serving, describe
+import typer
+
+from odcctl.cli.plain import new_app
+from odcd.cli.params import Command, Context, Executor, Home, Kubeconfig
+from odcd.cli.serving import (
+    AllowRootJobs,
+    Listen,
+    LogFormat,
+    Nodes,
+    Operators,
+    TlsCert,
+    TlsKey,
+)
 from odcd.errors import BadRequest
-from odcd.settings import read_settings
+
+if TYPE_CHECKING:
+    from odcd.settings import Arguments
+
+EXAMPLE = "odcd serve --dsn postgresql://odc@db/odc --executor kubernetes --listen 0.0.0.0:7070"
+
+app = new_app()
+
+Database = Annotated[
+    str | None,
+    typer.Option("--dsn", metavar="DSN", help="PostgreSQL 16 or newer; default $ODC_DSN"),
+]
 
 
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "serve",
-        "Start the daemon on an external PostgreSQL",
-        "odcd serve --dsn postgresql://odc@db/odc --executor kubernetes --listen 0.0.0.0:7070",
-    )
-    add_serving(parser)
-    parser.add_argument("--dsn", metavar="DSN", help="PostgreSQL 16 or newer; default $ODC_DSN")
-    add_cluster(parser)
-    parser.set_defaults(run=run)
-
-
-def run(args: Namespace) -> int:
-    from odcd import daemon
+@app.command(cls=Command, epilog=EXAMPLE)
+def serve(
+    home: Home = None,
+    node: Nodes = None,
+    listen: Listen = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    operator: Operators = None,
+    allow_root_jobs: AllowRootJobs = False,
+    log_format: LogFormat = "text",
+    dsn: Database = None,
+    executor: Executor = "local",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> int:
+    """Start the daemon on an external PostgreSQL."""
+    from odcd.settings import Arguments
 
     # With --home, too: that is where its socket is.
-    args.dsn = args.dsn or os.environ.get("ODC_DSN")
-    if not args.dsn:
+    dsn = dsn or os.environ.get("ODC_DSN")
+    if not dsn:
         raise BadRequest(
             "odcd serve needs a database",
             "Give --dsn or ODC_DSN; `odcd up` has its own PostgreSQL.",
         )
+    return run(
+        Arguments(
+            embedded=False,
+            home=home,
+            node=node or (),
+            listen=listen,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            operator=operator or (),
+            allow_root_jobs=allow_root_jobs,
+            log_format=log_format,
+            dsn=dsn,
+            executor=executor,
+            kubeconfig=kubeconfig,
+            context=context,
+        )
+    )
+
+
+def run(args: Arguments) -> int:
+    from odcd import daemon, logs
+    from odcd.settings import read_settings
+
     settings = read_settings(args, os.environ)
     logs.configure(settings.log_format)
     daemon.run(settings, lambda s, _p, _a: print(f"odcd is ready: {s.socket}", flush=True))

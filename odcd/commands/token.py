@@ -2,48 +2,72 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import pwd
 import re
-from argparse import Namespace
 from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 
-from odcd.commands import Subparsers, add_database, describe
+import click
+import typer
+
+from odcctl.cli.plain import new_app
+from odcctl.text.durations import seconds_of
+from odcd.cli.params import Command, DatabaseHome, Dsn, accounts, locate_database
 from odcd.errors import BadRequest
-from odcd.records.job import Identity
-from odcd.settings import find_home
+
+if TYPE_CHECKING:
+    from odcd.records.job import Identity
 
 MAX_HOURS = 24 * 365
 MAX_ID = 2**31 - 1
 USER = re.compile(r"^[A-Za-z_][A-Za-z0-9._-]{0,99}$")
 
-
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "token",
-        "Create an API key for a user of this machine, or for any other user with --uid",
-        "odcd token alice --uid 5001 --hours 8",
-    )
-    add_database(parser)
-    parser.add_argument("user", metavar="USER")
-    parser.add_argument(
-        "--hours", type=_hours, default=2.0, metavar="N", help="hours until it expires; default 2"
-    )
-    parser.add_argument(
-        "--uid",
-        type=int,
-        metavar="N",
-        help="the user's uid; the user need not exist on this machine",
-    )
-    parser.add_argument(
-        "--gid", type=int, metavar="N", help="the user's gid, with --uid; default the same number"
-    )
-    parser.set_defaults(run=run)
+app = new_app()
 
 
-def run(args: Namespace) -> int:
+def read_hours(text: str) -> float:
+    """A number of hours, or a duration that is not a bare number, as `odcctl reserve -h` has it."""
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = (seconds_of(text) or 0) / 3600
+    if not 0 < hours <= MAX_HOURS:
+        raise click.BadParameter(
+            f'takes a number of hours above 0 and up to {MAX_HOURS}, as 8, 90m or 1-0, not "{text}"'
+        )
+    return hours
+
+
+@app.command(cls=Command, epilog="odcd token alice --uid 5001 --hours 8")
+def token(
+    user: Annotated[
+        str, typer.Argument(metavar="USER", help="the user's name", autocompletion=accounts)
+    ],
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
+    hours: Annotated[
+        float,
+        typer.Option(
+            "--hours", metavar="N", parser=read_hours,
+            show_default=False,
+            help="how long the token is valid: hours, or a time as 90m or 1-0; default 2",
+        ),
+    ] = 2.0,
+    uid: Annotated[
+        int | None,
+        typer.Option(
+            "--uid", metavar="N", help="the user's id; the user need not be one of this machine"
+        ),
+    ] = None,
+    gid: Annotated[
+        int | None,
+        typer.Option(
+            "--gid", metavar="N", help="the user's gid, with --uid; default the same number"
+        ),
+    ] = None,
+) -> int:  # fmt: skip
+    """Create an API key for a user of this machine, or for any other user with --uid."""
     from odcd.audit.command import CommandAudit
     from odcd.clock import SystemClock
     from odcd.database.pool import Database
@@ -52,49 +76,44 @@ def run(args: Namespace) -> int:
     from odcd.stores.store import Store
 
     made = new_key()
-    who = _who(args)
+    who = _identify(user, uid, gid)
 
-    facts = {"for_user": who.user, "for_uid": who.uid, "hours": args.hours, "key": made.prefix}
+    facts = {"for_user": who.user, "for_uid": who.uid, "hours": hours, "key": made.prefix}
     audit = CommandAudit(os.environ, "odcd token", facts)
 
     async def keep(dsn: str) -> None:
         with audit.noting():
             async with Database(dsn, size=1) as database:
-                life = timedelta(hours=args.hours)
+                life = timedelta(hours=hours)
                 await Store(database).keys.create(who, made, SystemClock().now(), life)
 
-    with_database(find_home(args.home, os.environ), args.dsn, keep)
+    with_database(*locate_database(home, dsn), keep)
     print(made.key)
     return 0
 
 
-def _who(args: Namespace) -> Identity:
-    if args.uid is not None:
-        gid = args.uid if args.gid is None else args.gid
-        if not 0 < args.uid < MAX_ID or not 0 < gid < MAX_ID:
+def _identify(user: str, uid: int | None, gid: int | None) -> Identity:
+    from odcd.records.job import Identity
+
+    if uid is not None:
+        gid = uid if gid is None else gid
+        if not 0 < uid < MAX_ID or not 0 < gid < MAX_ID:
             raise BadRequest(
-                f"uid {args.uid} or gid {gid} is not valid for a user", f"Give 1 to {MAX_ID - 1}."
+                f"uid {uid} or gid {gid} is not valid for a user", f"Give 1 to {MAX_ID - 1}."
             )
-        if not USER.match(args.user):
+        if not USER.match(user):
             raise BadRequest(
-                f'"{args.user}" is not a valid user name',
+                f'"{user}" is not a valid user name',
                 "Use letters, digits, dots, dashes and underscores.",
             )
-        return Identity(user=args.user, uid=args.uid, gid=gid, operator=False)
-    if args.gid is not None:
+        return Identity(user=user, uid=uid, gid=gid, operator=False)
+    if gid is not None:
         raise BadRequest("--gid needs --uid", "Give --uid, too.")
     try:
-        entry = pwd.getpwnam(args.user)
+        entry = pwd.getpwnam(user)
     except KeyError:
         raise BadRequest(
-            f'user "{args.user}" does not exist on this machine',
+            f'user "{user}" does not exist on this machine',
             "`getent passwd` lists the users. Users unknown to this machine need --uid.",
         ) from None
     return Identity(user=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, operator=False)
-
-
-def _hours(text: str) -> float:
-    hours = float(text)
-    if not 0 < hours <= MAX_HOURS:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {MAX_HOURS}")
-    return hours

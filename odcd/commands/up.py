@@ -2,122 +2,64 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
-from odcd import logs
-from odcd.api.page import page_url
-from odcd.commands import Subparsers, add_serving, describe
-from odcd.errors import OdcError, shown
-from odcd.home.account import service_account
-from odcd.home.folder import prepare_home
-from odcd.home.lock import holder
-from odcd.home.postgres_watch import WatchedPostgres
-from odcd.settings import ROOT_SOCKET, Settings, default_home, read_settings
+import typer
 
+from odcctl.cli.plain import new_app
+from odcd.cli.params import Command, Home, NewPostgres
+from odcd.cli.serving import (
+    AllowRootJobs,
+    Listen,
+    LogFormat,
+    Nodes,
+    Operators,
+    TlsCert,
+    TlsKey,
+)
 
-def add(subparsers: Subparsers) -> None:
-    parser = describe(
-        subparsers,
-        "up",
-        "Start the daemon with a PostgreSQL of its own, and run jobs on this machine",
-        "odcd up --node n1=h100:8 --node self --detach",
-    )
-    add_serving(parser)
-    parser.add_argument(
-        "--pg", type=int, choices=[16, 18], help="the PostgreSQL version of a new home; default 18"
-    )
-    parser.add_argument("--detach", action="store_true", help="return when the daemon is ready")
-    parser.set_defaults(run=run)
+if TYPE_CHECKING:
+    from odcd.settings import Arguments
+
+app = new_app()
 
 
-def run(args: Namespace) -> int:
-    from odcd import daemon
+@app.command(cls=Command, epilog="odcd up --node n1=h100:8 --node self --detach")
+def up(
+    home: Home = None,
+    node: Nodes = None,
+    listen: Listen = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    operator: Operators = None,
+    allow_root_jobs: AllowRootJobs = False,
+    log_format: LogFormat = "text",
+    pg: NewPostgres = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="return when the daemon is ready")
+    ] = False,
+) -> int:
+    """Start the daemon with a PostgreSQL of its own, and run jobs on this machine."""
+    from odcd.settings import Arguments
 
-    settings = read_settings(args, os.environ)
-    if not settings.detached:
-        logs.configure(settings.log_format)
-        daemon.run(settings, lambda s, p, a: print(_welcome(s, p, a), flush=True))
-        return 0
-    prepare_home(settings.home, service_account())
-    _refuse_second(settings)
-    return _detach(settings)
-
-
-def _refuse_second(settings: Settings) -> None:
-    pid = holder(settings.lock)
-    if pid is not None:
-        raise OdcError(
-            f"odcd already runs in {settings.home}: process {pid}",
-            "Stop it with `odcd down`, or choose another home with --home.",
+    return run(
+        Arguments(
+            embedded=True,
+            home=home,
+            node=node or (),
+            listen=listen,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            operator=operator or (),
+            allow_root_jobs=allow_root_jobs,
+            log_format=log_format,
+            pg=pg,
+            detach=detach,
         )
+    )
 
 
-def _detach(settings: Settings) -> int:
-    """Fork the daemon, and return when it is ready or has given up."""
-    from odcd import daemon
+def run(args: Arguments) -> int:
+    from odcd.commands._starting import start
 
-    reading, writing = os.pipe()
-    sys.stdout.flush()
-    if os.fork():
-        os.close(writing)
-        with os.fdopen(reading, encoding="utf-8") as answers:
-            word, _, text = answers.read().partition("\n")
-        ready = word == "ready"
-        text = text or f"odcd: the daemon ended immediately; see {settings.log_file}"
-        print(shown(text), file=sys.stdout if ready else sys.stderr)
-        return 0 if ready else 1
-    os.close(reading)
-    os.setsid()
-    os.chdir("/")
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    with os.fdopen(writing, "w", encoding="utf-8") as parent:
-
-        def answer(word: str, text: str) -> None:
-            # The caller may be gone: that is no reason to end.
-            with suppress(BrokenPipeError):
-                if not parent.closed:
-                    parent.write(f"{word}\n{text}")
-                    parent.close()
-
-        try:
-            logs.configure(settings.log_format, settings.log_file, service_account())
-            daemon.run(settings, lambda s, p, a: answer("ready", _welcome(s, p, a)))
-        except (OdcError, OSError) as error:
-            hint = f"\n  {error.hint}" if isinstance(error, OdcError) and error.hint else ""
-            answer("failed", f"odcd: {error}{hint}")
-            return 1
-    return 0
-
-
-def _welcome(
-    settings: Settings, postgres: WatchedPostgres | None, addresses: Sequence[tuple[str, int]]
-) -> str:
-    nodes = [f"{node.name} ({node.gpus} x {node.gpu_type}, declared)" for node in settings.nodes]
-    if settings.self_node:
-        nodes.append("this machine")
-    # Not default_home(): root's daemon is another account by now.
-    usual = settings.socket == ROOT_SOCKET or settings.home == default_home()
-    where = "" if usual else f"ODC_HOME={settings.home} "
-    database = f"PostgreSQL {postgres.version}" if postgres else "an external PostgreSQL"
-    lines = [
-        f"odcd is ready: process {os.getpid()}, {database}, home {settings.home}",
-        f"  nodes   {', '.join(nodes)}",
-        f"  submit  {where}odcctl submit script.sh",
-        f"  stop    {where}odcd down",
-    ]
-    tls = settings.front.tls_cert is not None
-    if settings.listen:
-        host, port = settings.listen
-        scheme = "https" if tls else "http"
-        lines.insert(2, f"  listen  {scheme}://{host}:{port} (tokens: odcd token)")
-    if addresses:
-        lines.insert(2, f"  page    {page_url(*addresses[0], tls=tls)}  ({where}odcctl page)")
-    elif settings.listen_first:
-        first, last = settings.listen_first[0][1], settings.listen_first[-1][1]
-        lines.insert(2, f"  page    none: 127.0.0.1 has no free port from {first} to {last}")
-    return "\n".join(lines)
+    return start(args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from odcd.errors import BadRequest
 from odcd.records.node import DeclaredNode
@@ -16,7 +17,7 @@ NODE = re.compile(
 NODE_FORM = "NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]"
 
 
-def parse_nodes(texts: list[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
+def parse_nodes(texts: Sequence[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
     """The declared nodes, and whether the machine itself is one."""
     nodes: dict[str, DeclaredNode] = {}
     for text in texts:

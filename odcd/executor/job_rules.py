@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -69,8 +68,8 @@ def check_user(rules: Rules, uid: int) -> None:
     raise NotAllowed(f"job not accepted: {why}", hint)
 
 
-def read_jobs(args: Namespace, environment: Mapping[str, str]) -> JobSettings:
-    """Raises BadRequest with the setting that is wrong."""
+def read_jobs(environment: Mapping[str, str], *, allow_root: bool) -> JobSettings:
+    """allow_root: --allow-root-jobs. Raises BadRequest with the setting that is wrong."""
     root = environment.get("ODC_ALLOW_ROOT_JOBS") or "0"
     if root not in ("0", "1"):
         raise BadRequest(f'ODC_ALLOW_ROOT_JOBS="{root[:100]}" is neither 0 nor 1', "Give 1 or 0.")
@@ -78,7 +77,7 @@ def read_jobs(args: Namespace, environment: Mapping[str, str]) -> JobSettings:
     total_mib = _number(environment, "ODC_OUTPUT_TOTAL_MIB", OUTPUT_TOTAL_MIB, 1, MAX_MIB)
     return JobSettings(
         min_uid=_number(environment, "ODC_MIN_UID", MIN_UID, 0, MAX_UID),
-        allow_root=bool(getattr(args, "allow_root_jobs", False)) or root == "1",
+        allow_root=allow_root or root == "1",
         limits=parse_limits(environment.get("ODC_JOB_LIMITS") or ""),
         output_mib=output_mib,
         output_total_mib=total_mib,

@@ -17,7 +17,6 @@ import jsonschema
 import kubernetes_validate
 import pytest
 
-from odcd.__main__ import parser
 from odcd.builds.settings import read_builds
 from odcd.settings import read_settings
 from tests.support.builders.manifests import (
@@ -31,6 +30,7 @@ from tests.support.builders.manifests import (
     render,
 )
 from tests.support.builders.pods import GpuType, a_pod, gpu_types
+from tests.support.harness.arguments import read_arguments
 from tests.support.harness.controlplane.nodes import KINDS
 
 VERSION = "1.36"
@@ -329,7 +329,7 @@ def test_odcd_takes_its_arguments_and_settings(overlay: list[Manifest]) -> None:
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     settings = named(overlay, "ConfigMap", container["envFrom"][0]["configMapRef"]["name"])["data"]
     own = {each["name"]: each["value"] for each in container["env"] if "value" in each}
-    read = read_settings(parser().parse_args(container["args"]), settings | own)
+    read = read_settings(read_arguments(container["args"]), settings | own)
     assert read.executor == "kubernetes"
     assert read.listen == ("0.0.0.0", container["ports"][0]["containerPort"])
     assert read.kubernetes.image == settings["ODC_IMAGE"]

@@ -45,6 +45,34 @@ def test_columns_are_chosen_by_name_and_in_that_order(peer: Peer, odcctl: Odcctl
     assert 'no column "colour"; there are: job, user, partition' in wrong.err
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("queue --json -o job", "--format chooses columns of a table or CSV; json has none"),
+        ("--json queue --format job", "json has none"),
+        ("queue --output json --no-header", "--no-header is for a table or CSV"),
+        ("partition list --output quiet -o name", "quiet has none"),
+        ("partition create p --no-header", 'no option "--no-header"'),
+        ("partition --no-header create p", 'no option "--no-header"'),
+        ("partition create p -o name", 'no option "-o"'),
+        ("partition create p --output csv", '--output must be table, json or quiet, not "csv"'),
+        ("hold 7 --no-header", 'no option "--no-header"'),
+    ],
+)
+def test_options_of_tables_are_refused_where_no_table_is_printed(
+    peer: Peer, odcctl: Odcctl, line: str, message: str
+) -> None:
+    wrong = odcctl(*line.split())
+    text = json.loads(wrong.err)["detail"] if "json" in line else wrong.err
+    assert (wrong.code, wrong.out, message in text) == (2, "", True), wrong.err
+    assert peer.requests == []
+
+
+def test_ids_alone_have_no_header_to_leave_out(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(7)], "next": None})
+    assert odcctl("queue", "--output", "quiet", "--no-header").out == "7\n"
+
+
 def test_csv_is_read_back_as_it_was(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/jobs", {"jobs": [a_job(7), a_job(8)], "next": None})
     done = odcctl("queue", "--output", "csv")

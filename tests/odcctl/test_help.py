@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from odcctl.cli.app import load, unknown
+from odcctl.cli.app import new_root, unknown
 from odcctl.cli.commands import Actions
 from odcctl.cli.verbs import ALIASES, ELSEWHERE, VERBS
 from odcctl.reference import contexts, page
@@ -40,7 +40,7 @@ def test_the_commands_of_gpu_dev_are_there(odcctl: Odcctl) -> None:
         ("disk", ("list", "create", "delete", "list-content", "rename")),
         ("config", ("show", "set", "ssh-include")),
     ):
-        command = load(verb)
+        command = new_root().load(verb)
         assert isinstance(command, Actions)
         assert set(actions) <= set(command.commands)
     assert odcctl("help").out == odcctl("--help").out
@@ -54,7 +54,7 @@ def test_the_commands_of_gpu_dev_are_there(odcctl: Odcctl) -> None:
 def test_words_of_slurm_and_kubernetes_lead_to_ours(word: str) -> None:
     verb, _, action = ELSEWHERE[word].partition(" ")
     assert unknown(word).hint == f"Did you mean: odcctl {ELSEWHERE[word]}"
-    command = load(verb)
+    command = new_root().load(verb)
     if action:
         assert isinstance(command, Actions)
         assert action in command.commands

@@ -332,7 +332,7 @@ def test_the_guided_way_asks_in_gpu_devs_order(
         "disk": "main",
     }  # fmt: skip
     text = shown.decode().replace("\r\n", "\n")
-    golden("reserve-guided", text[: text.index("\r")])
+    golden("reserve-guided", text[: text.index("\x1b")])
 
 
 def test_what_cannot_be_had_is_not_asked_for_and_defaults_are_taken(
@@ -416,10 +416,14 @@ def test_a_terminal_has_one_line_that_changes(
     )
     screen = terminal("reserve", "--no-interactive")
     shown = screen.until(b"HOURS\r\n")
-    line = rb"\r\x1b\[Kreservation 12: queued, #1, expected 13:00 \(in 1:00:00\)  0:\d\d"
+    line = rb"\x1b\[\?25lreservation 12: queued, #1, expected 13:00 \(in 1:00:00\)  0:\d\d\r\x1b"
     assert re.match(line, shown)
-    assert b"\n" not in shown[: shown.index(b"reservation 12 is active")]
-    assert b"\r\x1b[Kreservation 12 is active: 2 h100 GPUs\r\n" in shown
+    before, _, after = shown.partition(b"reservation 12 is active: 2 h100 GPUs\r\n")
+    # The line is erased, and the cursor is back where it was, and visible.
+    erased = b"\r\n\x1b[?25h\r\x1b[1A\x1b[2K"
+    assert before.endswith(erased), before
+    assert b"\n" not in before.removesuffix(erased)
+    assert b"\x1b" not in after
     assert screen.end() == 0
 
 

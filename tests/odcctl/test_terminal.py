@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.http11 import Request, Response
@@ -55,14 +56,15 @@ class Terminal:
     """odcctl in a terminal of its own."""
 
     def __init__(
-        self, environment: dict[str, str], *argv: str, rows: int = 24, cols: int = 100
-    ) -> None:
+        self, environment: dict[str, str], *argv: str, rows: int = 24, cols: int = 100,
+        term: str = "xterm",
+    ) -> None:  # fmt: skip
         self.master, slave = pty.openpty()
         self.resize(rows, cols)
         self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             [sys.executable, "-c", IN_TERMINAL, *argv],
-            env={k: v for k, v in environment.items() if k != "COLUMNS"} | {"TERM": "xterm"},
+            env={k: v for k, v in environment.items() if k != "COLUMNS"} | {"TERM": term},
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
         )  # fmt: skip
         self.slave = slave
@@ -101,7 +103,7 @@ class Terminal:
 def terminal(environment: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
-    def open_terminal(*argv: str, **size: int) -> Terminal:
+    def open_terminal(*argv: str, **size: Any) -> Terminal:
         opened.append(Terminal(environment, *argv, **size))
         return opened[-1]
 

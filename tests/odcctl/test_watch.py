@@ -30,7 +30,7 @@ def test_a_change_is_pushed_and_only_its_line_is_written(
         lambda _: Reply({"jobs": after if changed.is_set() else jobs, "next": None}),
     )
     screen = terminal("queue", "--watch")
-    shown = screen.until(b"PENDING  4:00:00\x1b[K")
+    shown = screen.until(b"PENDING  4:00:00\x1b[0K")
     assert shown.count(b"alice") == 3
     assert b"Priority" in shown
     request_count = len(peer.requests_to("/v1/jobs"))
@@ -66,3 +66,28 @@ def test_a_rejected_request_is_reported_outside_the_screen(
     shown = screen.until(b"--help\r\n")
     assert b"\x1b[?1049h" not in shown
     assert screen.end() == 2
+
+
+def test_a_watch_shows_the_columns_that_were_chosen(
+    peer: Peer, terminal: Callable[..., Terminal]
+) -> None:
+    peer.on("GET", "/v1/events", lambda _: Reply(pieces=event_stream([], peer.stopping)))
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(71)], "next": None})
+    screen = terminal("queue", "--watch", "-o", "state,job", "--no-header")
+    shown = screen.until(b"PENDING  71")
+    assert b"STATE" not in shown
+    assert b"alice" not in shown
+    screen.type(b"\x03")
+    assert screen.end() == 130
+    wrong = terminal("queue", "--watch", "-o", "colour")
+    assert b"\x1b[?1049h" not in wrong.until(b"--help\r\n")
+    assert wrong.end() == 2
+
+
+def test_a_watch_needs_a_terminal_that_moves_its_cursor(
+    peer: Peer, terminal: Callable[..., Terminal]
+) -> None:
+    screen = terminal("queue", "--watch", term="dumb")
+    assert b"TERM is dumb" in screen.until(b"printed once.\r\n")
+    assert screen.end() == 2
+    assert peer.requests == []

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from odcd.__main__ import parser
 from odcd.errors import BadRequest
 from odcd.executor.declared_nodes import parse_nodes
 from odcd.settings import DeclaredNode, Settings, find_home, parse_address, read_settings
+from tests.support.harness.arguments import read_arguments
 
 
 def read(*argv: str, **environment: str) -> Settings:
-    return read_settings(parser().parse_args(["up", *argv]), environment)
+    return read_settings(read_arguments(["up", *argv]), environment)
 
 
 def test_without_arguments_everything_has_its_default() -> None:
@@ -43,7 +43,7 @@ def test_up_chooses_a_port_for_the_page_unless_listen_is_set() -> None:
     for without_port in (read("--listen", "none"), read(ODC_LISTEN="none")):
         assert (without_port.listen, without_port.listen_first) == (None, ())
     assert read("--listen", ":1").listen_first == ()
-    served = read_settings(parser().parse_args(["serve", "--dsn", "x"]), {})
+    served = read_settings(read_arguments(["serve", "--dsn", "x"]), {})
     assert (served.listen, served.listen_first) == (None, ())
 
 

@@ -71,8 +71,8 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
         (["t.swf", "--generate", SMALL], "or --generate"),
         (["none.swf"], "trace none.swf does not exist"),
         (["philly-sample", "--cluster", "27"], 'cluster "27" is not NODESxGPUS'),
-        (["philly-sample", "--jobs", "0"], '--jobs "0" is not a number'),
-        (["philly-sample", "--plan-depth", "-1"], '--plan-depth "-1" is not a number'),
+        (["philly-sample", "--jobs", "0"], '--jobs takes a whole number of at least 1, not "0"'),
+        (["philly-sample", "--plan-depth", "-1"], 'at least 0, or all, not "-1"'),
         (["philly-sample", "--max-wait", "2y"], '--max-wait cannot be "2y"'),
         (["philly-sample", "--picture", "a.png"], "as SVG, not PNG"),
         (["philly-sample", "--save", "a.swf"], "--save is for workloads made with --generate"),
@@ -94,10 +94,8 @@ def test_invalid_arguments_are_refused(
 
 
 def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["simulate", "philly-sample", "--fast"])
-    assert left.value.code == 2
-    assert "--fast" in capsys.readouterr().err
+    assert main(["simulate", "philly-sample", "--fast"]) == 2
+    assert 'no option "--fast"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])

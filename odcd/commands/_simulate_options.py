@@ -1,0 +1,128 @@
+"""The options of `odcd simulate`, as annotated types."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import click
+import typer
+from click.shell_completion import CompletionItem
+
+from odcctl.text.durations import for_daemon
+from odcd.cli.params import FILE, PathName
+
+
+def plan_depth(text: str) -> int:
+    """How many blocked jobs have a planned start; `all` is more than a queue has."""
+    from odcd.simulate.policy import ALL
+
+    if text == "all":
+        return ALL
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise click.BadParameter(f'takes a whole number of at least 0, or all, not "{text}"')
+    return int(text)
+
+
+def max_wait(text: str) -> int:
+    """Seconds; 0 for no cap."""
+    from odcd.slurm.times import parse_span
+
+    return 0 if text == "none" else parse_span(for_daemon(text), "--max-wait")
+
+
+class TraceName(PathName):
+    """The name of a trace file, or of the trace that is built in."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from odcd.simulate.workloads import SAMPLE
+
+        built_in = [CompletionItem(SAMPLE)] if SAMPLE.startswith(incomplete) else []
+        return [*built_in, *super().shell_complete(ctx, param, incomplete)]
+
+
+Traces = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TRACE...", click_type=TraceName("file"),
+        help="a file in the Standard Workload Format or a GPU CSV, plain or gzip; or philly-sample",
+    ),
+]  # fmt: skip
+ClusterSize = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="NODESxGPUS",
+        help="27x8, or 100x1 for a flat machine; default: the size in the header of the trace",
+    ),
+]  # fmt: skip
+PolicyName = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="NAME", help="the policy; default: that of a new installation"
+    ),
+]
+PlanDepth = Annotated[
+    int | None,
+    typer.Option(
+        "--plan-depth", metavar="N|all", parser=plan_depth,
+        help="how many blocked jobs have a planned start",
+    ),
+]  # fmt: skip
+Backfill = Annotated[
+    Literal["order", "fifo", "sjbf", "safbf"] | None,
+    typer.Option("--backfill", help="the order of backfill candidates"),
+]
+MaxWait = Annotated[
+    int | None,
+    typer.Option(
+        "--max-wait", metavar="48h|none", parser=max_wait,
+        help="jobs that waited longer come first; also as 30 (minutes), 4h or 2-0",
+    ),
+]  # fmt: skip
+EstimateKind = Annotated[
+    Literal["user", "true", "last2"],
+    typer.Option(
+        "--estimates",
+        help="plan with the users' limits, the true run times, or the mean of the user's "
+        "last two, increased when a job runs longer; it never ends a job",
+    ),
+]
+NoEta = Annotated[
+    bool, typer.Option("--no-eta", help="do not predict starts, which is faster")
+]  # fmt: skip
+JobCount = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, help="replay the first N jobs only"),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--generate", metavar="RECIPE",
+        help="replay a generated workload: lublin,jobs=5000,load=0.8,users=50,seed=1",
+    ),
+]  # fmt: skip
+Save = Annotated[
+    str | None,
+    typer.Option(
+        "--save", metavar="FILE", click_type=FILE,
+        help="write it as a trace: .swf or .csv, or .gz",
+    ),
+]  # fmt: skip
+AsJson = Annotated[
+    bool, typer.Option("--json", help="print print one JSON object; for several traces, a list")
+]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out", metavar="FILE", click_type=FILE,
+        help="write a CSV: id, submit, start, end, nodes",
+    ),
+]  # fmt: skip
+Picture = Annotated[
+    str | None,
+    typer.Option(
+        "--picture", metavar="FILE.svg", click_type=FILE,
+        help="draw allocated GPUs and waiting jobs over time",
+    ),
+]  # fmt: skip
