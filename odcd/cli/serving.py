@@ -13,8 +13,8 @@ Nodes = Annotated[
     list[str] | None,
     typer.Option(
         "--node", metavar=NODE_FORM,
-        help="declare a node for accounting only, by zone, placement group and layers of the "
-        'network if need be; "self" is this machine, the default; may be repeated',
+        help="declare a node whose GPUs need not exist, optionally with its zone, placement group "
+        'and network layers; "self" is this machine, the default; may be repeated',
     ),
 ]  # fmt: skip
 Listen = Annotated[

@@ -89,7 +89,7 @@ def test_a_dev_server_greets_once_with_its_gpus_and_its_end(start: Start) -> Non
     )  # fmt: skip
     with Screen(client) as screen:
         # Input that is typed earlier is echoed in the middle of it.
-        screen.read_until("Its end:")
+        screen.read_until("To end it:")
         for _ in range(2):
             screen.type("exit\n")
             screen.read_past(ENDED)
@@ -151,7 +151,7 @@ def test_term_ends_a_dev_server_whose_shell_ignores_it(
 def test_term_ends_a_pause_too(start: Start) -> None:
     client = start(SHELL="/bin/false")
     with Screen(client) as screen:
-        screen.read_until("the next one begins in 2 s.")
+        screen.read_until("the next one starts in 2 s.")
         assert end(client)["signal"] == 15
 
 
@@ -187,7 +187,7 @@ def test_a_killed_shell_is_replaced(start: Start, work_dir: Path, shell: str) ->
 @pytest.mark.long
 def test_shells_that_exit_at_once_are_restarted_with_a_pause(start: Start) -> None:
     with Screen(start(SHELL="/bin/false")) as screen:
-        screen.read_until("the next one begins in 3 s.")
+        screen.read_until("the next one starts in 3 s.")
         pauses = re.findall(
             r"(\d+) shells exited at once; the next one starts in (\d) s", screen.shown
         )
@@ -197,12 +197,12 @@ def test_shells_that_exit_at_once_are_restarted_with_a_pause(start: Start) -> No
 
 def test_a_pause_is_cut_short_by_control_c(start: Start, work_dir: Path) -> None:
     with Screen(start(SHELL="/bin/false", ended_at_once=48)) as screen:
-        screen.read_until("the next one begins in 40 s.")
+        screen.read_until("the next one starts in 40 s.")
         for pause in range(40, 45):
             before = time.monotonic()
             until(lambda seconds=pause: asleep(work_dir, seconds))
             screen.type("\x03")
-            screen.read_until(f"the next one begins in {pause + 1} s.")
+            screen.read_until(f"the next one starts in {pause + 1} s.")
             assert time.monotonic() - before < pause
 
 

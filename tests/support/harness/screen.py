@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 
 from odcd.runner import terminal
 from tests.support.harness.runner import PATIENCE_S, Client, RequestRefused, until
@@ -41,8 +42,11 @@ class Screen:
         self._sock.sendall(terminal.frame(b"r", struct.pack(">HH", rows, columns)))
 
     def read_until(self, text: str) -> None:
+        until = time.monotonic() + PATIENCE_S
         while text not in self.shown:
             assert self.end is None, f"ended without showing {text!r}: {self.shown!r}"
+            # What is shown may never end.
+            assert time.monotonic() < until, f"never showed {text!r}: {self.shown[-2000:]!r}"
             self.read()
 
     def read_past(self, text: str) -> None:
