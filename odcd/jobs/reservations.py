@@ -247,14 +247,14 @@ def _shape(request: Reserve, kind: TypeThere) -> tuple[int, int]:
     if gpus % per_node or nodes > max_nodes:
         several = ", ".join(str(n * per_node) for n in range(2, max_nodes + 1))
         raise BadRequest(
-            f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node}), and not "
-            f"whole nodes up to {max_nodes}",
+            f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node})"
+            + (f", and do not fill 2 to {max_nodes} whole nodes" if several else ""),
             f"Request 1 to {per_node}"
             + (f", or with --distributed for {several}." if several else "."),
         )
     if not request.distributed:
         raise BadRequest(
-            f"{gpus} GPUs of type {kind.gpu_type} are {nodes} nodes",
+            f"{gpus} GPUs of type {kind.gpu_type} need {nodes} nodes",
             "Add --distributed to reserve several nodes; your programs must support that.",
         )
     return nodes, per_node

@@ -129,7 +129,7 @@ class Acts:
         else:
             until, delays = None, []
             if job["time_limit_s"] is None:
-                raise BadRequest("it has no time limit", "It may run forever.")
+                raise BadRequest("the job has no time limit", "There is nothing to extend.")
             if not 0 < hours <= 24 * 366:
                 raise BadRequest("the number of hours is out of range", "For example 1.5.")
             if sure:

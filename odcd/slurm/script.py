@@ -34,7 +34,8 @@ def check_script(script: str) -> None:
         )
     if "\0" in script:
         raise BadRequest(
-            "the script has a NUL byte", "A script is text; run a program with --wrap or after --."
+            "the script contains a NUL byte",
+            "A script is text; run a program with --wrap or after --.",
         )
     if "\r\n" in script:
         raise BadRequest(

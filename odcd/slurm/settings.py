@@ -112,7 +112,7 @@ def convert(given: Given, now: datetime) -> object:
     if given.text is None:
         return option.bare
     if "\0" in given.text:
-        raise BadRequest(f"{given.where}{option.flag} has a NUL byte in its value")
+        raise BadRequest(f"{given.where}{option.flag} contains a NUL byte in its value")
     if option.convert is None:
         return given.text
     try:

@@ -58,7 +58,7 @@ class DevServer:
 
     def _post(self, request: Request) -> Reply:
         if request.body.get("gpus") == 16 and not request.body.get("distributed"):
-            message = "16 GPUs of type h100 are 2 nodes"
+            message = "16 GPUs of type h100 need 2 nodes"
             return problem(400, "BadRequest", "OD010", message, "Add --distributed.")
         if request.query.get("dry_run"):
             if request.body.get("jupyter") and not self.jupyter:

@@ -123,7 +123,7 @@ class Call:
                     f'query: "{name}" is given twice', "Separate several values with commas."
                 )
             if "\0" in value:
-                raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
+                raise BadRequest(f'query: "{name}" contains a NUL byte', "Leave it out.")
             given[name] = value
         try:
             query = msgspec.convert(given, form, strict=False)
