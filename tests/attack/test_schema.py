@@ -15,7 +15,7 @@ import pytest
 from tests.support.harness.controlplane.children import free_port
 from tests.support.harness.daemon import Odc
 
-CASES = int(os.environ.get("ODC_SCHEMA_CASES", "5000"))
+CASES = int(os.environ.get("ODC_SCHEMA_CASES", "1500"))
 """About so many requests. The edges of every field, some 6,000 requests, are tried by the operator
 alone, or by each of the three where there are to be more than 10,000."""
 THOROUGH = CASES > 10_000
