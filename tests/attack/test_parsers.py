@@ -1,7 +1,7 @@
 """For any input of a user, a parser returns a value or raises its declared error, and never takes
 long.
 
-Runs for seconds in the everyday run, longer in the long one, and for ODC_FUZZ_S in `make test-soak`.
+Runs for seconds in the everyday run, longer in the long one; `make test-soak` sets ODC_FUZZ_S.
 """
 
 from __future__ import annotations
