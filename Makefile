@@ -36,10 +36,11 @@ test-long: $(STAMP)
 	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
-# Many simulated days, 10,000 jobs on 1,000 nodes while everything fails now and then, half an hour of faults under two
+# Jobs whose processes are killed, many simulated days, 10,000 jobs on 1,000 nodes while everything fails now and then, half an hour of faults under two
 # daemons and one PostgreSQL, 20,000 requests made from the API's document, and ten minutes of
 # random texts for every parser; test-long has small ones.
 test-soak: $(STAMP)
+	ODC_CHAOS_JOBS=100 $(BIN)/python -m pytest -q -n0 -m long tests/e2e/test_chaos.py
 	ODC_SIM_SEEDS=20 $(BIN)/python -m pytest -q -n $(WORKERS) -m long tests/sim
 	ODC_SCHEMA_CASES=20000 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_schema.py
 	ODC_FUZZ_S=600 ODC_HUNT=1 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_parsers.py

@@ -1,8 +1,6 @@
-"""Reject English that readers have to decode: python .ci/language.py [--write]
+"""Reject English that readers have to decode: python .ci/language.py
 
-Checks documents whole, and comments, docstrings and messages of code. `.ci/language.debt` has the
-files that were written before this check, with how many findings each may still have; --write
-lowers those numbers, and never raises one.
+Checks documents whole, and comments, docstrings and messages of code.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DEBT = ROOT / ".ci" / "language.debt"
 FOLDERS = ("odcd", "odcctl", "sql", "docs", "grafana", "k8s", "benchmarks", "tofu")
 FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 SKIPPED = ("docs/reference/", "sql/migrations/", "grafana/dashboards/")
@@ -32,7 +29,7 @@ PATTERNS = {
     r"\b(knows?|knew) of\b": "knows",
     r"\b(no|any) more\b(?! than)": "no longer, not ... again",
     r"\bmost of it\b": "at most ...",
-    r"\bboxe?s?\b": "dev server",
+    r"\bboxe?s?\b(?!-)": "dev server",  # box-shadow is CSS
     r"(?:^|(?<=[.:;] ))(Who|Whoever|Whose|What|Whatever)\b(?! is\b[^.]*\?)(?![^.\n]*\?)": (
         "start with the noun: no clause that stands for one"
     ),
@@ -63,6 +60,10 @@ def english(path: Path) -> Iterator[tuple[int, str]]:
                 if re.match(r"\w*[fF]", token.string[: token.string.find(token.string[-1])]):
                     body = re.sub(r"\{[^{}]*\}", "…", body)
                 yield token.start[0], body
+    elif path.suffix == ".sh":
+        for number, line in enumerate(text.split("\n"), 1):
+            found = re.match(r"\s*# (.*)|.*\b(?:say|fail|echo) ([\"'])(.*)\2", line)
+            yield number, (found[1] or found[3] or "") if found else ""
     elif path.suffix == ".sql":
         for number, line in enumerate(text.split("\n"), 1):
             code, dashes, comment = line.partition("--")
@@ -80,39 +81,24 @@ def paths() -> list[Path]:
     return [
         ROOT / name
         for name in listed.stdout.split("\n")
-        if name.endswith((".md", ".py", ".sql"))
+        if name.endswith((".md", ".py", ".sh", ".sql"))
         and not name.startswith(SKIPPED)
         and (ROOT / name).is_file()
     ]
 
 
-def main(argv: list[str]) -> int:
-    debt: dict[str, int] = {}
-    if DEBT.exists():
-        for line in DEBT.read_text("utf-8").splitlines():
-            number, name = line.split(" ", 1)
-            debt[name] = int(number)
-    first, left, wrong = not DEBT.exists(), {}, []
-    for path in paths():
-        name = path.relative_to(ROOT).as_posix()
-        lines: list[str] = []
-        for number, text in english(path):
-            for position, words, hint in findings(text):
-                lines.append(
-                    f'{name}:{number + text.count(chr(10), 0, position)}: "{words}": {hint}'
-                )
-        if lines:
-            left[name] = len(lines)
-        if len(lines) > debt.get(name, 0):
-            wrong += lines
-    if "--write" in argv:
-        kept = {name: n if first else min(n, debt.get(name, 0)) for name, n in left.items()}
-        DEBT.write_text("".join(f"{n} {name}\n" for name, n in sorted(kept.items()) if n), "utf-8")
-        wrong = [] if first else wrong
+def main() -> int:
+    """Print each finding as path:line; 1 if there is one."""
+    wrong = [
+        f"{path.relative_to(ROOT).as_posix()}:{number + text.count(chr(10), 0, position)}: "
+        f'"{words}": {hint}'
+        for path in paths()
+        for number, text in english(path)
+        for position, words, hint in findings(text)
+    ]
     print(*wrong, sep="\n", end="\n" if wrong else "")
-    print(f"language: {sum(left.values())} old findings in {len(left)} files", file=sys.stderr)
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

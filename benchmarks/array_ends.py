@@ -28,7 +28,7 @@ from odcd.loops.election import APPLICATION
 from odcd.loops.executor_watch import take_over
 from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity, JobSpec
 from odcd.records.node import NodeReport
@@ -119,8 +119,10 @@ async def drive(dsn: str, load: Load) -> Seen:
         planner = Planner(
             lead, store.dispatches, executor, clock, timedelta(seconds=30), seen.passes.append
         )
-        reaper = Reaper(lead, store, executor, clock, grace=timedelta(seconds=30), node_grace=None,
-                        every=timedelta(seconds=30), on_change=planner.wake)  # fmt: skip
+        reconciler = Reconciler(
+            lead, store, executor, clock, grace=timedelta(seconds=30), node_grace=None,
+            every=timedelta(seconds=30), on_change=planner.wake,
+        )  # fmt: skip
         await executor.open(term)
         await store.nodes.register(term, nodes(), clock.now(), whole=True)
         await take_over(lead, store.attempts, executor, planner)
@@ -130,7 +132,7 @@ async def drive(dsn: str, load: Load) -> Seen:
         )  # fmt: skip
         await SubmitBatcher(store.jobs, clock).submit(prepare(ANN, [spec], key=None, dry_run=False))
         async with asyncio.TaskGroup() as group:
-            working = [group.create_task(planner.run()), group.create_task(reaper.run())]
+            working = [group.create_task(planner.run()), group.create_task(reconciler.run())]
             while await database.fetchval(
                 "select exists (select from odc.pending) or exists (select from odc.running)"
             ):

@@ -37,7 +37,7 @@ class Seen:
         self._changed = threading.Condition()
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         self._watch = Watch(
-            api, path, self._told, labelSelector="app.kubernetes.io/managed-by=odcd"
+            api, path, self._on_pod, labelSelector="app.kubernetes.io/managed-by=odcd"
         )
 
     def __enter__(self) -> Seen:
@@ -47,7 +47,7 @@ class Seen:
     def __exit__(self, *_: object) -> None:
         self._watch.__exit__()
 
-    def _told(self, at: float, kind: str, pod: Manifest) -> None:
+    def _on_pod(self, at: float, kind: str, pod: Manifest) -> None:
         name = pod["metadata"]["name"]
         with self._changed:
             if name not in self._created:

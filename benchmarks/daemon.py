@@ -31,15 +31,15 @@ class Daemon:
             if not name.startswith(("ODC_", "SBATCH_", "SLURM_"))
         } | {"ODC_HOME": str(home), "ODC_LISTEN": "none", "ODC_ALLOW_ROOT_JOBS": "1"}
 
-    def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run odcd or odcctl as a shell would. Raises RuntimeError when it fails."""
         done = subprocess.run(
-            [COMMANDS / words[0], *words[1:]],
+            [COMMANDS / arguments[0], *arguments[1:]],
             env=self.environment, cwd=self.work, capture_output=True, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if done.returncode:
-            raise RuntimeError(f"{words} failed: {done.stderr.decode()}")
+            raise RuntimeError(f"{arguments} failed: {done.stderr.decode()}")
         return done
 
     def client(self) -> Client:

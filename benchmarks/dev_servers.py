@@ -59,13 +59,13 @@ class Bench:
     def active_s(self, disk: str | None) -> float:
         """The time from the request until the answer reports it as active."""
         begin = time.perf_counter()
-        box = self.reserve(disk)
-        while self.call("GET", f"/v1/reservations/{box}")["status"] != "active":
-            assert time.perf_counter() - begin < PATIENCE_S, box
+        reservation = self.reserve(disk)
+        while self.call("GET", f"/v1/reservations/{reservation}")["status"] != "active":
+            assert time.perf_counter() - begin < PATIENCE_S, reservation
             time.sleep(POLL_S)
         return time.perf_counter() - begin
 
-    def boxes(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         return self.call("GET", "/v1/cluster/use")["reservations"]
 
     def end(self) -> None:
@@ -123,7 +123,7 @@ def together(bench: Bench) -> Iterator[Figure]:
         begin = time.perf_counter()
         list(pool.map(bench.reserve, names))
         accepted = time.perf_counter() - begin
-    wait_until(lambda: bench.boxes()["active"] == TOGETHER, "all to be active", PATIENCE_S)
+    wait_until(lambda: bench.counts()["active"] == TOGETHER, "all to be active", PATIENCE_S)
     took = time.perf_counter() - begin
     calls = len(bench.aws.calls) - calls
     begin = time.perf_counter()

@@ -25,7 +25,7 @@ from tests.support.harness.pair import NODES, READ_MANY, pair, stop_in_the_worst
 from tests.support.harness.relay import Relay
 
 LEASE_S = 10
-MOST_S = 60.0
+MAX_S = 60.0
 """Measurements that take longer are aborted, and count as this long."""
 LOST = ("leader.database_down", "leader.lost")
 
@@ -37,7 +37,7 @@ def stopped(dsn: str) -> float:
         both.sql.execute(READ_MANY)
         since = stop_in_the_worst_place(both, leader)
         try:
-            while both.term == 1 and time.monotonic() - since < MOST_S:
+            while both.term == 1 and time.monotonic() - since < MAX_S:
                 time.sleep(0.05)
             return time.monotonic() - since
         finally:
@@ -70,7 +70,7 @@ def silent(dsn: str) -> tuple[float, float, float]:
         answers: list[float] = []
         asking = threading.Thread(target=lambda: answers.append(_ask(odc, since)))
         asking.start()
-        while not _lost(odc) and time.monotonic() - since < MOST_S:
+        while not _lost(odc) and time.monotonic() - since < MAX_S:
             time.sleep(0.05)
         noticed = time.monotonic() - since
         asking.join()
@@ -89,9 +89,9 @@ def _lost(odc: Odc) -> bool:
 
 def _ask(odc: Odc, since: float) -> float:
     try:
-        odc.request("GET", "/v1/nodes", timeout_s=MOST_S)
+        odc.request("GET", "/v1/nodes", timeout_s=MAX_S)
     except OSError:
-        return MOST_S
+        return MAX_S
     return time.monotonic() - since
 
 

@@ -149,14 +149,14 @@ def side_by_side(one: Work, other: Work, runs: int) -> None:
 
 def lists(sql: Sql, runs: int) -> dict[str, list[float]]:
     now = NOW + timedelta(days=1)
-    asked = {
+    queries = {
         "`history -u USER`, the last 50 jobs": f'{{"user": ["user7"], {ENDED}}}',
-        "a user without any job": f'{{"user": ["nobody"], {ENDED}}}',
+        "a user without any job": f'{{"user": ["newcomer"], {ENDED}}}',
         "page of ended jobs, 50 rows": f"{{{ENDED}}}",
         "page of failed jobs, 50 rows": '{"state": ["FAILED"]}',
     }
     took: dict[str, list[float]] = {}
-    for name, filters in asked.items():
+    for name, filters in queries.items():
         took[name] = [
             timed_ms(lambda filters=filters: sql.rows(LIST, filters, now)) for _ in range(runs + 3)
         ][3:]

@@ -114,7 +114,7 @@ async def measure(dsn: str, folder: Path) -> list[Figure]:
         server.bind()
         running = asyncio.create_task(server.run())
         try:
-            async with database.dedicated(name=APPLICATION, most_s=60.0) as session:
+            async with database.dedicated(name=APPLICATION, limit_s=60.0) as session:
                 for _ in range(RUNS):
                     begun = time.perf_counter()
                     await sampler.measure_once(session, term, dict)
@@ -141,8 +141,8 @@ async def measure(dsn: str, folder: Path) -> list[Figure]:
 async def functions(database: Database, clock: SystemClock) -> list[Figure]:
     term = await database.fetchval("select term from odc.term")
     found: list[Figure] = []
-    asked = {name: f"select count(value) from odc.{name}($1)" for name in MEASURES}
-    async with database.dedicated(name=APPLICATION, most_s=60.0) as session:
+    queries = {name: f"select count(value) from odc.{name}($1)" for name in MEASURES}
+    async with database.dedicated(name=APPLICATION, limit_s=60.0) as session:
         begun = time.perf_counter()
         folded = await session.fetchval(
             "select odc.fold_tally($1, $2, $3)", term, EVENTS, clock.now()
@@ -156,7 +156,7 @@ async def functions(database: Database, clock: SystemClock) -> list[Figure]:
             session.fetchval, "select odc.fold_tally($1, 2000, $2)", term, clock.now()
         )
         found.append(Figure("`fold_tally` of none, GPU time of 8,000 members", took, "ms"))
-        for name, query in asked.items():
+        for name, query in queries.items():
             took = await times(session.fetchval, query, clock.now())
             found.append(Figure(f"`{name}`, every {MEASURES[name]:g} s", took, "ms"))
         took = await times(session.fetchval, "select odc.render_job_info('{}', '{}')")

@@ -126,7 +126,7 @@ class Viewers:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: list[asyncio.Task[None]] = []
         self._word = b""
-        self._heard: list[float] = []
+        self._received: list[float] = []
         self._open = 0
         self._all_open = asyncio.Event()
 
@@ -170,14 +170,14 @@ class Viewers:
         try:
             while piece := await reader.read(65536):
                 if self._word and self._word in piece:
-                    self._heard.append(time.perf_counter())
+                    self._received.append(time.perf_counter())
         finally:
             writer.close()
 
     def change(self, number: int, waiting: int) -> list[float]:
         """The milliseconds until each viewer shows this many waiting jobs, after one more
         submit."""
-        self._word, self._heard = f"<b>{waiting:,}</b><span>waiting".encode(), []
+        self._word, self._received = f"<b>{waiting:,}</b><span>waiting".encode(), []
         begin = time.perf_counter()
         self._it.call(self._it.ask(
             "POST", "/v1/jobs",
@@ -185,10 +185,10 @@ class Viewers:
              "gpus_per_node": 0, "time_limit_s": 60},
         ))  # fmt: skip
         until = time.monotonic() + 10
-        while len(self._heard) < VIEWERS and time.monotonic() < until:
+        while len(self._received) < VIEWERS and time.monotonic() < until:
             time.sleep(0.005)
-        assert len(self._heard) == VIEWERS, f"{len(self._heard)} of {VIEWERS} heard"
-        return [(at - begin) * 1000 for at in self._heard]
+        assert len(self._received) == VIEWERS, f"{len(self._received)} of {VIEWERS} received it"
+        return [(at - begin) * 1000 for at in self._received]
 
 
 def changed(it: Scene, runs: int, pending: int) -> list[Figure]:

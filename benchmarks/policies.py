@@ -26,7 +26,7 @@ def policies(runs: int) -> list[Figure]:
                 for policy, targets in TARGETS.items()
             ]
             if pending == 10_000:
-                figures += [deep(sql, runs), *asked(sql, runs)]
+                figures += [deep(sql, runs), *explaining(sql, runs)]
         return [*figures, growth(sql, runs)]
 
 
@@ -62,7 +62,7 @@ def deep(sql: Sql, runs: int) -> Figure:
     )  # fmt: skip
 
 
-def asked(sql: Sql, runs: int) -> list[Figure]:
+def explaining(sql: Sql, runs: int) -> list[Figure]:
     use(sql, "odc")
     term = sql.value("select term from odc.term")
     sql.row("select looked from odc.plan_pass($1, $2)", term, NOW)

@@ -51,10 +51,10 @@ def kept_sections(text: str) -> list[str]:
     return [found for heading in KEPT if (found := section_of(text, heading))]
 
 
-def git(*words: str) -> str:
+def git(*arguments: str) -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", str(RESULTS.parent), *words],
+            ["git", "-C", str(RESULTS.parent), *arguments],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     except OSError:

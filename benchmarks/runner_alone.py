@@ -16,7 +16,7 @@ from benchmarks.figures import Figure
 from odcd.runner import launch, protocol, rules
 
 JOBS = 300
-ASKED_AT_ONCE = 50
+DISPATCHES_AT_ONCE = 50
 ENDED = frozenset({"exited", "start_failed", "lost"})
 
 
@@ -71,8 +71,8 @@ def _run(runner: Speaker, folder: Path, first: int) -> float:
     texts = {hashlib.sha256(text.encode()).hexdigest(): text for text in (script, environment)}
     jobs = [_dispatch(number, list(texts), folder) for number in range(first, first + JOBS)]
     begin = time.perf_counter()
-    for at in range(0, JOBS, ASKED_AT_ONCE):
-        runner.ask("start", dispatches=jobs[at : at + ASKED_AT_ONCE], texts=texts)
+    for at in range(0, JOBS, DISPATCHES_AT_ONCE):
+        runner.ask("start", dispatches=jobs[at : at + DISPATCHES_AT_ONCE], texts=texts)
     while sum(fact["kind"] in ENDED for fact in runner.facts) < JOBS:
         runner.read()
     took = time.perf_counter() - begin

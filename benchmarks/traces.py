@@ -29,8 +29,8 @@ EASY = ("--policy", "fifo", "--plan-depth", "1")
 class Bounds:
     """The target of a figure, and the known value that it is based on."""
 
-    most: float
-    least: float = 0.0
+    upper: float
+    lower: float = 0.0
     known: float | None = None
 
     @classmethod
@@ -39,12 +39,12 @@ class Bounds:
 
     def beside(self, value: float, digits: int) -> str:
         met = f"{value:,.{digits}f}"
-        if not self.least <= value <= self.most:
+        if not self.lower <= value <= self.upper:
             met = f"**{met}**"
         if self.known is not None:
-            percent = 100 * (self.most / self.known - 1)
+            percent = 100 * (self.upper / self.known - 1)
             return f"{met} ({self.known:,.{digits}f} ± {percent:.2g} %)"
-        span = f"{self.least:g} to {self.most:g}" if self.least else f"≤ {self.most:,.{digits}f}"
+        span = f"{self.lower:g} to {self.upper:g}" if self.lower else f"≤ {self.upper:,.{digits}f}"
         return f"{met} ({span})"
 
 
@@ -145,29 +145,29 @@ def figures(run: Run, folder: Path, kept: Path) -> dict[str, Any]:
              *run.options[1:], "--json"],
             stdout=subprocess.PIPE, check=True,
         )  # fmt: skip
-        told = json.loads(done.stdout)
-        told["took_s"] = round(time.perf_counter() - begin, 1)
-        kept.write_text(json.dumps(told))
+        result = json.loads(done.stdout)
+        result["took_s"] = round(time.perf_counter() - begin, 1)
+        kept.write_text(json.dumps(result))
     return json.loads(kept.read_text("utf-8"))
 
 
-def row(run: Run, told: dict[str, Any]) -> str:
+def row(run: Run, result: dict[str, Any]) -> str:
     def cell(bounds: Bounds | None, value: float, digits: int) -> str:
         return f"{value:,.{digits}f}" if bounds is None else bounds.beside(value, digits)
 
-    eta, alone = told["eta"], "took_s" in told
+    eta, alone = result["eta"], "took_s" in result
     cells = [
         run.what,
-        f"{told['jobs']:,}",
-        cell(run.slowdown, told["mean_bounded_slowdown"], 2),
-        cell(run.mean_wait, told["mean_wait_s"], 0),
-        cell(run.max_wait, told["max_wait_s"], 0),
-        f"{100 * told['utilization']:.1f} %",
+        f"{result['jobs']:,}",
+        cell(run.slowdown, result["mean_bounded_slowdown"], 2),
+        cell(run.mean_wait, result["mean_wait_s"], 0),
+        cell(run.max_wait, result["max_wait_s"], 0),
+        f"{100 * result['utilization']:.1f} %",
         cell(run.eta_error, eta["mae_s"], 0) if run.foretells else "",
         cell(run.coverage, eta["coverage_p10_p90"], 3) if run.foretells else "",
-        f"{told['passes']:,}",
-        f"{told['pass_ms']['p50']:.1f} / {told['pass_ms']['p99']:.1f}" if alone else "",
-        f"{told['took_s']:,.0f} s" if alone else "",
+        f"{result['passes']:,}",
+        f"{result['pass_ms']['p50']:.1f} / {result['pass_ms']['p99']:.1f}" if alone else "",
+        f"{result['took_s']:,.0f} s" if alone else "",
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from grafana.boards import all_boards
-from grafana.model import DOCS, Json
+from grafana.links import DOCS
+from grafana.model import Json
 
 FOLDER = Path(__file__).parent
 RULES = FOLDER / "prometheus"

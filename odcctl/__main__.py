@@ -16,11 +16,11 @@ from odcctl.cli.plain import call_app
 from odcctl.exits import Failure
 
 COMPLETE = "_ODCCTL_COMPLETE"
-"""Set by the shell's completion script: what Click is to do."""
+"""Set by the shell's completion script: the instruction for Click."""
 
 
 def main() -> int:
-    _mend_streams()
+    _repair_streams()
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
@@ -28,7 +28,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except OSError as error:
-        # Python would complain once more when it flushes at exit.
+        # Otherwise Python reports the same error again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             return exits.BROKEN_PIPE
@@ -36,8 +36,8 @@ def main() -> int:
         return exits.REFUSED
 
 
-def _mend_streams() -> None:
-    """A caller may have closed our streams, or chosen an encoding that cannot write every name."""
+def _repair_streams() -> None:
+    """Replace closed streams; print characters that the encoding lacks as "?"."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             while os.open(os.devnull, os.O_RDWR) < number:
@@ -60,7 +60,7 @@ def dispatch(argv: Sequence[str]) -> int:
         failure: Failure = explain(error)
     except Failure as error:
         failure = error
-    # An error in the words may have come before --json was read.
+    # A usage error may have been raised before --json was parsed.
     call.json = call.form == "json" or "--json" in argv
     call.complain(failure, call.failing if failure.exit_code == exits.REFUSED else None)
     return failure.exit_code

@@ -1,4 +1,4 @@
-"""The caller's name, for --me: a filter only, since the daemon alone decides who a caller is."""
+"""The caller's user name, for --me. Only a filter: the daemon itself decides who the caller is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odcctl.http.client import ANSWER_TIMEOUT_S, Client
 
 
 def me(client: Client, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
-    """On this machine as it knows the caller; elsewhere as the server does."""
+    """The name of this process's user; over TCP the name that the server has for the caller."""
     if client.addresses[0].path is None:
         return str(client.get("/v1/users/me", timeout_s=timeout_s).json()["user"])
     try:

@@ -10,11 +10,11 @@ from odcctl.text.complaints import complaint, problem_text
 from odcctl.text.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
-_WORDS = {"ended": "had ended already", "not_held": "not held: nothing to release"}
+_OUTCOME_TEXTS = {"ended": "had already ended", "not_held": "is not held"}
 
 
-def tell(answer: Mapping[str, Any], form: str, what: str) -> int:
-    """Print the outcomes; REFUSED when a job was refused. what: "not held", "not cancelled"."""
+def print_outcomes(answer: Mapping[str, Any], form: str, what: str) -> int:
+    """Print the outcomes; return REFUSED if a job was refused. what: as in "not cancelled"."""
     outcomes: Sequence[Mapping[str, Any]] = answer["jobs"]
     refused = [o for o in outcomes if o["outcome"] == "refused"]
     done = [o for o in outcomes if o["outcome"] != "refused"]
@@ -48,14 +48,14 @@ def _problem(outcome: Mapping[str, Any], what: str) -> dict[str, Any]:
 
 
 def _summary(done: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each kind of outcome: the job's name when it is one job, else how many."""
-    alike: dict[str, list[Mapping[str, Any]]] = {}
+    """One line for each kind of outcome, with the id of a single job or the number of jobs."""
+    by_outcome: dict[str, list[Mapping[str, Any]]] = {}
     for outcome in done:
-        alike.setdefault(str(outcome["outcome"]), []).append(outcome)
+        by_outcome.setdefault(str(outcome["outcome"]), []).append(outcome)
     lines: list[str] = []
-    for word, outcomes in alike.items():
-        whom = f"job {_name(outcomes[0])}" if len(outcomes) == 1 else f"{len(outcomes)} jobs"
-        lines.append(f"{whom} {_WORDS.get(word, word)}\n")
+    for outcome_name, outcomes in by_outcome.items():
+        subject = f"job {_name(outcomes[0])}" if len(outcomes) == 1 else f"{len(outcomes)} jobs"
+        lines.append(f"{subject} {_OUTCOME_TEXTS.get(outcome_name, outcome_name)}\n")
     return "".join(lines)
 
 

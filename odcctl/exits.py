@@ -13,13 +13,13 @@ REFUSED = 1
 USAGE = 2
 UNREACHABLE = 3
 NO_EXIT_CODE = 4
-"""`wait` and `run`: the job ended, not as COMPLETED, and left no failing exit code."""
+"""Of `wait` and `run`: the job ended in a state other than COMPLETED, without a failing code."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
 class Failure(Exception):
-    """A command cannot go on. message starts in lowercase; hint is a sentence or several lines."""
+    """The command failed. message starts in lowercase; hint is a sentence or several lines."""
 
     exit_code = REFUSED
 
@@ -38,7 +38,7 @@ class Unreachable(Failure):
 
 
 class Refused(Failure):
-    """The daemon said no: an application/problem+json answer."""
+    """The daemon rejected the request; its answer is application/problem+json."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
@@ -53,7 +53,7 @@ class Refused(Failure):
 
 
 def job_exit_code(jobs: Iterable[Mapping[str, Any]]) -> int:
-    """The code that stands for these ended jobs: the highest of theirs."""
+    """The exit code for these ended jobs: the highest of their own codes."""
     return max(map(_one_exit_code, jobs), default=NO_EXIT_CODE)
 
 
@@ -62,5 +62,5 @@ def _one_exit_code(job: Mapping[str, Any]) -> int:
         return DONE
     if job.get("signal"):
         return 128 + int(job["signal"])
-    # A job over its time limit may have left 0: that is no success.
+    # A job over its time limit may have exited with 0; that is not a success.
     return int(job.get("exit_code") or NO_EXIT_CODE)

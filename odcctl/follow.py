@@ -1,4 +1,4 @@
-"""Follow jobs to their end, also across a restart of the daemon: the jobs outlive it."""
+"""Follow jobs until they end, even if the daemon restarts meanwhile."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from odcctl.text.render import note
 
 LONG_POLL_S = 300
 OUTAGE_S = 600.0
-"""How long the daemon may be away before a command that follows gives up."""
+"""A command that follows jobs gives up after an outage of this length."""
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0
 
 T = TypeVar("T")
 
 
 class Patience:
-    """Repeats what fails because the daemon is away, once it has been reached at all."""
+    """Repeats calls that fail during an outage of the daemon, once it has been reached."""
 
     def __init__(self) -> None:
         self._reached = False
@@ -43,17 +43,17 @@ class Patience:
         self._pause_s = FIRST_PAUSE_S
 
     def endure(self, error: LostAnswer | Unreachable | Refused) -> None:
-        """Sleep a little; or raise, when this is no outage or a too long one."""
+        """Pause before the next try. Raises error if it is no outage, or a too long one."""
         if isinstance(error, Refused) and error.status != 503:
             raise error
         now = time.monotonic()
         if self._since is None:
             self._since = now
             if self._reached:
-                note("odcctl: the daemon is away; waiting for it to come back")
+                note("odcctl: the daemon does not answer; waiting for it")
         if not self._reached or now - self._since > OUTAGE_S:
             if isinstance(error, LostAnswer):
-                raise Unreachable(f"the daemon went away: {error}") from error
+                raise Unreachable(f"the connection to the daemon was lost: {error}") from error
             raise error
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, LAST_PAUSE_S)
@@ -61,7 +61,7 @@ class Patience:
 
 @contextmanager
 def outages(patience: Patience) -> Generator[None]:
-    """Survive the daemon being away within the block; the caller runs it again."""
+    """End the block at an outage of the daemon, after a pause; the caller runs it again."""
     try:
         yield
     except (LostAnswer, Unreachable, Refused) as error:
@@ -69,16 +69,16 @@ def outages(patience: Patience) -> Generator[None]:
 
 
 def wait_for_end(client: Client, selector: str, patience: Patience) -> list[dict[str, Any]]:
-    """The jobs of a selector when all have ended, by long poll."""
+    """Wait by long poll until all jobs of the selector have ended; return them."""
     path = f"/v1/jobs/{quote(selector)}"
-    # The first question is answered at once: from then on an outage is one, and no wrong address.
+    # The first request returns at once. From then on, a failure is an outage, not a wrong address.
     wait_s = 0
 
-    def ask() -> dict[str, Any]:
+    def fetch() -> dict[str, Any]:
         return client.request("GET", path, {"wait": wait_s}, timeout_s=wait_s + 60.0).json()
 
     while True:
-        answer = patience.try_again(ask)
+        answer = patience.try_again(fetch)
         if answer["ended"]:
             return answer["jobs"]
         wait_s = LONG_POLL_S
@@ -87,7 +87,7 @@ def wait_for_end(client: Client, selector: str, patience: Patience) -> list[dict
 def output(
     client: Client, selector: str, params: Params, patience: Patience, *, resumable: bool
 ) -> Iterator[bytes]:
-    """A job's output as it comes. resumable: after an outage go on where it stopped."""
+    """A job's output as it arrives. resumable: after an outage, continue where it stopped."""
     path = f"/v1/jobs/{quote(selector)}/logs"
     seen = 0
     while True:
@@ -104,5 +104,7 @@ def output(
             return
         except (LostAnswer, Unreachable, Refused) as error:
             if seen and not resumable:
-                raise Unreachable("the daemon went away, and the output with it") from error
+                raise Unreachable(
+                    "the connection to the daemon was lost in the middle of the output"
+                ) from error
             patience.endure(error)

@@ -16,13 +16,13 @@ PAGE = 10_000
 class Listing(NamedTuple):
     jobs: list[dict[str, Any]]
     reply: Reply
-    """The first page's answer."""
+    """The response with the first page."""
     whole: bool
-    """That page held everything."""
+    """That page has the whole list."""
 
     @property
     def text(self) -> str:
-        """The list as one value of the API."""
+        """The list as one JSON value of the API, however many pages it had."""
         if self.whole:
             return self.reply.text.rstrip("\n") + "\n"
         value = {"jobs": self.jobs, "next": None}
@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 
 def fetch_job(client: Client, path: str, params: Mapping[str, str | int | None]) -> Listing:
-    """The job of that path, or all rows of the array."""
+    """The job at that path, or all rows of the array."""
     first = client.get(path, params)
     answer = first.json()
     jobs: list[dict[str, Any]] = answer["jobs"]
@@ -43,12 +43,13 @@ def fetch_job(client: Client, path: str, params: Mapping[str, str | int | None])
     return Listing(jobs, first, whole)
 
 
-def refuse_unknown(what: str, wanted: Iterable[str], known: Iterable[str]) -> None:
+def refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Reject unknown names in a filter: an empty list would mean something else."""
-    names = set(known)
-    for name in sorted(set(wanted) - names):
+    known_names = set(known)
+    for name in sorted(set(names) - known_names):
         raise Failure(
-            f'{what} "{name}" does not exist', f"{what.capitalize()}s: {', '.join(sorted(names))}."
+            f'{what} "{name}" does not exist',
+            f"{what.capitalize()}s: {', '.join(sorted(known_names))}.",
         )
 
 
@@ -56,7 +57,7 @@ def fetch_jobs(
     client: Client, params: Mapping[str, str | int | None], limit: int | None = None
 ) -> Listing:
     """All jobs that match, or the first `limit` of them."""
-    # Thousands of objects without a cycle among them: to look for one costs as much as to parse.
+    # Garbage collection would find no cycles in these objects, and take as long as parsing them.
     gc.disable()
     page = min(PAGE, limit or PAGE)
     first = client.get("/v1/jobs", {**params, "limit": page})

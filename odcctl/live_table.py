@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SETTLE_S = 0.3
-"""After an event, wait this long for its companions, or twice as long as the last answer took."""
+"""Wait this long after an event for more events, or twice as long as the last fetch took."""
 LOOK_S = 30.0
-"""Planned starts also move with time alone."""
+"""The table is also fetched without an event: planned starts change as time passes."""
 RETRY_S = 1.0
 
 Fetch = Callable[[], tuple[Sequence[str], Sequence[Sequence[str]]]]
 
 
 class Screen:
-    """The alternate screen, and what is on it."""
+    """The terminal's alternate screen, and the lines that it shows."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -74,17 +74,19 @@ class Screen:
 
 
 def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> int:
-    """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
+    """Show the table that fetch returns, until Ctrl-C; fetch it after events and every look_s."""
     if not sys.stdout.isatty():
-        raise WrongUsage("--watch needs a terminal", "Without it the table is printed once.")
+        raise WrongUsage(
+            "--watch requires a terminal", "Without --watch, the table is printed once."
+        )
     # Rich is imported only here: everyday commands start faster without.
     from rich.console import Console
 
     console = Console(force_terminal=True)
     if console.is_dumb_terminal:
         raise WrongUsage(
-            "--watch needs a terminal that can move its cursor, and TERM is dumb",
-            "Without it the table is printed once.",
+            "--watch requires a terminal that can move its cursor, and TERM is dumb",
+            "Without --watch, the table is printed once.",
         )
     fetch()  # Report errors in the request before the screen is cleared.
     woken, wake = os.pipe()
@@ -117,7 +119,7 @@ def _keep_showing(
             if refused.status != 503:
                 raise
             trouble = refused.message
-        screen.show([f"{title}    the daemon is away: {trouble}", "", *body.splitlines()])
+        screen.show([f"{title}    the daemon does not answer: {trouble}", "", *body.splitlines()])
         time.sleep(RETRY_S)
 
 
@@ -126,7 +128,7 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _wait(events: Events, woken: int, settle_s: float, look_s: float) -> None:
-    """Until something happened and settled, the terminal changed its size, or look_s is over."""
+    """Wait for events, and settle_s for more of them; for a new size of the terminal; or look_s."""
     ready, _, _ = select.select([events, woken], [], [], look_s)
     if woken in ready:
         os.read(woken, 64)

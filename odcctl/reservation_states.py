@@ -1,4 +1,4 @@
-"""The states of a reservation, in words of /v1/reservations."""
+"""The states of a reservation, as /v1/reservations names them."""
 
 WAITING = ("pending", "queued", "preparing")
 LIVE = (*WAITING, "active")

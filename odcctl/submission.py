@@ -1,4 +1,4 @@
-"""Hand a submit to the daemon, which alone knows sbatch's language: argv goes there untouched."""
+"""Send a submit to the daemon. Only the daemon parses sbatch's options: argv is sent unchanged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from odcctl.http.client import Client
 from odcctl.text.render import note
 
 STDIN = "-"
-READ_AT_MOST = 8 * 1024 * 1024
-"""Twice what the daemon takes as a script: enough to be refused, too little to fill memory."""
+MAX_READ_BYTES = 8 * 1024 * 1024
+"""Twice the daemon's limit for a script: a longer one is rejected, and does not fill the memory."""
 
 
 def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
@@ -36,10 +36,10 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
             raise
         path = str(refused.problem.get("script_path"))
     if path != STDIN and path not in argv:
-        # The server may be another user's: it chooses no file of this one.
+        # The server may belong to another user, who must not choose which file is sent.
         raise Failure(
-            f'the server asks for the file "{path}", which the command line does not name',
-            "Nothing of it was sent. Is this the server you mean?",
+            f'the server asked for the file "{path}", which the command line does not name',
+            "It was not sent. Check that you use the right server.",
         )
     body["script"] = read_script(path)
     body["script_path"] = path
@@ -47,15 +47,15 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
 
 
 def read_script(path: str) -> str:
-    """The text of a script: "-" is standard input; a bare name is also looked for on PATH."""
+    """The text of a script: "-" is standard input; a bare name is also searched on PATH."""
     if path == STDIN:
-        data, name = sys.stdin.buffer.read(READ_AT_MOST), "the script on standard input"
+        data, name = sys.stdin.buffer.read(MAX_READ_BYTES), "the script on standard input"
     else:
         found = _find(path)
         name = f'script "{path}"'
         try:
             with open(found, "rb") as file:
-                data = file.read(READ_AT_MOST)
+                data = file.read(MAX_READ_BYTES)
         except OSError as error:
             raise Failure(f"{name} cannot be read: {error.strerror}", _script_hint(path)) from None
     try:
@@ -63,7 +63,7 @@ def read_script(path: str) -> str:
     except UnicodeDecodeError as error:
         raise Failure(
             f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
-            "A job's script is text; put a program into --wrap, or call it from a script.",
+            "A job's script is text. To run a program, use --wrap, or call it from a script.",
         ) from None
 
 
@@ -80,9 +80,7 @@ def _find(path: str) -> str:
 def _script_hint(path: str) -> str | None:
     if "/" in path or os.path.exists(path):
         return None
-    return (
-        "It is neither in this folder nor on PATH. For a command, write: odcctl submit --wrap CMD"
-    )
+    return "It is neither in this folder nor on PATH. To run a command: odcctl submit --wrap CMD"
 
 
 def _environment() -> dict[str, str]:
@@ -101,7 +99,7 @@ def _work_dir() -> str:
         return _utf8(os.getcwd(), "the name of this folder")
     except FileNotFoundError:
         raise Failure(
-            "this folder no longer exists", "Change to one that does, or give --chdir."
+            "this folder no longer exists", "Change to an existing folder, or use --chdir."
         ) from None
 
 

@@ -1,6 +1,6 @@
-"""The terminal of a job, shown in ours: raw mode, both directions, window size, detaching.
+"""Show the terminal of a job in ours: raw mode, both directions, window size, detaching.
 
-The websockets library speaks the protocol. The main thread shows what comes, a second one sends.
+The websockets library speaks the protocol. The main thread shows output, a second one sends input.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from odcctl.text.render import clean
 PREFIX, DETACH = b"\x1d", b"d"
 DETACH_KEYS = "Ctrl-] d"
 KEY_ENDED = 4401
-"""The code by which the daemon closes what a key opened that has ended."""
+"""The daemon closes a terminal with this code when the key that opened it is no longer valid."""
 END_OF_INPUT = b"\x04"
 
 
 class Detached(Exception):
-    """The user left; the job runs on."""
+    """The user detached; the job keeps running."""
 
 
 def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None) -> int:
-    """Speak to the job's terminal until it ends; its exit code. attached: called once it is ours.
+    """Connect to the job's terminal until it ends; return its exit code. attached: called once
+    connected.
 
-    Raises Detached; Failure when our key has ended; Refused when the job has no terminal, or does
-    not run.
+    Raises Detached; Failure when our key is no longer valid; Refused when the job has no terminal,
+    or is not running.
     """
     with connected(client, f"/v1/jobs/{quote(job)}/attach", "terminal") as connection:
         attached()
@@ -53,14 +54,17 @@ def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None
             f"Log in again, then: odcctl attach {job}",
         )
     if "exit_code" not in last and "signal" not in last:
-        raise Unreachable("the terminal was lost; the job runs on", f"Try: odcctl attach {job}")
+        raise Unreachable(
+            "the connection to the terminal was lost; the job continues",
+            f"Attach again: odcctl attach {job}",
+        )
     if last.get("signal"):
         return 128 + int(last["signal"])
     return NO_EXIT_CODE if last.get("exit_code") is None else int(last["exit_code"])
 
 
 def _use(connection: Connection) -> dict[str, Any]:
-    """The job's last word; empty when the connection ended without. Raises Detached."""
+    """The job's final message; empty if the connection ended without one. Raises Detached."""
     last: dict[str, Any] = {}
     pump = Pump(connection)
     pump.start()
@@ -80,7 +84,7 @@ def _use(connection: Connection) -> dict[str, Any]:
 
 
 class Pump(threading.Thread):
-    """Sends what is typed, and the size of the window whenever it changes."""
+    """Sends the keys that are typed, and the size of the window whenever it changes."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(daemon=True)
@@ -106,7 +110,7 @@ class Pump(threading.Thread):
             self._send_size()
             self._pump()
         except ConnectionClosed:
-            pass  # The main thread sees it too.
+            pass  # The main thread notices it too.
 
     def _pump(self) -> None:
         sources = [0, self._woken]
@@ -138,7 +142,7 @@ class Pump(threading.Thread):
 
 
 class Keys:
-    """Finds the detach keys in what is typed; the prefix typed twice is sent once."""
+    """Finds the detach keys in typed input; the prefix typed twice is sent once."""
 
     def __init__(self) -> None:
         self._prefixed = False
@@ -162,12 +166,12 @@ class Keys:
 
 @contextmanager
 def _raw() -> Generator[None]:
-    """Every key goes to the job, Ctrl-C too; undone at the end whatever happens."""
+    """Send every key to the job, Ctrl-C too. The old mode is always restored at the end."""
     if not sys.stdin.isatty():
         yield
         return
     before = termios.tcgetattr(0)
-    tty.setraw(0, termios.TCSADRAIN)  # Keep what was typed ahead: it is for the job.
+    tty.setraw(0, termios.TCSADRAIN)  # Keep input that was typed ahead: it is for the job.
     try:
         yield
     finally:

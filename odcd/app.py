@@ -166,7 +166,7 @@ class Daemon:
             tls=settings.front.tls_cert is not None,
             own_uid=os.getuid(),
             check_job=self._engine.check_job,
-            box_terminals=not self._engine.ssh,
+            dev_server_terminals=not self._engine.ssh,
             keys=self._keys,
             operators=settings.operators,
             logins=self._logins,
@@ -274,7 +274,7 @@ def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[
     if settings.dsn is not None or not (settings.home / "data").exists():
         return lambda: None
     reserve = DiskReserve(settings.home / "data", settings.disk_reserve_mib, clock)
-    metrics.watch_disk(reserve.free_bytes, reserve.wanted_bytes)
+    metrics.watch_disk(reserve.free_bytes, reserve.reserved_bytes)
     return reserve.check
 
 

@@ -159,7 +159,7 @@ def _loop(daemon: Coroutine[object, object, bool]) -> bool:
         log.exception("daemon.failed")
         raise OdcError(
             f"the daemon failed: {type(error).__name__}: {error}",
-            "This is a bug of odc; its log has the details. Jobs continue: start odcd again.",
+            "This is a bug in odc; its log has the details. Jobs continue: start odcd again.",
         ) from error
 
 
@@ -179,17 +179,17 @@ async def _serve(
     addresses: list[tuple[str, int]] = []
     try:
         async with asyncio.TaskGroup() as group:
-            telling = group.create_task(
+            reporting = group.create_task(
                 _tell(settings, lambda: announce(settings, postgres, addresses), clock)
             )
             await app.run(settings, dsn, postgres, launcher, addresses.extend, taken)
-            telling.cancel()
+            reporting.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors
     try:
         return await count_running(dsn) == 0
     except Unavailable as error:
-        log.warning("daemon.leaves_all", extra={"why": error.message})
+        log.warning("daemon.leaves_processes", extra={"why": error.message})
         return False
 
 
@@ -217,5 +217,5 @@ def _prepare_socket_folder(settings: Settings, account: accounts.Account) -> Non
         own_folder(folder, account.uid, account.gid, 0o755)
     except OSError as error:
         raise OdcError(
-            f"{folder} cannot be made: {error.strerror}", "Choose another folder with --home."
+            f"{folder} cannot be created: {error.strerror}", "Choose another folder with --home."
         ) from error

@@ -153,7 +153,7 @@ class OutboundHttp:
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         if response.status == 101:
-            raise OutboundFailed("answered with something else than HTTP")
+            raise OutboundFailed("sent an answer that is not HTTP")
         body = bytearray()
         async for piece in response.content.iter_any():
             body += piece
@@ -211,9 +211,9 @@ def _failure(error: Exception) -> OutboundFailed:
     if isinstance(error, ssl.SSLError):
         return OutboundFailed(f"cannot be trusted: {error.reason or error}")
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
-        return HungUp("hung up in the middle of its answer")
+        return HungUp("closed the connection in the middle of its answer")
     if isinstance(error, aiohttp.ClientResponseError):
-        return OutboundFailed("answered with something else than HTTP")
+        return OutboundFailed("sent an answer that is not HTTP")
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return OutboundFailed(f"cannot be reached: {reason or type(error).__name__}")
 

@@ -13,7 +13,7 @@ URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
 
 
 def read_seconds(
-    environment: Mapping[str, str], name: str, default: timedelta, most_s: int = 86_400
+    environment: Mapping[str, str], name: str, default: timedelta, max_s: int = 86_400
 ) -> timedelta:
     """Raises BadRequest, naming the variable, also when its value is empty."""
     text = environment.get(name)
@@ -23,8 +23,8 @@ def read_seconds(
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 < seconds <= most_s:
-        raise BadRequest(f'{name}="{text}" is not a number of seconds', f"Give 1 to {most_s}.")
+    if not 0 < seconds <= max_s:
+        raise BadRequest(f'{name}="{text}" is not a number of seconds', f"Give 1 to {max_s}.")
     return timedelta(seconds=seconds)
 
 

@@ -1,4 +1,4 @@
-"""Fixtures every test may use: PostgreSQL is always real."""
+"""Fixtures for all tests: PostgreSQL is always real."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def sql(_worker_sql: Sql) -> Iterator[Sql]:
 
 @pytest.fixture
 def database_url(postgres_server: TestServer) -> Iterator[str]:
-    """A database of the test's own with the schema, for tests with several sessions or NOTIFY."""
+    """A separate database with the schema, for tests with several sessions or NOTIFY."""
     dsn = postgres_server.clone()
     yield dsn
     postgres_server.drop(dsn)
@@ -91,7 +91,7 @@ def database_url(postgres_server: TestServer) -> Iterator[str]:
 
 @pytest.fixture
 def empty_database_url(postgres_server: TestServer) -> Iterator[str]:
-    """A database of the test's own without the schema."""
+    """A separate database without the schema."""
     dsn = postgres_server.empty()
     yield dsn
     postgres_server.drop(dsn)
@@ -99,7 +99,7 @@ def empty_database_url(postgres_server: TestServer) -> Iterator[str]:
 
 @pytest.fixture
 def odc_home() -> Iterator[Path]:
-    """A new home folder that odcd's account can enter; what runs in it is stopped at the end."""
+    """A new home folder that odcd's account can enter; its processes are stopped at the end."""
     home = make_home()
     yield home
     remove_home(home)
@@ -114,7 +114,8 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def odc(odc_home: Path, seed: Path) -> Iterator[Odc]:
-    """A whole odc, not yet up, with a folder for its jobs; nothing of it may be left at the end."""
+    """A whole odc, not yet started, with a folder for its jobs; nothing of it may be left at the
+    end."""
     sow(seed, odc_home / "home")
     with an_odc(odc_home / "home", odc_home / "work") as found:
         yield found

@@ -1,4 +1,4 @@
-"""Documents say what the code does: generated pages are fresh, links lead somewhere."""
+"""Documents match the code: generated pages are up to date, links have targets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def documents() -> list[Path]:
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_a_generated_page_is_what_the_code_says(name: str) -> None:
+def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert (REFERENCE / name).read_text(encoding="utf-8") == GENERATED[name](), "run: make docs"
 
 

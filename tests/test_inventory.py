@@ -1,4 +1,4 @@
-"""No behaviour that users of gpu-dev rely on is lost: a test holds it, or a reason is there."""
+"""No behaviour that users of gpu-dev rely on is lost: each has a test, or a reason why not."""
 
 from __future__ import annotations
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import (
-    GPU_TYPES,
-    Json,
-    bars,
-    dashboard,
-    rows_of,
-    runbook,
-    stat,
-    table,
-    timeseries,
-    to_job,
-)
+from grafana.dashboard import GPU_TYPES, dashboard
+from grafana.links import runbook, to_job
+from grafana.model import Json
+from grafana.panels import bars, rows_of, stat, table, timeseries
 
 TYPES = 'gpu_type=~"$gpu_type"'
 

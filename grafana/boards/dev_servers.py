@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import Json, bars, dashboard, heatmap, rows_of, runbook, stat, timeseries, to_job
+from grafana.dashboard import dashboard
+from grafana.links import runbook, to_job
+from grafana.model import Json
+from grafana.panels import bars, heatmap, rows_of, stat, timeseries
 
 PHASES = "odcd_reservation_phase_seconds_bucket"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import Json, bars, choice, dashboard, runbook, stat, table, timeseries, to_job
+from grafana.dashboard import choice, dashboard
+from grafana.links import runbook, to_job
+from grafana.model import Json
+from grafana.panels import bars, stat, table, timeseries
 
 CHOSEN = 'odcd:gpu:labels{node=~"$node",gpu=~"$gpu"}'
 CARDS = f"max by (node, gpu, UUID, GPU_I_ID, modelName) ({CHOSEN})"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import Json, choice, dashboard, page, rows_of, stat, table, timeseries
+from grafana.dashboard import choice, dashboard
+from grafana.links import page
+from grafana.model import Json
+from grafana.panels import rows_of, stat, table, timeseries
 
 JOB = 'job_id=~"$job_id"'
 

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import (
-    Json,
-    bars,
-    choice,
-    dashboard,
-    heatmap,
-    rows_of,
-    runbook,
-    stat,
-    table,
-    timeseries,
-    to_job,
-)
+from grafana.dashboard import choice, dashboard
+from grafana.links import runbook, to_job
+from grafana.model import Json
+from grafana.panels import bars, heatmap, rows_of, stat, table, timeseries
 
 PARTS = 'partition=~"$partition"'
 WAITS = f"odcd_job_queue_wait_seconds_bucket{{{PARTS}}}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import Json, bars, dashboard, heatmap, runbook, stat, table, timeseries
+from grafana.dashboard import dashboard
+from grafana.links import runbook
+from grafana.model import Json
+from grafana.panels import bars, heatmap, stat, table, timeseries
 
 
 def board() -> Json:

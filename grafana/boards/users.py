@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.model import (
-    GPU_TYPES,
-    Json,
-    bars,
-    choice,
-    dashboard,
-    rows_of,
-    runbook,
-    sql_series,
-    stat,
-    table,
-    timeseries,
-    to_job,
-)
+from grafana.dashboard import GPU_TYPES, choice, dashboard
+from grafana.links import runbook, to_job
+from grafana.model import Json
+from grafana.panels import bars, rows_of, sql_series, stat, table, timeseries
 
 WHO = 'user=~"$user",account=~"$account"'
 HELD = f'odcd_gpu_seconds_total{{{WHO},gpu_type=~"$gpu_type"}}'

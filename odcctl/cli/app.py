@@ -15,7 +15,7 @@ from odcctl.exits import DONE, USAGE, WrongUsage
 
 EXITS = """\
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
-and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended without one."""
+and `submit --wait` return the job's exit code: 128+n for signal n, 4 if it ended without one."""
 
 
 class Root(plain.LazyGroup):
@@ -40,7 +40,7 @@ class Root(plain.LazyGroup):
 
 
 def unknown(verb: str) -> WrongUsage:
-    import difflib  # only for those who mistyped
+    import difflib  # only needed after a typing error
 
     near = [ELSEWHERE.get(verb), *difflib.get_close_matches(verb, VERBS, n=1)]
     meant = next(filter(None, near), None)
@@ -60,7 +60,7 @@ def _odcctl(
     show_help: Annotated[bool, typer.Option("--help", "-h")] = False,
     version: Annotated[bool, typer.Option("--version", "-V")] = False,
 ) -> int | None:
-    """Submit jobs to odcd, look at the queue, and change what waits and runs in it."""
+    """Submit jobs to odcd, show the queue, and change pending and running jobs."""
     if ctx.invoked_subcommand is not None:
         return None
     if version:

@@ -1,4 +1,4 @@
-"""One call of odcctl: which daemon it asks, in which form it prints, and how it refuses."""
+"""One call of odcctl: its daemon, its output format, and how it reports errors."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ class Call:
 
     @classmethod
     def of(cls, context: click.Context, failing: str | None = None) -> Call:
-        """The call that a command carries out. failing: the thing that did not happen if the
-        daemon refuses."""
+        """The call of a command. failing: the thing that did not happen if the daemon refuses."""
         call = context.ensure_object(cls)
         call._context, call.failing = context, failing
         return call
@@ -60,20 +59,20 @@ class Call:
     def wrong(self, message: str) -> NoReturn:
         raise wrong_usage(message, self._context)
 
-    def may_ask(self) -> bool:
-        """Whether questions are allowed: both ends are a terminal, and no program reads the
-        answer."""
+    def may_prompt(self) -> bool:
+        """Whether questions are allowed: input and output are a terminal, and no program reads
+        the output."""
         return self.form == "table" and sys.stdin.isatty() and sys.stdout.isatty()
 
     def put_reply(self, reply: Reply) -> None:
-        """JSON as the API gave it."""
+        """Print the JSON that the API returned."""
         render.put(reply.text.rstrip("\n") + "\n")
 
     def put_ids(self, ids: Iterable[object]) -> None:
         render.put("".join(f"{one}\n" for one in ids))
 
     def put_table(self, header: Sequence[str], rows: Rows) -> None:
-        """A table, or CSV: with the columns of --format, without a header after --no-header."""
+        """Print a table or CSV: the columns of --format, without a header after --no-header."""
         from odcctl.text.tables import csv_text
 
         head, rows = self.choose_columns(header, rows)
@@ -83,7 +82,7 @@ class Call:
             render.put(render.table(head, rows, render.terminal_width()))
 
     def choose_columns(self, header: Sequence[str], rows: Rows) -> tuple[Sequence[str], Rows]:
-        """The columns of --format, and no header after --no-header."""
+        """Return the columns of --format, and no header after --no-header."""
         from odcctl.text.tables import select
 
         try:
@@ -95,11 +94,11 @@ class Call:
     def watch_table(
         self, fetch: Callable[[], tuple[Sequence[str], Rows]], look_s: float | None = None
     ) -> int:
-        """The table as it changes, until Ctrl-C. look_s: fetch at least that often."""
+        """Show the table as it changes, until Ctrl-C. look_s: fetch at least that often."""
         from odcctl import live_table
 
         if self.form != "table":
-            self.wrong("--watch shows a table; read events for a stream of JSON")
+            self.wrong("--watch only shows a table; for a stream of JSON, use odcctl events")
         return live_table.watch(
             self.client(),
             f"odcctl {self.verb} --watch",
@@ -110,7 +109,7 @@ class Call:
     def put_list(
         self, reply: Reply, ids: Iterable[object], header: Sequence[str], rows: Rows
     ) -> int:
-        """A list in the form that was asked for."""
+        """Print a list in the requested format."""
         if self.form == "json":
             self.put_reply(reply)
         elif self.form == "quiet":
@@ -120,7 +119,7 @@ class Call:
         return DONE
 
     def put_outcome(self, reply: Reply, name: str, text: str) -> int:
-        """The outcome as a sentence, as the name of the thing, or as the API's answer."""
+        """Print the outcome as a sentence, as the object's name, or as the API's answer."""
         if self.form == "json":
             self.put_reply(reply)
         else:
@@ -141,7 +140,7 @@ class Call:
         """Refuse the call if more than one of these options was given."""
         given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
         if len(given) > 1:
-            self.wrong(f"{given[0]} and {given[1]} exclude each other")
+            self.wrong(f"{given[0]} and {given[1]} cannot be used together")
 
 
 def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:
@@ -149,5 +148,5 @@ def wrong_usage(message: str, context: click.Context | None) -> WrongUsage:
 
 
 def explain(error: click.UsageError) -> WrongUsage:
-    """Click's error in our words."""
+    """Return Click's error as a message of odcctl."""
     return wrong_usage(usage.message_of(error), error.ctx)

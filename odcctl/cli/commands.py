@@ -19,7 +19,7 @@ __all__ = [
 FORMS = ("table", "json", "quiet")
 LIST_FORMS = (*FORMS, "csv")
 HOURS_CONTEXT = {"help_option_names": ["--help"]}
-"""Of commands whose -h is hours."""
+"""The context of commands whose -h means hours."""
 
 
 class Verb(PlainCommand):
@@ -40,10 +40,10 @@ class Listing(Verb):
         return [
             _option(
                 "--format", "-o", metavar="COLUMNS", set="columns",
-                help="only these columns of the table, as job,user,state",
+                help="print only these columns, for example job,user,state",
             ),
             _option("--no-header", is_flag=True, set="header", value=lambda _: False,
-                    help="leave the header line out"),
+                    help="omit the header line"),
             *common_options(LIST_FORMS),
         ]  # fmt: skip
 
@@ -59,9 +59,9 @@ class Listing(Verb):
 
 
 class PassThrough(Verb):
-    """A command whose words another program parses: own options stand in front of them only.
+    """A command whose arguments the daemon parses: odcctl's own options stand only before them.
 
-    Click's ignore_unknown_options would still take -h out of -Jhello, and --json from anywhere.
+    Click's ignore_unknown_options would still find -h in -Jhello, and --json anywhere.
     """
 
     about_options = "Its options are [sbatch's](submit-options.md); before them may stand:"
@@ -71,17 +71,19 @@ class PassThrough(Verb):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.ensure_object(Call).output is not None and not ctx.resilient_parsing:
-            ctx.fail("--output has no meaning before it; --json has, and --parsable after it")
+            ctx.fail(
+                "--output cannot be used before it; use --json before it, or --parsable after it"
+            )
         at = 0
-        while at < len(args) and (taken := _own_words(args[at])):
-            at += taken
+        while at < len(args) and (length := _own_option_length(args[at])):
+            at += length
         super().parse_args(ctx, args[:at])
         ctx.args = args[at:]
         return ctx.args
 
 
-def _own_words(word: str) -> int:
-    """How many words the option takes, if it is one of odcctl's own."""
+def _own_option_length(word: str) -> int:
+    """How many arguments the option takes, if it is one of odcctl's own; otherwise 0."""
     if word == "--server":
         return 2
     return 1 if word in ("--json", "--help", "-h") or word.startswith("--server=") else 0
@@ -104,9 +106,9 @@ class Actions(PlainGroup):
 
 
 def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
-    """forms: what --output takes; None if the command has no such option."""
+    """forms: the values of --output; None if the command has no such option."""
     json = _option("--json", is_flag=True, set="json",
-                   help="print the answer as the API gave it: one JSON value")  # fmt: skip
+                   help="print the API's answer as one JSON value")  # fmt: skip
     server = _option(
         "--server", metavar="ADDRESS", set="server",
         help="a socket's path, or http(s)://HOST:PORT",
@@ -117,7 +119,7 @@ def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
     output = _option(
         "--output", metavar="FORM", set="output", value=_one_of(forms),
         complete=lambda ctx, args, incomplete: list(forms),
-        help=f"table (the default), json{more}, or quiet: an id a line",
+        help=f"table (the default), json{more}, or quiet (one id per line)",
     )  # fmt: skip
     return [json, output, server]
 
@@ -147,7 +149,7 @@ def _one_of(forms: tuple[str, ...]) -> Callable[[str], str]:
     def check(form: str) -> str:
         if form not in forms:
             named = f"{', '.join(forms[:-1])} or {forms[-1]}"
-            raise click.BadParameter(f'is {named}, not "{form}"')
+            raise click.BadParameter(f'must be {named}, not "{form}"')
         return form
 
     return check

@@ -1,6 +1,6 @@
 """Values that a shell completes: names and ids that the daemon knows.
 
-The daemon is asked for at most a second; if it does not answer, nothing is completed.
+Completion waits at most one second for the daemon. Without an answer, nothing is completed.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from odcctl.exits import Failure
 from odcctl.http.client import Client, Params
 from odcctl.http.wire import LostAnswer
 from odcctl.reservation_states import LIVE, STATUSES
-from odcctl.text import jobs as job_words
+from odcctl.text import jobs as job_text
 from odcctl.text import render
 
-ASK_TIMEOUT_S = 1.0
+TIMEOUT_S = 1.0
 MAX_JOBS = 200
 
 Values = list[tuple[str, str]]
-"""Words and what they mean."""
+"""Values and their descriptions."""
 
 
 def jobs(ctx: typer.Context, incomplete: str) -> Values:
     """The ids of the caller's live jobs."""
     client = Call.of(ctx).client()
-    with _at_once():
+    with _time_limit():
         params = {
-            "user": me(client, ASK_TIMEOUT_S),
+            "user": me(client, TIMEOUT_S),
             "limit": MAX_JOBS,
             "fields": "id,array_job_id,array_task_id,array_tasks,name,state",
         }
-        found = _ask(client, "/v1/jobs", params)["jobs"]
+        found = _fetch(client, "/v1/jobs", params)["jobs"]
         return _of_list(incomplete, [
-            (job_words.job_id(job).partition("_[")[0], f"{job['state']} {job['name']}")
+            (job_text.job_id(job).partition("_[")[0], f"{job['state']} {job['name']}")
             for job in found
         ])  # fmt: skip
     return []
@@ -47,8 +47,8 @@ def jobs(ctx: typer.Context, incomplete: str) -> Values:
 
 def reservations(ctx: typer.Context, incomplete: str) -> Values:
     """The ids and names of the caller's live reservations."""
-    with _at_once():
-        answer = _ask(Call.of(ctx).client(), "/v1/reservations", {"status": ",".join(LIVE)})
+    with _time_limit():
+        answer = _fetch(Call.of(ctx).client(), "/v1/reservations", {"status": ",".join(LIVE)})
         found: list[Mapping[str, Any]] = answer["reservations"]
         ids = [(str(one["id"]), f"{one['status']} {one['name']}") for one in found]
         return [*ids, *((str(one["name"]), one["status"]) for one in found)]
@@ -100,7 +100,7 @@ def gpu_types(ctx: typer.Context, incomplete: str) -> Values:
 
 
 def states(incomplete: str) -> Values:
-    return _of_list(incomplete, [(state, "") for state in (*job_words.LIVE, *job_words.ENDED)])
+    return _of_list(incomplete, [(state, "") for state in (*job_text.LIVE, *job_text.ENDED)])
 
 
 def statuses(incomplete: str) -> Values:
@@ -111,32 +111,32 @@ def _names(
     ctx: typer.Context, incomplete: str, path: str, key: str, field: str = "name", about: str = ""
 ) -> Values:
     """A field of every object in a list of the API. about: the field that explains it."""
-    with _at_once():
-        found = _ask(Call.of(ctx).client(), path, None)[key]
+    with _time_limit():
+        found = _fetch(Call.of(ctx).client(), path, None)[key]
         return _of_list(incomplete, [(str(one[field]), str(one.get(about, ""))) for one in found])
     return []
 
 
-def _ask(client: Client, path: str, params: Params | None) -> Any:
-    return client.request("GET", path, params, timeout_s=ASK_TIMEOUT_S).json()
+def _fetch(client: Client, path: str, params: Params | None) -> Any:
+    return client.request("GET", path, params, timeout_s=TIMEOUT_S).json()
 
 
 def _of_list(incomplete: str, values: Iterable[tuple[str, str]]) -> Values:
-    """Complete the last word of a list parted by commas."""
+    """Complete the last value of a comma-separated list."""
     before, comma, _ = incomplete.rpartition(",")
     cleaned = {render.clean(word): render.clean(about) for word, about in values}
     return [(f"{before}{comma}{word}", about) for word, about in cleaned.items()]
 
 
 @contextmanager
-def _at_once() -> Generator[None]:
-    """Give up after a second, and in silence: a shell shows what a completion writes."""
+def _time_limit() -> Generator[None]:
+    """Give up after a second, and print nothing: a shell would show it."""
 
     def give_up(number: int, frame: object) -> None:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, ASK_TIMEOUT_S)
+    signal.setitimer(signal.ITIMER_REAL, TIMEOUT_S)
     try:
         yield
     except (Failure, LostAnswer, OSError, ValueError, KeyError, TypeError):

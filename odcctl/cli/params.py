@@ -18,21 +18,23 @@ OnOff = Literal["on", "off"]
 
 
 def joined(values: Sequence[str] | None) -> str | None:
-    """All values of an option that may be repeated, by commas."""
+    """All values of an option that may be repeated, separated by commas."""
     return None if values is None else ",".join(values)
 
 
 def names_of(values: Sequence[str] | None) -> list[str] | None:
-    """Names parted by commas; "" is none at all, "none" is null."""
+    """Comma-separated names; "" is an empty list, "none" is null."""
     text = joined(values) or ""
     return None if text == "none" else [name for name in text.split(",") if name]
 
 
 def past(text: str) -> str:
-    """A moment as a time of the API."""
+    """A time in the past, in the API's format."""
     moment = moment_of(text)
     if moment is None:
-        raise click.BadParameter(f'is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
+        raise click.BadParameter(
+            f'must be a time such as 2h, 7d, today or 2026-07-01T12:00, not "{text}"'
+        )
     return moment
 
 
@@ -41,7 +43,7 @@ def is_on(state: OnOff | None) -> bool | None:
 
 
 def duration(text: str) -> str:
-    """A duration, as the daemon reads it."""
+    """A duration, in the daemon's format."""
     return for_daemon(text)
 
 
@@ -49,7 +51,7 @@ AsOf = Annotated[
     str | None,
     typer.Option(
         "--as-of", metavar="TIME", parser=past,
-        help="as it was then: 90m, 2h, yesterday, 2026-07-01T12:00",
+        help="show the state at this time: 90m, 2h, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
 JobIds = Annotated[
@@ -62,35 +64,35 @@ JobId = Annotated[
 Reservation = Annotated[
     str | None,
     typer.Argument(
-        metavar="ID", help="the reservation's id, the start of it, or its name",
+        metavar="ID", help="the reservation's id, the beginning of its id, or its name",
         autocompletion=complete.reservations,
     ),
 ]  # fmt: skip
 Users = Annotated[
     list[str] | None,
     typer.Option(
-        "--user", "-u", metavar="NAMES", help="only of these users", autocompletion=complete.users
+        "--user", "-u", metavar="NAMES", help="only these users", autocompletion=complete.users
     ),
 ]
 Me = Annotated[bool, typer.Option("--me", help="only mine")]
 Accounts = Annotated[
     list[str] | None,
     typer.Option(
-        "--account", "-A", metavar="NAMES", help="only of these accounts",
+        "--account", "-A", metavar="NAMES", help="only these accounts",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Partitions = Annotated[
     list[str] | None,
     typer.Option(
-        "--partition", "-p", metavar="NAMES", help="only of these partitions",
+        "--partition", "-p", metavar="NAMES", help="only these partitions",
         autocompletion=complete.partitions,
     ),
 ]  # fmt: skip
 Qos = Annotated[
     list[str] | None,
     typer.Option(
-        "--qos", "-q", metavar="NAMES", help="only under these QOS", autocompletion=complete.qos
+        "--qos", "-q", metavar="NAMES", help="only these QOS", autocompletion=complete.qos
     ),
 ]
 JobNames = Annotated[
@@ -100,7 +102,7 @@ JobNames = Annotated[
 GpuTypes = Annotated[
     list[str] | None,
     typer.Option(
-        "--gpu-type", metavar="TYPES", help="only of these GPU types",
+        "--gpu-type", metavar="TYPES", help="only these GPU types",
         autocompletion=complete.gpu_types,
     ),
 ]  # fmt: skip
@@ -108,21 +110,21 @@ Limits = Annotated[
     list[str] | None,
     typer.Option(
         "--limit", metavar="PER.WHAT=N",
-        help="at most; PER: group, user, account, job; WHAT: jobs, submitted, gpus, gpu_minutes, "
-        "cpus, nodes, wall (a time); N: none for no limit; may be repeated",
+        help="a limit; PER: group, user, account, job; WHAT: jobs, submitted, gpus, gpu_minutes, "
+        "cpus, nodes, wall (a time); N: none removes it; may be repeated",
     ),
 ]  # fmt: skip
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="do not ask; elsewhere than on a terminal: though jobs start later"
+        "--yes", "-y", help="do not ask; without a terminal, extend even if other jobs start later"
     ),
 ]
 ALL_JOBS = 1_000_000
 
 
 def plan_depth(text: str) -> int:
-    """How many jobs are protected; `all` is more than a queue has."""
+    """How many jobs are protected; `all` is a number above any queue's length."""
     if text == "all":
         return ALL_JOBS
     try:
@@ -139,7 +141,7 @@ PlanDepth = Annotated[
     int | None,
     typer.Option(
         "--plan-depth", metavar="N", parser=plan_depth,
-        help="how many jobs are protected at once: 1 is EASY, all; a policy's partitions share it",
+        help="how many jobs are protected at once: 1 (EASY) to all (conservative)",
     ),
 ]  # fmt: skip
 

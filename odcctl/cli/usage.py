@@ -1,4 +1,4 @@
-"""Click's errors in our words. odcd's command line uses them, too."""
+"""Click's errors as messages of odcctl and odcd."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def message_of(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter):
         return f"{_name(error.param)} {_complaint(error)}"
     if surplus := _SURPLUS.match(error.message):
-        return f'"{surplus[1]}" is one word too many'
+        return f'unexpected argument "{surplus[1]}"'
     return error.message[:1].lower() + error.message[1:].rstrip(".")
 
 
@@ -50,7 +50,7 @@ def _complaint(error: click.BadParameter) -> str:
     if isinstance(kind, click.Choice):
         found = _QUOTED.search(error.message.partition(" is not one of ")[0])
         *names, last = map(str, kind.choices)
-        return f'is {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
+        return f'must be {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
     return error.message.rstrip(".")
 
 

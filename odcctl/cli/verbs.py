@@ -1,4 +1,4 @@
-"""The verbs of odcctl, each a module of odcctl.commands, and the words that lead to them."""
+"""The verbs of odcctl, each a module of odcctl.commands, and other names that lead to them."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ ELSEWHERE = {
     "sdiag": "diag", "drain": "node drain", "cordon": "node drain", "resume": "node resume",
     "uncordon": "node resume",
 }  # fmt: skip
-"""Commands of Slurm and Kubernetes, and ours in their place."""
+"""Commands of Slurm and Kubernetes, and the command of odcctl to suggest instead."""

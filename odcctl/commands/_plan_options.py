@@ -13,87 +13,93 @@ def _of_job(*names: str, metavar: str, help: str, complete: Any = None) -> Any:
     return typer.Option(*names, metavar=metavar, help=f"what-if: {help}", autocompletion=complete)
 
 
-Words = list[str] | None
+Values = list[str] | None
 Nodes = Annotated[
-    Words,
-    _of_job(
-        "--nodes", "-N", metavar="COUNTS", help="so many nodes: 1,2,4; 2-4 for any number between"
-    ),
+    Values,
+    _of_job("--nodes", "-N", metavar="COUNTS", help="numbers of nodes: 1,2,4; 2-4 is a range"),
 ]
 Gres = Annotated[
-    Words, _of_job("--gres", metavar="GRES", help="GPUs per node: gpu:h100:8,gpu:l4:4")
+    Values, _of_job("--gres", metavar="GRES", help="GPUs per node: gpu:h100:8,gpu:l4:4")
 ]
 GpusPerNode = Annotated[
-    Words, _of_job("--gpus-per-node", metavar="GPUS", help="GPUs per node: 4,8 or h100:4")
+    Values, _of_job("--gpus-per-node", metavar="GPUS", help="GPUs per node: 4,8 or h100:4")
 ]
-Gpus = Annotated[Words, _of_job("--gpus", "-G", metavar="GPUS", help="GPUs in all: 1,8,16")]
+Gpus = Annotated[Values, _of_job("--gpus", "-G", metavar="GPUS", help="total GPUs: 1,8,16")]
 Times = Annotated[
-    Words, _of_job("--time", "-t", metavar="TIMES", help="time limits: 1h,4h,1-00:00:00")
+    Values, _of_job("--time", "-t", metavar="TIMES", help="time limits: 1h,4h,1-00:00:00")
 ]
 Cpus = Annotated[
-    Words, _of_job("--cpus-per-task", "-c", metavar="COUNTS", help="CPUs per node: 8,64")
+    Values, _of_job("--cpus-per-task", "-c", metavar="COUNTS", help="CPUs per node: 8,64")
 ]
-Mem = Annotated[Words, _of_job("--mem", metavar="SIZES", help="memory per node: 64G,256G")]
+Mem = Annotated[Values, _of_job("--mem", metavar="SIZES", help="memory per node: 64G,256G")]
 Qos = Annotated[
-    Words, _of_job("--qos", "-q", metavar="NAMES", help="under each QOS", complete=complete.qos)
+    Values, _of_job("--qos", "-q", metavar="NAMES", help="each of these QOS", complete=complete.qos)
 ]
 Account = Annotated[
-    Words,
-    _of_job("--account", "-A", metavar="NAMES", help="of each account", complete=complete.accounts),
+    Values,
+    _of_job(
+        "--account",
+        "-A",
+        metavar="NAMES",
+        help="each of these accounts",
+        complete=complete.accounts,
+    ),
 ]
 Partition = Annotated[
-    Words,
+    Values,
     _of_job(
         "--partition",
         "-p",
         metavar="NAMES",
-        help="in any of these partitions",
+        help="any of these partitions",
         complete=complete.partitions,
     ),
 ]
 Constraint = Annotated[
-    Words, _of_job("--constraint", "-C", metavar="FEATURES", help="nodes with these features")
+    Values, _of_job("--constraint", "-C", metavar="FEATURES", help="nodes with these features")
 ]
 NodeList = Annotated[
-    Words,
-    _of_job("--nodelist", "-w", metavar="NODES", help="on these nodes", complete=complete.nodes),
+    Values,
+    _of_job("--nodelist", "-w", metavar="NODES", help="only these nodes", complete=complete.nodes),
 ]
 Exclude = Annotated[
-    Words,
-    _of_job("--exclude", "-x", metavar="NODES", help="not on these nodes", complete=complete.nodes),
+    Values,
+    _of_job(
+        "--exclude", "-x", metavar="NODES", help="none of these nodes", complete=complete.nodes
+    ),
 ]
-Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: whole nodes")]
+Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: only whole nodes")]
 Licenses = Annotated[
-    Words,
+    Values,
     _of_job(
         "--licenses",
         "-L",
         metavar="NAMES",
-        help="with all of these licences",
+        help="all of these licences",
         complete=complete.licences,
     ),
 ]
 Diff = Annotated[
-    bool, typer.Option("--diff", help="whose planned starts moved between two passes or times")
+    bool, typer.Option("--diff", help="show planned starts that moved between two passes or times")
 ]
 Gantt = Annotated[
-    bool, typer.Option("--gantt", help="draw it: what runs, is planned and is booked on each node")
+    bool, typer.Option("--gantt", help="draw running, planned and booked work on each node")
 ]
 Hours = Annotated[
     int | None,
-    typer.Option("--hours", metavar="N", help="gantt: how far ahead, 1 to 744; default 24"),
+    typer.Option("--hours", metavar="N", help="gantt: hours to show, 1 to 744; default 24"),
 ]
 OnNodes = Annotated[
-    Words,
+    Values,
     typer.Option(
         "--node",
         metavar="NAMES",
-        help="gantt: only these nodes, by commas",
+        help="gantt: only these nodes, separated by commas",
         autocompletion=complete.nodes,
     ),
 ]
 OfTypes = Annotated[
-    Words,
+    Values,
     typer.Option(
         "--type",
         metavar="TYPES",
@@ -102,9 +108,12 @@ OfTypes = Annotated[
     ),
 ]
 WhatIf = Annotated[
-    bool, typer.Option("--what-if", help="when such jobs would start, and whom they would delay")
+    bool,
+    typer.Option(
+        "--what-if", help="show when such jobs would start, and which jobs they would delay"
+    ),
 ]
 Ends = Annotated[
-    Words,
+    Values,
     typer.Argument(metavar="A [B]", help="diff: two passes or times, or one to compare with now"),
 ]

@@ -12,46 +12,50 @@ GpuType = Annotated[
     str | None,
     typer.Option(
         "--gpu-type", "-t", metavar="TYPE", autocompletion=complete.gpu_types,
-        help="the GPU type: h100, l4, cpu-x86 as odcctl avail has them",
+        help="the GPU type, for example h100, l4 or cpu-x86; `odcctl avail` lists them",
     ),
 ]  # fmt: skip
 Gpus = Annotated[
     int | None,
     typer.Option(
         "--gpus", "-g", metavar="N",
-        help="GPUs in all: up to a node's, or whole nodes; 0 of a CPU type",
+        help="total GPUs: up to those of one node, or whole nodes; 0 for a CPU type",
     ),
 ]  # fmt: skip
 Hours = Annotated[
     str | None,
     typer.Option(
-        "--hours", "-h", metavar="HOURS", help="how long: 0.0833 (5 minutes) to 24, as 0.5"
+        "--hours", "-h", metavar="HOURS",
+        help="the duration: 0.0833 (5 minutes) to 24, for example 0.5"
     ),
 ]  # fmt: skip
 Name = Annotated[
     str | None,
-    typer.Option("--name", "-n", metavar="NAME", help="a name; one is made up when left out"),
+    typer.Option("--name", "-n", metavar="NAME", help="a name; the default is made from the GPUs"),
 ]  # fmt: skip
 Distributed = Annotated[
-    bool, typer.Option("--distributed", "-d", help="more than one node is what I want")
+    bool, typer.Option("--distributed", "-d", help="confirm that you want more than one node")
 ]  # fmt: skip
 Disk = Annotated[
     str | None,
     typer.Option(
         "--disk", metavar="NAME", autocompletion=complete.disks_or_none,
-        help="the named disk that is the home folder; none: no disk",
+        help="the disk to use as the home folder; none: no disk",
     ),
 ]  # fmt: skip
 NoPersist = Annotated[
-    bool, typer.Option("--no-persist", help="a home folder that ends with the reservation")
+    bool,
+    typer.Option(
+        "--no-persist", help="use a temporary home folder, deleted with the reservation"
+    )
 ]  # fmt: skip
 IgnoreNoPersist = Annotated[
     bool,
-    typer.Option("--ignore-no-persist", help="when the disk is in use: wait, and do not ask"),
+    typer.Option("--ignore-no-persist", help="if the disk is in use, wait without asking"),
 ]  # fmt: skip
 RecreateEnv = Annotated[
     bool,
-    typer.Option("--recreate-env", help="recreate the shell's start files on the disk"),
+    typer.Option("--recreate-env", help="copy the image's shell startup files to the disk again"),
 ]  # fmt: skip
 Jupyter = Annotated[bool, typer.Option("--jupyter", help="start Jupyter Lab in it")]
 Image = Annotated[
@@ -61,11 +65,12 @@ Dockerfile = Annotated[
     str | None,
     typer.Option(
         "--dockerfile", metavar="PATH",
-        help="run the image that this Dockerfile and its folder make; a .dockerignore holds",
+        help="build an image from this Dockerfile and its folder, and run it; respects "
+        ".dockerignore",
     ),
 ]  # fmt: skip
 Rebuild = Annotated[
-    bool, typer.Option("--rebuild", help="build it again, also if it was built before")
+    bool, typer.Option("--rebuild", help="build the image again, even if it was built before")
 ]  # fmt: skip
 PreserveEntrypoint = Annotated[
     bool,
@@ -75,48 +80,48 @@ NodeLabel = Annotated[
     list[str] | None,
     typer.Option(
         "--node-label", "-l", metavar="KEY=VALUE",
-        help="on nodes with this label; may be repeated",
+        help="use only nodes with this label; may be repeated",
     ),
 ]  # fmt: skip
 GithubUser = Annotated[
     str | None,
     typer.Option(
-        "--github-user", metavar="NAME", help="whose SSH keys enter it, instead of mine"
+        "--github-user", metavar="NAME", help="use this GitHub user's SSH keys instead of yours"
     ),
 ]  # fmt: skip
 Account = Annotated[
     str | None,
     typer.Option(
-        "--account", metavar="NAME", help="the account it is charged to",
+        "--account", metavar="NAME", help="the account to charge",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Qos = Annotated[
     str | None,
     typer.Option(
-        "--qos", metavar="NAME", help="the QOS it runs under", autocompletion=complete.qos
+        "--qos", metavar="NAME", help="the QOS to use", autocompletion=complete.qos
     ),
 ]  # fmt: skip
 Partition = Annotated[
     str | None,
     typer.Option(
-        "--partition", metavar="NAME", help="the partition it runs in",
+        "--partition", metavar="NAME", help="the partition to use",
         autocompletion=complete.partitions,
     ),
 ]  # fmt: skip
 Booking = Annotated[
     str | None,
     typer.Option(
-        "--booking", metavar="NAME", help="inside this booking of nodes only",
+        "--booking", metavar="NAME", help="use only the nodes of this booking",
         autocompletion=complete.bookings,
     ),
 ]  # fmt: skip
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="print the request, and every step")
+    bool, typer.Option("--verbose", "-v", help="print the request and every step")
 ]  # fmt: skip
-NoInteractive = Annotated[bool, typer.Option("--no-interactive", help="ask nothing")]
+NoInteractive = Annotated[bool, typer.Option("--no-interactive", help="do not ask questions")]
 TestOnly = Annotated[
-    bool, typer.Option("--test-only", help="say when it would start, and reserve nothing")
+    bool, typer.Option("--test-only", help="print when it would start, and reserve nothing")
 ]  # fmt: skip
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="do not wait until it is active")
@@ -125,11 +130,11 @@ Send = Annotated[
     str | None,
     typer.Option(
         "--send", metavar="DIR",
-        help="for a command: send this folder, at most 1 GiB, all of it",
+        help="with a command: send this whole folder, at most 1 GiB",
     ),
 ]  # fmt: skip
 NoFetch = Annotated[
-    bool, typer.Option("--no-fetch", help="do not fetch what is new in that folder")
+    bool, typer.Option("--no-fetch", help="with --send: do not fetch new files afterwards")
 ]  # fmt: skip
 KeepAlive = Annotated[
     bool,
@@ -138,9 +143,10 @@ KeepAlive = Annotated[
 Timeout = Annotated[
     str | None,
     typer.Option(
-        "--timeout", metavar="TIME", help="of waiting and the command; default 24:00:00"
+        "--timeout", metavar="TIME",
+        help="the time limit for the wait and the command; default 24:00:00"
     ),
 ]  # fmt: skip
 Trace = Annotated[
-    bool, typer.Option("--trace", help="at the end, how long each phase took")
+    bool, typer.Option("--trace", help="print how long each phase took, at the end")
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Shared by submit and run: arguments that only the daemon understands."""
+"""Shared by submit and run: commands whose options only the daemon parses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odcctl.submission import submit
 from odcctl.text.render import local_moments, note, put, put_json
 
 NO_OPTIONS = """\
-No daemon answers, so its options cannot be listed here. They are sbatch's, and described in
+No daemon answers, so its options cannot be listed here. They are those of sbatch; see
 docs/reference/submit-options.md."""
 COMPLETE_TIMEOUT_S = 1.0
 
@@ -26,8 +26,8 @@ class SubmitVerb(PassThrough):
     """A command whose options the daemon lists, in help and for completion."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        words = "COMMAND [ARGUMENTS]" if self.name == "run" else "SCRIPT [ARGUMENTS]"
-        return ["[OPTIONS]", words]
+        arguments = "COMMAND [ARGUMENTS]" if self.name == "run" else "SCRIPT [ARGUMENTS]"
+        return ["[OPTIONS]", arguments]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = _daemon_options(ctx.ensure_object(Call).client(), 10.0)
@@ -37,7 +37,7 @@ class SubmitVerb(PassThrough):
         else:
             formatter.write(f"\n{NO_OPTIONS}\n")
         records = [param.get_help_record(ctx) for param in self.get_params(ctx)]
-        with formatter.section("Options of odcctl, before those"):
+        with formatter.section("Options of odcctl, which come first"):
             formatter.write_dl([record for record in records if record])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -53,7 +53,7 @@ class SubmitVerb(PassThrough):
 
 
 def _daemon_options(client: Client, timeout_s: float) -> list[dict[str, Any]]:
-    """sbatch's options as the daemon has them; none if no daemon answers."""
+    """sbatch's options as the daemon lists them; [] if no daemon answers."""
     try:
         return client.request("GET", "/v1/submit-options", timeout_s=timeout_s).json()["options"]
     except (Failure, LostAnswer):
@@ -65,13 +65,13 @@ def _label(option: dict[str, Any]) -> str:
     return f"{short}--{option['long']}" + (f" {option['value']}" if option.get("value") else "")
 
 
-def submit_words(call: Call, command: str, words: list[str]) -> tuple[Client, dict[str, Any]]:
+def submit_argv(call: Call, command: str, argv: list[str]) -> tuple[Client, dict[str, Any]]:
     client = call.client()
-    answer = submit(client, command, words)
+    answer = submit(client, command, argv)
     for warning in answer.get("warnings") or ():
         note(f"odcctl: warning: {local_moments(warning)}")
     if answer.get("json"):
-        call.json = True  # Where --json stood among its options, the daemon saw.
+        call.json = True  # The daemon found --json among its options.
     if "test_only" in answer:
         text = local_moments(answer["test_only"]["text"])
         if call.json:
@@ -83,7 +83,7 @@ def submit_words(call: Call, command: str, words: list[str]) -> tuple[Client, di
     return client, answer
 
 
-def tell_submitted(call: Call, answer: dict[str, Any]) -> None:
+def print_submitted(call: Call, answer: dict[str, Any]) -> None:
     if call.json:
         put_json(answer)
     elif answer.get("parsable"):

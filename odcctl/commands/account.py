@@ -20,9 +20,9 @@ HEADER = ("ACCOUNT", "SHARES", "QOS", "USERS", "COORDINATORS", "LIMITS")
 
 app = new_app(
     Actions,
-    "Show accounts, make, change and delete them: shares, QOS, limits.\n\n"
-    "Accounts make a tree; a limit of an account holds for all below it together. Operators change "
-    "them. A * marks the default QOS.",
+    "Manage accounts: their shares, QOS and limits.\n\n"
+    "Accounts form a tree. An account's limit applies to it and all accounts below it together. "
+    "Only operators can change accounts. A * marks the default QOS.",
 )
 
 Name = Annotated[
@@ -31,26 +31,26 @@ Name = Annotated[
 Parent = Annotated[
     str | None,
     typer.Option(
-        "--parent", metavar="NAME", help="the account above; '' for none",
+        "--parent", metavar="NAME", help="the parent account; '' for none",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Description = Annotated[
-    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+    str | None, typer.Option("--description", metavar="TEXT", help="a description")
 ]
 Organisation = Annotated[
-    str | None, typer.Option("--organisation", metavar="TEXT", help="whose it is")
+    str | None, typer.Option("--organisation", metavar="TEXT", help="the organisation that owns it")
 ]
 Shares = Annotated[
     int | None,
     typer.Option(
-        "--shares", metavar="N", help="of what the account above has, against its siblings"
+        "--shares", metavar="N", help="its part of the parent account, relative to its siblings"
     ),
 ]
 Qos = Annotated[
     list[str] | None,
     typer.Option(
-        "--qos", metavar="NAMES", help="what its users may use; none: as the account above",
+        "--qos", metavar="NAMES", help="the QOS that its users may use; none: those of the parent",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -58,7 +58,7 @@ DefaultQos = Annotated[
     str | None,
     typer.Option(
         "--default-qos", metavar="NAME", autocompletion=complete.qos,
-        help="of jobs that name none; '' for the account above's",
+        help="the QOS of jobs that name none; '' for the parent's default",
     ),
 ]  # fmt: skip
 
@@ -88,7 +88,7 @@ def _row(account: Mapping[str, Any], depth: int) -> Sequence[str]:
 
 @app.command(cls=Verb, epilog="odcctl account show lasers")
 def show(ctx: typer.Context, name: Name) -> int:
-    """Show all facts about an account."""
+    """Show all details of an account."""
     call = Call.of(ctx)
     reply = call.client().get(f"/v1/accounts/{quote(name)}")
     if call.form != "table":
@@ -121,11 +121,11 @@ def create(
     default_qos: DefaultQos = None,
     limit: Limits = None,
 ) -> int:
-    """Make an account."""
+    """Create an account."""
     call = Call.of(ctx)
     terms = _terms(call, parent, description, organisation, shares, qos, default_qos, limit)
     reply = call.client().post_once("/v1/accounts", {"name": name, **terms})
-    return call.put_outcome(reply, name, f"account {name} made")
+    return call.put_outcome(reply, name, f"account {name} created")
 
 
 @app.command(cls=Verb, epilog="odcctl account edit lasers --limit group.gpus=64")
@@ -144,7 +144,7 @@ def edit(
     call = Call.of(ctx)
     terms = _terms(call, parent, description, organisation, shares, qos, default_qos, limit)
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     reply = call.client().patch(f"/v1/accounts/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"account {name} changed")
 
@@ -164,12 +164,12 @@ def settings(
         OnOff | None,
         typer.Option(
             "--enforce", metavar="on|off",
-            help="only its users may use an account",
+            help="whether only the users of an account may use it",
         ),
     ] = None,
     cpus_per_gpu: Annotated[
         int | None,
-        typer.Option("--cpus-per-gpu", metavar="N", help="so many CPUs are billed as one GPU"),
+        typer.Option("--cpus-per-gpu", metavar="N", help="how many CPUs are billed as one GPU"),
     ] = None,
 ) -> int:  # fmt: skip
     """Show the settings of all accounts, or change them."""
@@ -179,7 +179,9 @@ def settings(
     client = call.client()
     reply = client.patch("/v1/accounting", terms) if terms else client.get("/v1/accounting")
     now: dict[str, Any] = reply.json()
-    who = "only its users may use an account" if now["enforce"] else "anybody may use any"
+    who = (
+        "only its users may use an account" if now["enforce"] else "everyone may use every account"
+    )
     billed = f"{now['cpus_per_gpu']} CPUs are billed as one GPU"
     return call.put_outcome(reply, "settings", f"{who}; {billed}")
 
@@ -188,7 +190,7 @@ def _terms(
     call: Call, parent: str | None, description: str | None, organisation: str | None,
     shares: int | None, qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The options that were given, as the API takes them; an empty text is null."""
+    """The given options, in the API's format; an empty text is null."""
     texts = {
         "parent": parent, "description": description, "organisation": organisation,
         "default_qos": default_qos,

@@ -16,20 +16,20 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl attach 7")
 def attach(ctx: typer.Context, job: JobId) -> int:
-    """Use the terminal of a job that runs with one.
+    """Attach to the terminal of a running job.
 
-    For jobs of odcctl run --pty. Ctrl-] d detaches, and the job runs on; Ctrl-] twice sends one.
-    Exits with the job's code when the job ends.
+    For jobs of `odcctl run --pty`. Ctrl-] d detaches, and the job continues. Press Ctrl-] twice
+    to send Ctrl-] to the job. Exits with the job's exit code when the job ends.
     """
     from odcctl import terminal  # imports websockets
 
     call = Call.of(ctx, failing="not attached")
     check_selector(job)
     if call.form != "table":
-        call.wrong("a terminal has no other form")
+        call.wrong("a terminal has no other output format")
     attached = f"odcctl: attached to job {job}; {terminal.DETACH_KEYS} detaches"
     try:
         return terminal.attach(call.client(), job, lambda: note(attached))
     except terminal.Detached:
-        note(f"\nodcctl: detached; job {job} runs on")
+        note(f"\nodcctl: detached; job {job} keeps running")
         return DONE

@@ -1,4 +1,4 @@
-"""odcctl avail: what of each GPU type is free, and how long the rest takes."""
+"""odcctl avail: free GPUs of each type, and the expected waits."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ app = new_app()
 def avail(
     ctx: typer.Context,
     watch: Annotated[
-        bool, typer.Option("--watch", help="keep showing it, every 5 seconds; Ctrl-C ends it")
+        bool, typer.Option("--watch", help="update the table every 5 seconds; Ctrl-C stops")
     ] = False,
 ) -> int:
-    """Show what of each GPU type is free, and how long the rest takes.
+    """Show the free GPUs of each type, and the expected wait for more.
 
-    FREE is GPUs free/all of the nodes that are up (of a CPU type nodes), MOST how many one
-    reservation could have now, NODES up/all, WHOLE how many of them are wholly free. WAIT is the
-    expected wait of sizes that a reservation of 8 hours could not have now: 1-4 of a node, 2x8 of
-    two whole nodes. A shorter reservation may start earlier.
+    FREE is free/all GPUs of the nodes that are up (nodes for a CPU type). MOST is the largest
+    reservation possible now. NODES is up/all nodes, and WHOLE counts completely free nodes.
+    WAIT is the expected wait for sizes that a reservation of 8 hours cannot have now: 1-4 GPUs
+    of one node, or 2x8 on two whole nodes. A shorter reservation may start earlier.
     """
     call = Call.of(ctx)
     client = call.client()

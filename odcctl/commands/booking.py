@@ -1,4 +1,4 @@
-"""odcctl booking create | list | show | edit | delete: nodes set aside for windows to come."""
+"""odcctl booking create | list | show | edit | delete: nodes set aside for future windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odcctl.text import render
 from odcctl.text.hostlist import fold, unfold
 
 HEADER = ("BOOKING", "KIND", "STATE", "STARTS", "ENDS", "REPEATS", "NODES", "OWNERS / LACKS")
-FAILING = "nothing booked or changed"
+FAILING = "bookings not changed"
 CREATE = (
     "odcctl booking create driver --maintenance --start 18:00 --duration 2:00:00 \\\n"
     "    --nodes gpu-[01-04]\n"
@@ -28,10 +28,10 @@ CREATE = (
 
 app = new_app(
     Actions,
-    "Set nodes aside for a window to come: create, list, show, edit, delete.\n\n"
-    "Nodes are named, or chosen by type, partition and count. Jobs of the owners run there with "
-    "submit --reservation NAME; no other job starts that would reach into the window. Moments are "
-    "as of submit --begin, in your zone; a booking repeats at the same time in UTC.",
+    "Set nodes aside for a future window: create, list, show, edit, delete.\n\n"
+    "Name the nodes, or choose them by type, partition and count. Owners run jobs there with "
+    "submit --reservation NAME. Other jobs start there only if they end before the window. Times "
+    "are those of submit --begin, in your time zone; a booking repeats at the same time in UTC.",
 )
 
 Name = Annotated[
@@ -68,7 +68,7 @@ Until = Annotated[
 Nodes = Annotated[
     list[str] | None,
     typer.Option(
-        "--nodes", metavar="NAMES", help="these nodes, as gpu-[01-04]",
+        "--nodes", metavar="NAMES", help="these nodes, for example gpu-[01-04]",
         autocompletion=complete.nodes,
     ),
 ]  # fmt: skip
@@ -88,38 +88,39 @@ Partition = Annotated[
 ]  # fmt: skip
 Count = Annotated[
     int | None,
-    typer.Option("--count", metavar="N", help="so many of them; all of them when left out"),
+    typer.Option("--count", metavar="N", help="how many of them; default: all"),
 ]  # fmt: skip
-Every = Annotated[bool, typer.Option("--all", help="every node there is")]
+Every = Annotated[bool, typer.Option("--all", help="all nodes")]
 Users = Annotated[
     list[str] | None,
     typer.Option(
-        "--users", metavar="NAMES", help="whose jobs may use it",
+        "--users", metavar="NAMES", help="the users whose jobs may use it",
         autocompletion=complete.users,
     ),
 ]  # fmt: skip
 Accounts = Annotated[
     list[str] | None,
     typer.Option(
-        "--accounts", metavar="NAMES", help="and of which accounts, those below included",
+        "--accounts", metavar="NAMES",
+        help="the accounts whose jobs may use it, including the accounts below them",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Maintenance = Annotated[
-    bool, typer.Option("--maintenance", help="for maintenance: no jobs run in it")
+    bool, typer.Option("--maintenance", help="a maintenance booking: no jobs run in it")
 ]  # fmt: skip
 Force = Annotated[
     bool,
     typer.Option(
         "--force", "--ignore-running",
-        help="with --maintenance: although running jobs reach into it",
+        help="with --maintenance: create it even if running jobs overlap it",
     ),
 ]  # fmt: skip
 Comment = Annotated[
-    str | None, typer.Option("--comment", metavar="TEXT", help="a text kept with it; '' for none")
+    str | None, typer.Option("--comment", metavar="TEXT", help="a comment; '' for none")
 ]  # fmt: skip
 NewName = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="of edit: another name")
+    str | None, typer.Option("--name", metavar="NAME", help="edit: the new name")
 ]  # fmt: skip
 
 
@@ -171,19 +172,19 @@ def create_or_edit(
     if ctx.info_name == "edit":
         return _edit(call, name, terms, maintenance=maintenance)
     if new_name is not None:
-        call.wrong("create takes no --name")
+        call.wrong("create does not accept --name")
     if start is None:
-        call.wrong("create needs a --start")
+        call.wrong("create requires --start")
     body = {"name": name, **terms, **({"kind": "maintenance"} if maintenance else {})}
     reply = call.client().post_once("/v1/bookings", body)
-    return _put_outcome(call, reply, f"booking {name} made:")
+    return _put_outcome(call, reply, f"booking {name} created:")
 
 
 def _edit(call: Call, name: str, terms: dict[str, Any], *, maintenance: bool) -> int:
     if maintenance:
-        call.wrong("the kind of a booking stays; delete it and create another")
+        call.wrong("the kind of a booking cannot be changed; delete it and create another")
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     reply = call.client().patch(f"/v1/bookings/{quote(name)}", terms)
     return _put_outcome(call, reply, f"booking {name} changed:")
 
@@ -191,7 +192,7 @@ def _edit(call: Call, name: str, terms: dict[str, Any], *, maintenance: bool) ->
 @app.command("list", cls=Listing, epilog="odcctl booking list")
 def list_bookings(
     ctx: typer.Context,
-    ended: Annotated[bool, typer.Option("--ended", help="those that are over, too")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="include ended bookings")] = False,
 ) -> int:
     """List the bookings."""
     call = Call.of(ctx)
@@ -203,7 +204,7 @@ def list_bookings(
 
 @app.command(cls=Verb, epilog="odcctl booking show driver")
 def show(ctx: typer.Context, name: Name) -> int:
-    """Show all facts about a booking."""
+    """Show all details of a booking."""
     call = Call.of(ctx)
     reply = call.client().get(f"/v1/bookings/{quote(name)}")
     if call.form != "table":
@@ -271,12 +272,12 @@ def _asks(booking: Mapping[str, Any]) -> str:
     if booking["node_list"]:
         return fold(booking["node_list"])
     count = booking.get("node_count")
-    words = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
+    parts = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
     if booking.get("gpu_type"):
-        words.append(f"of type {booking['gpu_type']}")
+        parts.append(f"of type {booking['gpu_type']}")
     if booking.get("partition"):
-        words.append(f"of partition {booking['partition']}")
-    return " ".join(words)
+        parts.append(f"of partition {booking['partition']}")
+    return " ".join(parts)
 
 
 def _owners(booking: Mapping[str, Any]) -> str:

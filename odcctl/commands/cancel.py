@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from odcctl.caller import me as caller_name
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -26,11 +26,12 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID...", help="7, 7_3, 7_[1-4]", autocompletion=complete.jobs),
 ]  # fmt: skip
-Every = Annotated[bool, typer.Option("--all", help="every job that I may cancel")]
+Every = Annotated[bool, typer.Option("--all", help="every job that you may cancel")]
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only in these states, as PENDING or PD",
+        "--state", "-t", metavar="STATES",
+        help="only jobs in these states, for example PENDING or PD",
         autocompletion=complete.states,
     ),
 ]  # fmt: skip
@@ -62,9 +63,9 @@ def cancel(
 ) -> int:  # fmt: skip
     """Cancel jobs, or send them a signal.
 
-    Filters narrow ids down. Pending jobs end at once, running ones get TERM, and KILL after a
-    grace. Exits 1 when a job could not be cancelled, and says why. On a terminal, without ids and
-    filters, one of my reservations is chosen.
+    Filters select among the given ids. Pending jobs end at once. Running jobs get TERM, and
+    KILL after a grace period. Exits with 1 if a job could not be cancelled, and prints the
+    reason. On a terminal, without ids and filters, you choose one of your reservations.
     """
     call = Call.of(ctx, failing="nothing cancelled")
     call.exclude(me=me, user=user)
@@ -81,18 +82,18 @@ def cancel(
     body |= {field: value for field, value in filters.items() if value is not None}
     if every:
         if body:
-            call.wrong("--all stands alone, without ids and filters")
+            call.wrong("--all cannot be combined with ids or filters")
         body["all"] = True
     if not body:
-        if signal is not None or not call.may_ask():
-            call.wrong("name jobs, a filter, or --all")
+        if signal is not None or not call.may_prompt():
+            call.wrong("give job ids, a filter, or --all")
         body["ids"] = [_chosen(client)]
     if signal is not None:
         body["signal"] = signal
     answer = client.post("/v1/jobs/cancel", body).json()
     if signal is None:
         _forget(client, answer)
-    return tell(answer, call.form, "not cancelled")
+    return print_outcomes(answer, call.form, "not cancelled")
 
 
 def _forget(client: Client, answer: dict[str, Any]) -> None:
@@ -111,9 +112,10 @@ def _chosen(client: Client) -> str:
     mine = own(client)
     if not mine:
         raise Failure(
-            "no reservation of yours is active or waits", "Jobs are named: odcctl cancel ID"
+            "you have no active or waiting reservation",
+            "To cancel a job, give its id: odcctl cancel ID",
         )
     one = pick(mine)
     if not agree(f"Cancel reservation {one['id']}?"):
-        raise Failure("not agreed to")
+        raise Failure("you did not confirm")
     return str(one["id"])

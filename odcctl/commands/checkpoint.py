@@ -1,4 +1,4 @@
-"""odcctl checkpoint: say that a running job has written a checkpoint."""
+"""odcctl checkpoint: report that a running job has written a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -22,18 +22,19 @@ def checkpoint(
     job: Annotated[
         str | None,
         typer.Argument(
-            metavar="ID", envvar="ODC_JOB_ID", help="inside a job, the job itself when left out",
+            metavar="ID", envvar="ODC_JOB_ID",
+            help="the job; inside a job, the default is that job",
             show_envvar=False, autocompletion=complete.jobs,
         ),
     ] = None,
 ) -> int:  # fmt: skip
     """Report that a running job has written a checkpoint.
 
-    Preemption ends the job first whose end loses least, and what a job did before its last
-    checkpoint is not lost.
+    Preemption ends the jobs that would lose the least work. Work before the last reported
+    checkpoint does not count as lost.
     """
     call = Call.of(ctx, failing="nothing checkpointed")
     if not job:
-        call.wrong("which job? Outside of a job its ID is needed")
+        call.wrong("outside of a job, an ID is required")
     path = f"/v1/jobs/{quote(check_selector(job))}/checkpoint"
-    return tell(call.client().post(path, {}).json(), call.form, "not checkpointed")
+    return print_outcomes(call.client().post(path, {}).json(), call.form, "not checkpointed")

@@ -1,4 +1,4 @@
-"""odcctl completion: what makes a shell complete odcctl's words."""
+"""odcctl completion: the script by which a shell completes odcctl's arguments."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ def completion(
         ),
     ],
 ) -> int:
-    """Print what makes bash, zsh or fish complete odcctl's words.
+    """Print the completion script for bash, zsh or fish.
 
-    Completes commands, options, states, the ids of my jobs, and the names of reservations, disks,
-    partitions, nodes, users and accounts. The first line of the script says where to put it.
+    It completes commands, options, states, the ids of your jobs, and the names of reservations,
+    disks, partitions, nodes, users and accounts. The first line of the script says where to put
+    it.
     """
     call = Call.of(ctx)
     root = ctx.find_root().command
     if shell == "words":
-        _put_words(root, call, ctx.args or [""])
+        _put_completions(root, call, ctx.args or [""])
     elif shell in RC_LINES and not ctx.args:
         render.put(script_of(shell, "odcctl"))
     else:
@@ -46,8 +47,8 @@ def completion(
     return DONE
 
 
-def _put_words(root: click.Command, call: Call, line: list[str]) -> None:
-    """For scripts of older versions: the completions of the last word, with what they mean."""
+def _put_completions(root: click.Command, call: Call, line: list[str]) -> None:
+    """For scripts of older versions: print completions of the last word, with descriptions."""
     *before, partial = line
     shell = shell_completion.ShellComplete(root, {"obj": call}, "odcctl", variable_of("odcctl"))
     for item in shell.get_completions(before, partial):

@@ -1,4 +1,4 @@
-"""odcctl config: what odcctl and ssh keep on this machine, and one's name at GitHub."""
+"""odcctl config: the settings of odcctl and ssh on this machine, and the user's GitHub name."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ app = new_app(Actions)
 
 @app.callback(invoke_without_command=True)
 def config(ctx: typer.Context) -> int | None:
-    """Show and change what is kept here: the server, GitHub name, ssh's Include line.
+    """Show or change local settings: the server, your GitHub name, ssh's Include line.
 
-    Without an action it is shown.
+    Without an action, shows the settings.
     """
     return show(ctx) if ctx.invoked_subcommand is None else None
 
 
 @app.command(cls=Verb, epilog="odcctl config show --json")
 def show(ctx: typer.Context) -> int:
-    """Show what is kept here, and who you are to the server."""
-    from odcctl.ssh.host_files import FORWARD, REMEMBERED
+    """Show the local settings, and who you are to the server."""
+    from odcctl.ssh.host_files import CHOICE_KEY, FORWARD_KEY
 
     call = Call.of(ctx)
     kept = read_config()
@@ -41,30 +41,30 @@ def show(ctx: typer.Context) -> int:
         "file": config_path(),
         "server": str(find_server(call.server).addresses[0]),
         "github_user": kept.get("github_user"),
-        REMEMBERED: kept.get(REMEMBERED),
-        FORWARD: kept.get(FORWARD) is not False,
+        CHOICE_KEY: kept.get(CHOICE_KEY),
+        FORWARD_KEY: kept.get(FORWARD_KEY) is not False,
         "token": "set" if kept.get("token") else None,
         "user": _who(call),
     }
     if call.form == "json":
         render.put_json(facts)
         return DONE
-    included = {True: "enabled", False: "disabled"}.get(facts[REMEMBERED], "not decided")
+    included = {True: "enabled", False: "disabled"}.get(facts[CHOICE_KEY], "not decided")
     pairs = [
         ("file", str(facts["file"])),
         ("server", str(facts["server"])),
         ("github_user", render.clean(str(facts["github_user"] or "not set"))),
         ("ssh-include", included),
-        ("ssh-agent", "forwarded" if facts[FORWARD] else "left to ssh"),
+        ("ssh-agent", "forwarded" if facts[FORWARD_KEY] else "as ssh is configured"),
         ("token", str(facts["token"] or "")),
-        ("you are", render.clean(facts["user"] or "not known: the server does not say")),
+        ("you are", render.clean(facts["user"] or "unknown: the server did not answer")),
     ]
     render.put(render.block("", pairs))
     return DONE
 
 
 def _who(call: Call) -> str | None:
-    """As the server knows who asks, of AWS too; None: it does not answer, or not to us."""
+    """The user's name on the server; None if the server gives no answer."""
     try:
         return str(call.client().get("/v1/users/me", timeout_s=WHO_S).json()["user"])
     except Failure:
@@ -81,23 +81,23 @@ def set_value(
 ) -> int:
     """Set the server, your GitHub name, or whether your SSH agent is forwarded.
 
-    `set server ADDRESS` writes the config file. `set github_user NAME` names the GitHub account
-    whose SSH keys enter your dev servers. `set forward_agent off` leaves agent forwarding to ssh's
-    own files.
+    `set server ADDRESS` writes the config file. `set github_user NAME` sets the GitHub user
+    whose SSH keys may connect to your dev servers. `set forward_agent off` leaves agent
+    forwarding to ssh's own configuration.
     """
     from odcctl.http.config import keep
 
     call = Call.of(ctx, failing=FAILING)
     if key not in KEYS:
-        call.wrong(f'"{key}" cannot be set; what can: {", ".join(KEYS)}')
+        call.wrong(f'"{key}" cannot be set; the settings are {", ".join(KEYS)}')
     if key == "server":
         keep(key, str(parse_address(value)))
     elif key == "forward_agent":
         if value not in ("on", "off"):
-            call.wrong(f'forward_agent is on or off, not "{value}"')
+            call.wrong(f'forward_agent must be on or off, not "{value}"')
         keep(key, value == "on")
     else:
-        # The daemon keeps it, for it is the one that asks GitHub; here it is only remembered.
+        # The daemon stores it, because it asks GitHub for the keys; here it is only a copy.
         reply = call.client().put("/v1/users/me", {"github_user": value})
         value = str(reply.json()["github_user"])
         keep(key, value)
@@ -111,26 +111,26 @@ def ssh_include(
     state: Annotated[
         str,
         typer.Argument(
-            metavar="enable|disable", help="whether the line is there",
+            metavar="enable|disable", help="add the line, or remove it",
             autocompletion=lambda: ["enable", "disable"],
         ),
     ],
 ) -> int:  # fmt: skip
-    """Add one line to the files of ssh and Cursor, or remove it.
+    """Add an Include line to the configuration of ssh and Cursor, or remove it.
 
-    By that line of ~/.ssh/config and ~/.cursor/ssh_config `ssh odc-12`, VS Code and Cursor find
-    your reservations.
+    With this line in ~/.ssh/config and ~/.cursor/ssh_config, `ssh odc-12`, VS Code and Cursor
+    find your reservations.
     """
     from odcctl.ssh.host_files import INCLUDE, include
 
     if state not in ("enable", "disable"):
-        Call.of(ctx).wrong(f'ssh-include takes enable or disable, not "{state}"')
+        Call.of(ctx).wrong(f'ssh-include must be enable or disable, not "{state}"')
     on = state == "enable"
     changed = include(on)
     for path in changed:
         render.note(f"odcctl: {path} {'begins with' if on else 'has no'} line: {INCLUDE}")
     if not changed:
-        render.note(f"odcctl: ssh-include was {'enabled' if on else 'disabled'} already")
+        render.note(f"odcctl: ssh-include was already {'enabled' if on else 'disabled'}")
     return DONE
 
 
@@ -148,9 +148,7 @@ def ssh(ctx: typer.Context, reservation: Reservation = None) -> int:
     if one["status"] != "active" or one.get("connect") is None:
         raise not_now(client, one, reply.now_s)
     if one["connect"] != "ssh":
-        raise Failure(
-            f"reservation {one['id']} is not reached by SSH", f"odcctl connect {one['id']}"
-        )
+        raise Failure(f"reservation {one['id']} does not use SSH", f"odcctl connect {one['id']}")
     path = host_files.write(client, one)
     if call.form == "json":
         render.put_json({"id": one["id"], "host": host_files.host_of(one["id"]), "file": path})

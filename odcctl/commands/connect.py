@@ -1,4 +1,4 @@
-"""odcctl connect: into a reservation that is active; of any other, what it is."""
+"""odcctl connect: connect to an active reservation; for any other, print its state."""
 
 from __future__ import annotations
 
@@ -30,45 +30,55 @@ def connect(
     ctx: typer.Context,
     reservation: Reservation = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", metavar="N", help="which of its nodes; 0 is the first")
+        int | None,
+        typer.Option(
+            "--rank", metavar="N", help="the node to connect to; 0 is the first"
+        )
     ] = None,
     forward_agent: Annotated[
         bool,
-        typer.Option("--forward-agent", help="forward your SSH agent, even where others may enter"),
+        typer.Option(
+            "--forward-agent", help="forward your SSH agent, even if other users may connect"
+        ),
     ] = False,
     no_forward_agent: Annotated[
-        bool, typer.Option("--no-forward-agent", help="do not forward it")
+        bool, typer.Option("--no-forward-agent", help="do not forward your SSH agent")
     ] = False,
     jupyter: Annotated[
-        bool, typer.Option("--jupyter", help="open its Jupyter Lab in a browser here, not a shell")
+        bool,
+        typer.Option(
+            "--jupyter", help="open its Jupyter Lab in a local browser instead of a shell"
+        )
     ] = False,
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", metavar="N", help="of this machine for --jupyter; 8888, or a free one"
+            "--port", metavar="N",
+            help="with --jupyter: the local port; default 8888, or a free port"
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """Use a reservation that is active.
+    """Connect to an active reservation.
 
-    Without an ID it is the only active reservation, or on a terminal one chosen from several.
-    Ctrl-] d leaves its terminal, and it goes on; several may be connected at once. Exits as attach
-    does. Where ssh reaches it, ssh runs, and its exit code is this one's; your SSH agent is
-    forwarded unless other users may enter or `odcctl config set forward_agent off` was run.
+    Without an ID, connects to your only active reservation; on a terminal you choose if there
+    are several. Ctrl-] d disconnects from its terminal, and its programs continue; several
+    users can be connected at once. If the reservation uses SSH, odcctl runs ssh and exits with
+    its exit code. Your SSH agent is forwarded unless other users may connect, or `odcctl config
+    set forward_agent off` was run.
 
-    On a terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a port
-    of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, until
-    Ctrl-C.
+    With several nodes, you choose one on a terminal; otherwise odcctl connects to rank 0.
+    --jupyter forwards a local port to its Jupyter Lab through the daemon's port, and prints the
+    link. Ctrl-C stops the forwarding.
     """
     call = Call.of(ctx, failing="not connected")
     if call.form != "table":
-        call.wrong("a terminal has no other form")
+        call.wrong("a terminal has no other output format")
     if port is not None and not (jupyter and 0 < port < 65_536):
-        call.wrong("--port is that of --jupyter here, 1 to 65535")
+        call.wrong("--port requires --jupyter, and must be 1 to 65535")
     if forward_agent and no_forward_agent:
-        call.wrong("--forward-agent and --no-forward-agent contradict each other")
+        call.wrong("--forward-agent and --no-forward-agent cannot be used together")
     if jupyter and rank:
-        call.wrong("Jupyter Lab is in the first node, rank 0")
+        call.wrong("Jupyter Lab runs on the first node, rank 0")
     client = call.client()
     chosen = named_or_only(call, reservation, ("active",))
     # The list may be a minute old when the user chooses from it.
@@ -84,27 +94,27 @@ def connect(
         agent = True if forward_agent else False if no_forward_agent else None
         return _ssh(client, one, _which(call, rank, one), agent)
     if rank:
-        call.wrong("--rank is of reservations that ssh reaches")
+        call.wrong("--rank requires a reservation that uses SSH")
     return _terminal(client, one)
 
 
 def _terminal(client: Client, one: Mapping[str, Any]) -> int:
     if not sys.stdin.isatty():
-        # A shell that ends there is followed by another: the end of input would end nothing.
+        # When that shell ends, another one starts, so the end of input would not end anything.
         raise Failure(
             "standard input is not a terminal",
-            "A command that needs none runs as a job: odcctl run --gpus 1 COMMAND",
+            "To run a command without a terminal, submit it as a job: odcctl run --gpus 1 COMMAND",
         )
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
     number, until = one["id"], when(one.get("expires_at"))
-    told = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} leaves it"
+    notice = f"odcctl: connected to reservation {number} until {until}; {DETACH_KEYS} disconnects"
     try:
-        code = attach(client, str(number), lambda: note(told))
+        code = attach(client, str(number), lambda: note(notice))
     except Detached:
         note(
-            f"\nodcctl: left; reservation {number} goes on until {until}\n"
-            f"  Back to it: odcctl connect {number}"
+            f"\nodcctl: disconnected; reservation {number} continues until {until}\n"
+            f"  Connect again: odcctl connect {number}"
         )
         return DONE
     note(f"\nodcctl: reservation {number}: {_how_it_ended(client, number)}")
@@ -120,23 +130,26 @@ def _how_it_ended(client: Client, number: int) -> str:
 
 
 def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) -> int:
-    """With ssh's own exit code. It runs what is written here; nothing of it is the daemon's."""
+    """Run ssh; return its exit code. The daemon has no influence on its command line."""
     import shutil
 
     from odcctl.ssh import host_files as ssh
     from odcctl.ssh.process import SSH_FAILED
 
     if shutil.which("ssh") is None:
-        raise Failure("there is no ssh on this machine", "OpenSSH's client is what it takes.")
+        raise Failure("this machine has no ssh", "Install the OpenSSH client.")
     number = int(one["id"])
     ssh.write(client, one)
     if agent is None and ssh.shared(one):
-        note("odcctl: others may enter this dev server, so your SSH agent is not forwarded;")
-        note("  --forward-agent forwards it: whoever enters can use its keys meanwhile")
-    code, told = _run_ssh(ssh.command(client, one, rank, agent=agent))
+        note(
+            "odcctl: other users may connect to this dev server, so your SSH agent is not "
+            "forwarded;"
+        )
+        note("  --forward-agent forwards it, and those users can then use its keys")
+    code, stderr = _run_ssh(ssh.command(client, one, rank, agent=agent))
     if code != SSH_FAILED:
         return code
-    if b"Permission denied (" in told:
+    if b"Permission denied (" in stderr:
         raise denied(one)
     gone = dropped(client, number)
     if not isinstance(gone, Unreachable):
@@ -144,16 +157,16 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
     raise gone
 
 
-def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
-    """Its exit code, and the end of its standard error, which is shown as it arrives."""
+def _run_ssh(arguments: Sequence[str]) -> tuple[int, bytes]:
+    """Run ssh; return its exit code and the end of its standard error, shown as it arrives."""
     import subprocess
 
     from odcctl.ssh.process import exit_code, showing
 
-    # A handler, since what is ignored would be ignored by ssh, too: the keys are ssh's.
+    # A handler, since ssh would inherit SIG_IGN: Ctrl-C is for ssh.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(arguments, stderr=subprocess.PIPE) as process:
             last, shown = showing(process)
             code = process.wait()
             shown()
@@ -163,10 +176,10 @@ def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
 
 
 def _which(call: Call, rank: int | None, one: Mapping[str, Any]) -> int:
-    """The rank of the member that is meant: of several, 0 unless somebody chooses."""
+    """The rank of the node to connect to: of several, 0 unless the user chooses."""
     nodes = int(one["node_count"])
     if rank is None:
-        if nodes == 1 or not call.may_ask():
+        if nodes == 1 or not call.may_prompt():
             return 0
         names = [str(rank) for rank in range(nodes)]
         there = [*one["node_names"], *([""] * nodes)]

@@ -1,4 +1,4 @@
-"""odcctl diag: how the daemon is doing."""
+"""odcctl diag: the state of the daemon."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl diag")
 def diag(ctx: typer.Context) -> int:
-    """Show how the daemon is doing: counts, the last pass, who leads."""
+    """Show the state of the daemon: counts, the last pass, the leader."""
     call = Call.of(ctx)
     if call.form == "quiet":
-        call.wrong("there are no ids to print")
+        call.wrong("this command has no ids to print")
     reply = call.client().get("/v1/cluster")
     if call.form == "json":
         call.put_reply(reply)
@@ -32,7 +32,7 @@ def diag(ctx: typer.Context) -> int:
 
 
 def show(value: Mapping[str, Any]) -> None:
-    """The same blocks as panels side by side, as many as the terminal is wide."""
+    """Print the blocks as panels, as many side by side as fit."""
     from rich.columns import Columns
     from rich.console import Console
     from rich.panel import Panel
@@ -47,19 +47,19 @@ def show(value: Mapping[str, Any]) -> None:
 
 
 def describe(value: Mapping[str, Any]) -> str:
-    """Any object of objects, as titled blocks: the daemon decides what they contain."""
-    plain = [(_words(key), _text(key, item)) for key, item in value.items() if not _nested(item)]
+    """Any nested object as titled blocks: the daemon decides their content."""
+    plain = [(_label(key), _text(key, item)) for key, item in value.items() if not _nested(item)]
     blocks = [render.block("daemon", plain)] if plain else []
     for key, item in value.items():
         if isinstance(item, Mapping):
-            pairs = [(_words(name), _text(name, one)) for name, one in item.items()]
-            blocks.append(render.block(_words(key), pairs))
+            pairs = [(_label(name), _text(name, one)) for name, one in item.items()]
+            blocks.append(render.block(_label(key), pairs))
         elif _nested(item):
             rows = [[_text(name, one) for name, one in row.items()] for row in item]
-            header = [_words(name).upper() for name in item[0]]
+            header = [_label(name).upper() for name in item[0]]
             table = render.table(header, rows)
             blocks.append(
-                _words(key) + "\n" + "".join(f"  {line}\n" for line in table.splitlines())
+                _label(key) + "\n" + "".join(f"  {line}\n" for line in table.splitlines())
             )
     return "\n".join(blocks)
 
@@ -70,7 +70,7 @@ def _nested(item: object) -> bool:
     return isinstance(item, list) and bool(item) and isinstance(item[0], Mapping)
 
 
-def _words(key: str) -> str:
+def _label(key: str) -> str:
     for unit in ("_at", "_s", "_ms"):
         key = key.removesuffix(unit)
     return key.replace("_", " ")
@@ -86,7 +86,7 @@ def _text(key: str, value: object) -> str:
     if key.endswith("_s") and isinstance(value, int | float):
         return render.duration(value) if value >= 0 else f"-{render.duration(-value)}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{_words(name)} {_text(name, one)}" for name, one in value.items())
+        return ", ".join(f"{_label(name)} {_text(name, one)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""odcctl disk: homes of dev servers that stay: list, create, delete, rename, clone, unlock."""
+"""odcctl disk: permanent homes of dev servers: list, create, delete, rename, clone, unlock."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from odcctl.text.prompts import agree
 HEADER = ("NAME", "USED/SIZE", "STATE", "SNAPSHOTS", "CREATED", "LAST USED")
 STRAYS = ("ID", "KIND", "USER", "DISK", "CREATED", "FIRST SEEN")
 WATCH_S = 2.0
-FAILING = "nothing done"
+FAILING = "disks not changed"
 
 app = new_app(
     Actions,
-    "Manage disks, the homes of dev servers: list, create, delete, rename, list-content.\n\n"
-    "reserve --disk NAME makes it /home/dev, and what is written there is saved in a snapshot when "
-    "the reservation ends. One reservation has it at a time; others wait. A deleted one is kept "
-    "for 30 days; list-content shows what was saved. Operators act on those of others (--user), "
-    "clone, unlock one that was in trouble, which goes on from its newest snapshot, and see "
-    "strays: what the cloud has in odc's name and no disk knows.",
+    "Manage disks, the home folders of dev servers: list, create, delete, rename, list-content.\n\n"
+    "`reserve --disk NAME` mounts a disk as /home/dev. odc saves it in a snapshot when "
+    "the reservation ends. One reservation uses it at a time; others wait. A deleted disk is kept "
+    "for 30 days. list-content shows the saved files. Operators manage disks of other users "
+    "(--user), "
+    "clone disks, unlock a disk in trouble (it continues from its newest snapshot), and list "
+    "strays: volumes and snapshots with odc's tags that belong to no disk.",
 )
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="the disk", autocompletion=complete.disks)
 ]
-NewName = Annotated[str, typer.Argument(metavar="NEW", help="the name of the new one")]
+NewName = Annotated[str, typer.Argument(metavar="NEW", help="the name of the new disk")]
 User = Annotated[
     str | None,
     typer.Option(
-        "--user", "-u", metavar="NAME", help="this user's (operators)",
+        "--user", "-u", metavar="NAME", help="disks of this user (operators)",
         autocompletion=complete.users,
     ),
 ]  # fmt: skip
@@ -50,12 +51,13 @@ def list_disks(
     user: Annotated[
         str | None,
         typer.Option(
-            "--user", "-u", metavar="NAME", help="this user's (operators); all for everybody's",
+            "--user", "-u", metavar="NAME",
+            help="disks of this user (operators); all: of all users",
             autocompletion=complete.users,
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="keep showing it, every 2 seconds; Ctrl-C ends it")
+        bool, typer.Option("--watch", help="update the table every 2 seconds; Ctrl-C stops")
     ] = False,
 ) -> int:  # fmt: skip
     """List disks: their use, their state and their snapshots."""
@@ -74,7 +76,7 @@ def list_disks(
     call.put_list(reply, (disk["name"] for disk in disks), header, rows(reply))
     if call.form == "table":
         if not disks and reply.json()["default_gib"] is None:
-            render.note("odcctl: this daemon has no disks; `odcctl disk create NAME` says why")
+            render.note("odcctl: this daemon has no disks; `odcctl disk create NAME` explains why")
         for disk in disks:
             if disk["trouble"]:
                 render.note(f"odcctl: disk {disk['name']}: {render.clean(disk['trouble'])}")
@@ -96,12 +98,10 @@ def create(
     name: NewName,
     gib: Annotated[
         int | None,
-        typer.Option(
-            "--size", metavar="GIB", help="how large; what the daemon is set to when left out"
-        ),
+        typer.Option("--size", metavar="GIB", help="the size; default: the daemon's setting"),
     ] = None,
 ) -> int:
-    """Make a disk."""
+    """Create a disk."""
     call = Call.of(ctx, failing=FAILING)
     _check_name(call, name)
     made = make_disk(call.client(), name, gib)
@@ -110,7 +110,7 @@ def create(
     elif call.form == "quiet":
         render.put(f"{name}\n")
     else:
-        render.put(f"disk {name} made: {made['size_gib']} GiB\n")
+        render.put(f"disk {name} created: {made['size_gib']} GiB\n")
     return DONE
 
 
@@ -125,9 +125,9 @@ def delete(
     call = Call.of(ctx, failing=FAILING)
     client = call.client()
     if not yes:
-        if not call.may_ask():
+        if not call.may_prompt():
             raise Failure(
-                "deleting a disk needs a confirmation, and this is no terminal",
+                "deleting a disk requires confirmation, and standard input is not a terminal",
                 f"odcctl disk delete {name} --yes",
             )
         disk = client.get(_path(name), {"user": user}).json()
@@ -135,7 +135,7 @@ def delete(
         what = f" with its {render.counted(count, 'snapshot')}" if count else ""
         kept = "; they are kept for 30 days" if count else ""
         if not agree(f"Delete disk {disk['name']}{what}{kept}?"):
-            raise Failure("not agreed to")
+            raise Failure("you did not confirm")
     reply = client.delete(target(_path(name), {"user": user}))
     count, until = reply.json()["snapshot_count"], render.when(reply.json()["purge_at"])
     kept = f": its {render.counted(count, 'snapshot')} will be kept until {until}" if count else ""
@@ -148,19 +148,19 @@ def rename(ctx: typer.Context, name: Name, new_name: NewName, user: User = None)
     call = Call.of(ctx, failing=FAILING)
     _check_name(call, new_name)
     reply = _post(call, name, "rename", {"new_name": new_name}, {"user": user})
-    return call.put_outcome(reply, new_name, f"disk {name} is {new_name} now")
+    return call.put_outcome(reply, new_name, f"disk {name} renamed to {new_name}")
 
 
 @app.command("list-content", cls=Verb, epilog="odcctl disk list-content main")
 def list_content(ctx: typer.Context, name: Name, user: User = None) -> int:
-    """Show the files that were saved of a disk."""
+    """Show the saved files of a disk."""
     call = Call.of(ctx)
     reply = call.client().get(_path(name, "content"), {"user": user})
     if call.form == "json":
         return call.put_outcome(reply, name, "")
     saved: dict[str, Any] = reply.json()
     if saved["snapshot_id"] is None:
-        render.note(f"odcctl: disk {name} has no snapshot yet: nothing was saved on it")
+        render.note(f"odcctl: disk {name} has no snapshot yet: nothing has been saved")
         return DONE
     used = saved["used_bytes"]
     much = f", {used / 2**30:.1f} GiB used" if used is not None else ""
@@ -168,7 +168,8 @@ def list_content(ctx: typer.Context, name: Name, user: User = None) -> int:
     if saved["contents"] is None:
         render.put("not available\n")
         render.note(
-            "odcctl: its files could not be listed before it was saved; they are there all the same"
+            "odcctl: odc could not list its files before it saved the disk; the files themselves "
+            "are saved"
         )
         return DONE
     lines = saved["contents"].splitlines()
@@ -185,34 +186,36 @@ def clone(
     new_user: Annotated[
         str | None,
         typer.Option(
-            "--new-user", metavar="NAME", help="whose it is to be; the same user's otherwise",
+            "--new-user", metavar="NAME", help="the owner of the new disk; default: the same user",
             autocompletion=complete.users,
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """Make a disk that begins as another one's newest snapshot."""
+    """Create a disk from the newest snapshot of another one."""
     call = Call.of(ctx, failing=FAILING)
     _check_name(call, new_name)
     body = {"new_name": new_name, **({} if new_user is None else {"new_user": new_user})}
     reply = _post(call, name, "clone", body, {"user": user})
     owner = render.clean(reply.json()["user"])
-    outcome = f"disk {new_name} of {owner} made: it begins as {name} was last saved"
+    outcome = f"disk {new_name} of {owner} created from the newest snapshot of {name}"
     return call.put_outcome(reply, new_name, outcome)
 
 
 @app.command(cls=Verb, epilog="odcctl disk unlock main --user ann")
 def unlock(ctx: typer.Context, name: Name, user: User = None) -> int:
-    """Let a disk that was in trouble be used again."""
+    """Make a disk in trouble usable again."""
     call = Call.of(ctx, failing=FAILING)
     reply = _post(call, name, "unlock", None, {"user": user})
     at = reply.json()["last_snapshot_at"]
-    goes_on = f"as it was saved {render.when(at)}" if at else "empty, for it was never saved"
+    goes_on = (
+        f"its files are from {render.when(at)}" if at else "it is empty, because it was never saved"
+    )
     return call.put_outcome(reply, name, f"disk {name} can be used again: {goes_on}")
 
 
 @app.command(cls=Listing, epilog="odcctl disk strays")
 def strays(ctx: typer.Context) -> int:
-    """List what the cloud has in odc's name and no disk knows."""
+    """List volumes and snapshots with odc's tags that belong to no disk."""
     call = Call.of(ctx)
     reply = call.client().get("/v1/disk-strays")
     found: list[dict[str, Any]] = reply.json()["strays"]

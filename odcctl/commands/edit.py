@@ -13,13 +13,13 @@ from odcctl.commands.extend import give_hours, hours_of
 from odcctl.reservation_states import LIVE
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.prompts import ask_until, choose
+from odcctl.text.prompts import choose, prompt_until_valid
 
 CHANGES = {
-    "extend": "more hours for it", "name": "its name", "add-user": "let another user in",
-    "enable-jupyter": "start Jupyter Lab", "disable-jupyter": "end Jupyter Lab",
+    "extend": "add hours", "name": "its name", "add-user": "allow another user to connect",
+    "enable-jupyter": "start Jupyter Lab", "disable-jupyter": "stop Jupyter Lab",
 }  # fmt: skip
-ASKED = {"name": "Its new name", "add-user": "Their name at GitHub"}
+QUESTIONS = {"name": "Its new name", "add-user": "Their GitHub name"}
 
 app = new_app()
 
@@ -31,30 +31,31 @@ def edit(
     more_hours: Annotated[
         str | None,
         typer.Option(
-            "--extend", metavar="HOURS", help="as odcctl extend: above 0 and up to 24, as 0.5"
+            "--extend", metavar="HOURS",
+            help="add this many hours, like odcctl extend: above 0 and up to 24"
         ),
     ] = None,
     yes: Yes = False,
     name: Annotated[
-        str | None, typer.Option("--name", "-n", metavar="NAME", help="another name")
+        str | None, typer.Option("--name", "-n", metavar="NAME", help="the new name")
     ] = None,
     add_user: Annotated[
         str | None,
         typer.Option(
-            "--add-user", metavar="NAME", help="this GitHub user's keys may enter it, too"
+            "--add-user", metavar="NAME", help="allow this GitHub user's keys to connect, too"
         ),
     ] = None,
     enable_jupyter: Annotated[
         bool, typer.Option("--enable-jupyter", help="start Jupyter Lab in it")
     ] = False,
     disable_jupyter: Annotated[
-        bool, typer.Option("--disable-jupyter", help="end Jupyter Lab in it")
+        bool, typer.Option("--disable-jupyter", help="stop Jupyter Lab in it")
     ] = False,
 ) -> int:  # fmt: skip
-    """Change a reservation: extend it, rename it, share it, Jupyter.
+    """Change a reservation: extend, rename or share it, start or stop Jupyter.
 
-    One change at a time, on a terminal from a menu when none is named. Without an ID it is the
-    only reservation that there is. A server that is too old rejects what it does not know.
+    Make one change at a time; without options, a terminal shows a menu. Without an ID, changes
+    your only reservation. A server that is too old rejects changes that it does not support.
     """
     call = Call.of(ctx, failing="nothing changed")
     values = {
@@ -63,17 +64,19 @@ def edit(
     }  # fmt: skip
     given = [change for change, value in values.items() if value is not None]
     if len(given) > 1:
-        call.wrong(f"--{given[0]} and --{given[1]}: one change at a time")
+        call.wrong(
+            f"--{given[0]} and --{given[1]} cannot be used together: make one change at a time"
+        )
     if yes and given != ["extend"]:
-        call.wrong("--yes belongs to --extend")
-    if not given and not call.may_ask():
-        call.wrong("say what to change")
+        call.wrong("--yes requires --extend")
+    if not given and not call.may_prompt():
+        call.wrong("name at least one setting to change")
     for change, value in (("name", name), ("add-user", add_user)):
         if value == "":
             call.wrong(f"--{change} is empty")
     hours = hours_of(call, "extend", more_hours)
     one = named_or_only(call, reservation, ("active",) if given == ["extend"] else LIVE)
-    change, value = (given[0], name or add_user) if given else _ask()
+    change, value = (given[0], name or add_user) if given else _prompt()
     if change == "extend":
         return give_hours(call, one, hours, yes=yes)
     if change in ("enable-jupyter", "disable-jupyter"):
@@ -83,16 +86,16 @@ def edit(
     return call.put_outcome(reply, str(one["id"]), f"reservation {one['id']}: {text}")
 
 
-def _ask() -> tuple[str, str | None]:
+def _prompt() -> tuple[str, str | None]:
     """Ask for the field to change and its new value; an extension asks for the hours itself."""
-    what = tuple(CHANGES)[choose("What to change", tuple(CHANGES), tuple(CHANGES.values()))]
+    what = tuple(CHANGES)[choose("Change", tuple(CHANGES), tuple(CHANGES.values()))]
 
     def read(answer: str) -> str:
         if not answer:
-            raise ValueError("a name, please")
+            raise ValueError("enter a name")
         return answer
 
-    return what, ask_until(ASKED[what], "", read) if what in ASKED else None
+    return what, prompt_until_valid(QUESTIONS[what], "", read) if what in QUESTIONS else None
 
 
 def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
@@ -100,11 +103,11 @@ def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
     if what == "name":
         return {"name": value}, f"its name is {render.clean(value or '')}"
     assert what == "add-user"
-    return {"add_user": value}, f"{render.clean(value or '')} may use it, too"
+    return {"add_user": value}, f"{render.clean(value or '')} may connect, too"
 
 
 def _set_jupyter(call: Call, one: dict[str, Any], *, on: bool) -> int:
-    """Asked for, and looked at until it is so."""
+    """Start or end Jupyter Lab, and wait until that is done."""
     from odcctl.reservations import jupyter
 
     client, path = call.client(), f"/v1/reservations/{one['id']}"
@@ -115,9 +118,9 @@ def _set_jupyter(call: Call, one: dict[str, Any], *, on: bool) -> int:
     if settled != reply.json():
         reply = client.get(path)
     if settled["status"] != "active":
-        text = "Jupyter Lab starts with it" if on else "Jupyter Lab does not start with it"
+        text = "Jupyter Lab will start with it" if on else "Jupyter Lab will not start with it"
     else:
-        text = f"Jupyter Lab runs: odcctl connect {one['id']} --jupyter" if on else (
-            "Jupyter Lab is ended"
+        text = f"Jupyter Lab is running: odcctl connect {one['id']} --jupyter" if on else (
+            "Jupyter Lab was stopped"
         )  # fmt: skip
     return call.put_outcome(reply, str(one["id"]), f"reservation {one['id']}: {text}")

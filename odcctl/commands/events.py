@@ -1,4 +1,4 @@
-"""odcctl events: who did what to what, and why."""
+"""odcctl events: the audit log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odcctl.text import render
 from odcctl.text.jobs import check_selector
 
 LAGGED = "lagged"
-"""The daemon's word that this client was too slow: it comes again, after the last event it got."""
+"""An event that this client was too slow for the stream: it reads on after its last event."""
 HEADER = ("ID", "AT", "KIND", "JOB", "NODE", "ACTOR", "DETAIL")
 
 app = new_app()
@@ -38,16 +38,18 @@ def events(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="go on with new events; without --job, only those"),
+        typer.Option(
+            "--follow", "-f", help="keep printing new events; without --job, only new events"
+        ),
     ] = False,
     after: Annotated[
         int | None, typer.Option("--after", metavar="ID", help="only events after this one")
     ] = None,
 ) -> int:  # fmt: skip
-    """Show who did what to what, and why.
+    """Show events: each change, the user who made it, and its cause.
 
-    The audit log, oldest first. --json prints one value a line, as the stream has them. As CSV and
-    with --format, an event has the columns id, at, kind, job, node, actor and detail.
+    The oldest event comes first. --json prints one JSON value per line, as in the event stream.
+    The CSV columns, also for --format, are id, at, kind, job, node, actor and detail.
     """
     call = Call.of(ctx)
     if after is None and (job or not follow):

@@ -13,10 +13,10 @@ from odcctl.cli.params import Reservation, Yes
 from odcctl.exits import DONE, INTERRUPTED, REFUSED
 from odcctl.reservations.lookup import named_or_only
 from odcctl.text import render
-from odcctl.text.hours import ask_hours, read_hours
+from odcctl.text.hours import prompt_hours, read_hours
 from odcctl.text.prompts import agree
 
-MOST_DELAYS = 5
+MAX_DELAYS = 5
 EXAMPLE = "odcctl extend 12 -h 4\nodcctl extend 12 -h 4 --test-only"
 
 app = new_app()
@@ -30,24 +30,25 @@ def extend(
         str | None,
         typer.Option(
             "--hours", "-h", metavar="HOURS",
-            help="how long: above 0 and up to 24, as 0.5; asked when missing",
+            help="the hours to add: above 0 and up to 24, for example 0.5; asked for if missing",
         ),
     ] = None,
     yes: Yes = False,
     test_only: Annotated[
-        bool, typer.Option("--test-only", help="only say whom it would delay")
+        bool, typer.Option("--test-only", help="only print which jobs it would delay")
     ] = False,
 ) -> int:  # fmt: skip
-    """Give an active reservation more hours, once.
+    """Add hours to an active reservation, once.
 
-    Without an ID it is the only active reservation. Once, by up to 24 hours, to 48 in all. Reports
-    whose planned starts it moves, and on a terminal asks then; elsewhere one that delays others
-    needs --yes. -h is hours here: help is --help.
+    Without an ID, extends your only active reservation, by up to 24 hours and to at most 48
+    hours in total. odcctl prints which planned starts would move, and asks on a terminal.
+    Elsewhere, an extension that delays other jobs requires --yes. -h is hours here; for help
+    use --help.
     """
     call = Call.of(ctx, failing="nothing extended")
     number = hours_of(call, "hours", hours)
-    if number is None and not call.may_ask():
-        call.wrong("say for how long: -h HOURS")
+    if number is None and not call.may_prompt():
+        call.wrong("give the hours to add: -h HOURS")
     one = named_or_only(call, reservation, ("active",))
     return give_hours(call, one, number, yes=yes, test_only=test_only)
 
@@ -63,11 +64,11 @@ def hours_of(call: Call, option: str, text: str | None) -> float | None:
 def give_hours(
     call: Call, one: Mapping[str, Any], hours: float | None, *, yes: bool, test_only: bool = False
 ) -> int:
-    """Ask what it would delay, then for it. hours None: asked for, on a terminal."""
+    """Show which jobs the extension would delay, then extend. hours None: ask on a terminal."""
     client = call.client()
     try:
         if hours is None:
-            hours = ask_hours(f"Hours more for reservation {one['id']}", "", 0.0)
+            hours = prompt_hours(f"More hours for reservation {one['id']}", "", 0.0)
         path = f"/v1/reservations/{one['id']}/extend"
         preview = client.post(path, {"hours": hours, "dry_run": True})
         effect = _would(one, preview.json(), hours, preview.now_s)
@@ -75,13 +76,16 @@ def give_hours(
             text = preview.text.rstrip("\n") if call.form == "json" else effect
             render.put(f"{text}\n")
             return DONE
-        if call.may_ask() and not yes:
+        if call.may_prompt() and not yes:
             render.note(effect)
-            if not agree("Extend it? It can be done once", default=not preview.json()["delays"]):
+            if not agree(
+                "Extend it? A reservation can be extended only once",
+                default=not preview.json()["delays"],
+            ):
                 render.note("odcctl: nothing extended")
                 return REFUSED
         elif preview.json()["delays"] and not yes:
-            render.note(f"odcctl: nothing extended: {effect}\n  --yes extends it all the same.")
+            render.note(f"odcctl: nothing extended: {effect}\n  To extend it anyway, use --yes.")
             return REFUSED
         elif call.form == "table" or preview.json()["delays"]:
             render.note(f"odcctl: {effect}")
@@ -106,15 +110,15 @@ def _would(one: Mapping[str, Any], preview: Mapping[str, Any], hours: float, now
         return f"{text}; no planned start moves"
     number = "1 job starts" if len(delays) == 1 else f"{len(delays)} jobs start"
     lines = [text, f"  {number} later:"]
-    lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MOST_DELAYS]]
-    if len(delays) > MOST_DELAYS:
-        lines.append(f"    and {len(delays) - MOST_DELAYS} more")
+    lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MAX_DELAYS]]
+    if len(delays) > MAX_DELAYS:
+        lines.append(f"    and {len(delays) - MAX_DELAYS} more")
     return "\n".join(lines)
 
 
 def _delay(delay: Mapping[str, Any], now_s: float) -> str:
-    who = f"{delay['job_id']} {render.clean(delay['name'])} of {delay['user']}"
+    job = f"{delay['job_id']} {render.clean(delay['name'])} of {delay['user']}"
     if not delay["to"]:
-        return f"{who} loses its planned start {render.clock(delay['from'], now_s)}"
+        return f"{job} loses its planned start {render.clock(delay['from'], now_s)}"
     late = render.duration(render.seconds_between(delay["from"], delay["to"]))
-    return f"{who} by {late}, to {render.clock(delay['to'], now_s)}"
+    return f"{job} by {late}, to {render.clock(delay['to'], now_s)}"

@@ -1,4 +1,4 @@
-"""odcctl history: jobs that have ended, and how."""
+"""odcctl history: jobs that have ended, and how they ended."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ Since = Annotated[
     str | None,
     typer.Option(
         "--since", "-S", metavar="TIME", parser=past,
-        help="all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+        help="jobs that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
 Limit = Annotated[
     int | None,
     typer.Option(
         "--limit", metavar="N",
-        help=f"the last N jobs; {LIMIT} when left out without --since",
+        help=f"the last N jobs; default {LIMIT}, unless --since is given",
     ),
 ]  # fmt: skip
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only these states, as FAILED,TIMEOUT or F,TO",
+        "--state", "-t", metavar="STATES",
+        help="only these states, for example FAILED,TIMEOUT or F,TO",
         autocompletion=complete.states,
     ),
 ]  # fmt: skip
@@ -51,7 +52,10 @@ Job = Annotated[
     typer.Option("--job", "-j", metavar="IDS", help="only these jobs: 7, 7_3, 7_[1-4]"),
 ]  # fmt: skip
 Efficiency = Annotated[
-    bool, typer.Option("--efficiency", help="what their GPUs did, as seff; then sums by user")
+    bool,
+    typer.Option(
+        "--efficiency", help="show the GPU usage of each job, like seff, and sums by user"
+    )
 ]  # fmt: skip
 
 
@@ -73,20 +77,21 @@ def history(
     name: JobNames = None,
     efficiency: Efficiency = False,
 ) -> int:  # fmt: skip
-    """Show jobs that have ended, and how.
+    """Show jobs that have ended, and how they ended.
 
-    Newest last. EXIT is the exit code and, after the colon, the signal that ended the job. With
-    --efficiency: GPU-H were held; BUSY of what was SEEN of them; MEMORY is the most that was used
-    of one GPU. CPUs are not measured. The sums are of the jobs shown.
+    The newest job comes last. EXIT is the exit code and, after the colon, the signal that ended
+    the job. With --efficiency, GPU-H is the allocated GPU-hours, BUSY the utilization in the
+    part of them that was monitored (SEEN), and MEMORY the peak memory of one GPU. CPU usage is
+    not measured. The sums include only the jobs shown.
     """
     call = Call.of(ctx)
     if limit is None and since is None:
         limit = LIMIT
     if limit is not None and limit < 1:
-        call.wrong("--limit is at least 1")
+        call.wrong("--limit must be at least 1")
     states = jobs.parse_states(joined(state))[0] or ",".join(jobs.ENDED)
     if set(states.split(",")) - set(jobs.ENDED):
-        call.wrong("--state takes states of ended jobs; odcctl queue shows the others")
+        call.wrong("--state accepts states of ended jobs; `odcctl queue` shows the others")
     call.exclude(me=me, user=user)
     client = call.client()
     fields = f"{FIELDS},gpu_use" if efficiency else FIELDS
@@ -126,19 +131,19 @@ def _put_efficiency(call: Call, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
-    """Why there are no figures, where there are none at all."""
+    """Print why no job has measurements, if none has."""
     if not listed or any(job.get("gpu_use") for job in listed):
         return
     if not any(job["gpus_per_node"] for job in listed):
-        render.note("odcctl: none of these jobs had GPUs; nothing else of a job is measured")
+        render.note("odcctl: none of these jobs had GPUs; odc measures only GPU usage")
         return
     source = client.get("/v1/idle", {}).json()["source"]
     if source is None:
-        render.note(f"odcctl: what GPUs do is not measured here{gpu_use.UNMEASURED}")
+        render.note(f"odcctl: GPU usage is not measured here{gpu_use.UNMEASURED}")
     else:
         render.note(
-            f"odcctl: what GPUs do is measured here ({source}), but not of these jobs: they ended "
-            "before that, or on nodes that are declared only (docs/operating/gpu-use.md)"
+            f"odcctl: GPU usage is measured here ({source}), but not for these jobs: they ended "
+            "before that, or ran on declared nodes (docs/operating/gpu-use.md)"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import JobIds
@@ -18,4 +18,4 @@ def hold(ctx: typer.Context, ids: JobIds) -> int:
     """Keep pending jobs from starting."""
     call = Call.of(ctx, failing="nothing held")
     body = {"ids": check_selectors(ids)}
-    return tell(call.client().post("/v1/jobs/hold", body).json(), call.form, "not held")
+    return print_outcomes(call.client().post("/v1/jobs/hold", body).json(), call.form, "not held")

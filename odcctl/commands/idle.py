@@ -1,4 +1,4 @@
-"""odcctl idle: GPUs that are held and rest."""
+"""odcctl idle: allocated but idle GPUs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def idle(
     reservations: Annotated[bool, typer.Option("--reservations", help="only reservations")] = False,
     batch: Annotated[bool, typer.Option("--batch", help="only batch jobs")] = False,
 ) -> int:
-    """Show GPUs that are held and rest: whose, since when, and who waits for such.
+    """Show allocated but idle GPUs, and the jobs waiting for that type.
 
-    IDLE counts the GPUs of a job that have rested for 15 minutes (operators may set another time,
-    and what counts as use), BUSY is the mean of all its GPUs, SINCE is when the first of them
-    became idle, LOST GPU-H is the sum of their idle hours. Time without a measurement counts as
-    use.
+    IDLE counts the GPUs of a job that have been idle for 15 minutes (operators can set another
+    time and threshold). BUSY is the mean utilization of all its GPUs, SINCE the time at which
+    the first of them became idle, and LOST GPU-H the sum of their idle hours. Time without
+    measurements counts as use.
     """
     call = Call.of(ctx)
     call.exclude(me=me, user=user)
@@ -86,10 +86,10 @@ def _note(answer: Mapping[str, Any]) -> None:
     """The thresholds, and the nodes without measurements."""
     if answer["source"] is None:
         render.note(
-            "odcctl: what GPUs do is not measured here, but for dev servers whose QOS looks for "
-            f"idle ones{gpu_use.UNMEASURED}"
+            "odcctl: GPU usage is not measured here, except in dev servers whose QOS checks for "
+            f"idleness{gpu_use.UNMEASURED}"
         )
     elif not answer["jobs"]:
         minutes = round(answer["idle_after_s"] / 60)
         limit = gpu_use.percent(answer["idle_ratio"])
-        render.note(f"odcctl: no GPU that is held was below {limit} for {minutes} minutes")
+        render.note(f"odcctl: no allocated GPU was below {limit} for {minutes} minutes")

@@ -1,4 +1,4 @@
-"""odcctl list: reservations, as their users look at them."""
+"""odcctl list: reservations."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ def list_reservations(
     user: Annotated[
         str | None,
         typer.Option(
-            "--user", "-u", metavar="NAME", help="this user's; all: everybody's",
+            "--user", "-u", metavar="NAME", help="reservations of this user; all: of all users",
             autocompletion=complete.users,
         ),
     ] = None,
     of_status: Annotated[
         list[str] | None,
         typer.Option(
-            "--status", "-s", metavar="STATUSES", help="only these, as active,queued",
+            "--status", "-s", metavar="STATUSES",
+            help="only these statuses, for example active,queued",
             autocompletion=complete.statuses,
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="those that are over, too")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="include ended reservations")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="keep showing it, every 2 seconds; Ctrl-C ends it")
+        bool, typer.Option("--watch", help="update the table every 2 seconds; Ctrl-C stops")
     ] = False,
 ) -> int:  # fmt: skip
-    """List reservations: mine in progress, and those that ended badly within the hour.
+    """List reservations: your live ones, and those that failed within the last hour.
 
     A status is pending, queued, preparing, active, expired, cancelled or failed. QUEUE is the
-    place among those that wait for the type, and for how long it should last; the last column is
-    when it expires or ended, and of one that waits when it should start.
+    place in the queue for the GPU type and the expected wait. The last column is the time at
+    which the reservation expires or ended; for a queued reservation it is the expected start.
     """
     call = Call.of(ctx)
     params = {
@@ -74,7 +75,7 @@ def list_reservations(
 
 
 def _tidy(client: Client, reply: Reply) -> None:
-    """Of reservations that are over ssh is to know nothing more."""
+    """Remove the ssh configuration of reservations that are over."""
     over = [one for one in reply.json()["reservations"] if one["status"] in OVER]
     if over and os.path.isdir(os.path.expanduser("~/.odc/ssh")):
         from odcctl.ssh import host_files as ssh

@@ -1,4 +1,4 @@
-"""odcctl login: trade AWS credentials for an API key, which odcctl keeps and renews by itself."""
+"""odcctl login: use AWS credentials to get an API key, which odcctl stores and renews."""
 
 from __future__ import annotations
 
@@ -22,46 +22,49 @@ def login(
     ctx: typer.Context,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", metavar="NAME", help="of ~/.aws/config; default AWS_PROFILE"),
+        typer.Option(
+            "--profile", metavar="NAME", help="a profile of ~/.aws/config; default AWS_PROFILE"
+        ),
     ] = None,
     region: Annotated[
         str | None,
         typer.Option(
             "--region", metavar="NAME",
-            help="default AWS_REGION, AWS_DEFAULT_REGION, us-east-2",
+            help="default AWS_REGION, else AWS_DEFAULT_REGION, else us-east-2",
         ),
     ] = None,
     github_user: Annotated[
         str | None,
         typer.Option(
             "--github-user", metavar="NAME",
-            help="who you are at GitHub, where the server asks for it",
+            help="your GitHub name, if the server requires it",
         ),
     ] = None,
     server_id: Annotated[
         str | None,
         typer.Option(
             "--server-id", metavar="TEXT",
-            help="what the server calls itself, if not by its address",
+            help="the server's id, if it is not its address",
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """Log in to a server elsewhere by AWS credentials.
+    """Log in to a remote server with AWS credentials.
 
-    The credentials are those the AWS tools would use: a profile, the environment, a session of
-    SSO. They stay here; the server gets a signature that identifies you, valid for some minutes
-    and once, and gives a key for two hours. The key is kept in ~/.config/odcctl/keys.json and
-    renewed by itself as long as the credentials hold. Needs botocore: pip install 'odc[aws]'.
+    The credentials are those that the AWS tools would use: a profile, the environment, or an
+    SSO session. They stay on this machine. The server receives a signature that identifies you,
+    works once and is valid for a few minutes, and returns a key for two hours. The key is
+    stored in ~/.config/odcctl/keys.json and renewed while the credentials are valid. Requires
+    botocore: pip install 'odc[aws]'.
     """
     call = Call.of(ctx, failing="not logged in")
     address = tcp_address(call)
     if not is_safe(address):
-        render.note(f"odcctl: {address} has no TLS: the key can be read on the way")
+        render.note(f"odcctl: {address} does not use TLS: others on the network can read the key")
     from odcctl.http.login import Choice, log_in
 
     choice = Choice(profile=profile, region=region, github_user=github_user, server_id=server_id)
     answer = log_in(address, choice, post_login)
-    # The key is in its file, and nowhere else.
+    # The key is only in its file.
     shown: dict[str, Any] = {name: value for name, value in answer.items() if name != "key"}
     if call.form == "json":
         render.put(json.dumps({"server": str(address), **shown}) + "\n")
@@ -76,11 +79,11 @@ def login(
 
 
 def tcp_address(call: Call) -> Address:
-    """The one server a key could be for."""
+    """The address of the server; a login over a socket is wrong usage."""
     [address, *others] = call.client().addresses
     if others or address.path is not None:
         call.wrong(
-            "on the daemon's machine its socket identifies you; a login is for a server "
-            "elsewhere: --server https://HOST:PORT, or `server` of the config file"
+            "on the daemon's machine, its socket identifies you. To log in to a remote "
+            "server, use --server https://HOST:PORT, or `server` in the config file"
         )
     return address

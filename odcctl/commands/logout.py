@@ -1,4 +1,4 @@
-"""odcctl logout: end the key of a login, there and here; or, by an operator, all keys of a user."""
+"""odcctl logout: revoke the key of a login; for operators, all keys of a user."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ def logout(
         ),
     ] = None,
 ) -> int:  # fmt: skip
-    """End the key that a login gave, there and here.
+    """Revoke the key of a login on the server, and delete it here.
 
-    Where a browser is let in to the page by that key, it is out, too. Other logins of yours, on
-    other machines, go on. Running jobs continue.
+    Page sessions that were opened with the key end, too. Your logins on other machines and
+    running jobs continue.
     """
     call = Call.of(ctx)
     if user is None:
         return _own(call)
-    return _of_user(call, user or call.wrong("say which user"))
+    return _of_user(call, user or call.wrong("give the user: --user NAME"))
 
 
 def _of_user(call: Call, name: str) -> int:
     reply = call.client().delete(f"/v1/users/{quote(name)}/keys")
     ended = reply.json()
     held = render.counted(ended["keys"], "key")
-    sessions = render.counted(ended["page_sessions"], "session")
-    outcome = f"ended {held} and {sessions} of the page of {render.clean(name)}"
+    sessions = render.counted(ended["page_sessions"], "page session")
+    outcome = f"ended {held} and {sessions} of {render.clean(name)}"
     if not ended["keys"] + ended["page_sessions"]:
-        outcome = f"{render.clean(name)} has no key, and no session of the page"
+        outcome = f"{render.clean(name)} has no keys and no page sessions"
     return call.put_outcome(reply, name, outcome)
 
 
 def _own(call: Call) -> int:
     if call.form != "table":
-        call.wrong("there is nothing to print")
+        call.wrong("this command has nothing to print")
     address = tcp_address(call)
     entry = keys.find(address)
-    # So that no command logs in again by itself.
+    # Prevents later commands from logging in automatically.
     keys.keep(address, {"out": True})
     if entry is None or "key" not in entry:
         render.put(f"not logged in to {address}\n")
@@ -65,12 +65,12 @@ def _own(call: Call) -> int:
     try:
         Client([address], entry["key"], keeps=False).request("DELETE", "/v1/keys/current")
     except Refused as refused:
-        if refused.status != 401:  # it had ended already
+        if refused.status != 401:  # it was no longer valid
             raise
     except (Failure, LostAnswer) as error:
         raise Failure(
             f"the key was removed here, but {address} could not be reached: {error}",
-            f"There it is valid until {render.when(entry.get('expires_at'))}.",
+            f"It remains valid there until {render.when(entry.get('expires_at'))}.",
         ) from None
     render.put(f"logged out of {address}\n")
     return DONE

@@ -1,4 +1,4 @@
-"""odcctl logs: what a job wrote."""
+"""odcctl logs: the output of a job."""
 
 from __future__ import annotations
 
@@ -24,35 +24,38 @@ def logs(
     ctx: typer.Context,
     job: JobId,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="go on until the job has ended")
+        bool, typer.Option("--follow", "-f", help="follow the output until the job ends")
     ] = False,
     build: Annotated[
-        bool, typer.Option("--build", help="of a reservation: the end of its image's build")
+        bool,
+        typer.Option(
+            "--build", help="for a reservation: the end of the log of its image build"
+        )
     ] = False,
     rank: Annotated[
         str | None,
         typer.Option(
             "--rank", metavar="N",
-            help="of which node of a gang (the first is 0), or all of them",
+            help="the node of a gang (0 is the first), or all",
         ),
     ] = None,
     stderr: Annotated[
         bool,
         typer.Option(
-            "--stderr", help="what it wrote to its standard error, where that is kept apart"
+            "--stderr", help="standard error, if it is kept separately"
         ),
     ] = False,
 ) -> int:  # fmt: skip
-    """Print what a job wrote."""
+    """Print the output of a job."""
     call = Call.of(ctx)
     check_selector(job)
     if rank not in (None, "all") and not rank.isdecimal():
-        call.wrong(f'--rank is a number or all, not "{rank}"')
+        call.wrong(f'--rank must be a number or all, not "{rank}"')
     if call.form != "table":
-        call.wrong("a job's output has no other form")
+        call.wrong("a job's output has no other output format")
     if build:
         if follow or stderr or rank is not None:
-            call.wrong("--build has no other options beside it")
+            call.wrong("--build cannot be combined with other options")
         return _of_build(call.client(), job)
     params = {
         "stream": "stderr" if stderr else "stdout",
@@ -70,9 +73,9 @@ def _of_build(client: Client, reservation: str) -> int:
     one = client.get(f"/v1/reservations/{reservation}").json()
     if one.get("build") is None:
         raise Failure(
-            f"reservation {one['id']} runs no image that was built for it",
-            "`odcctl reserve --dockerfile PATH` makes one that does.",
+            f"reservation {one['id']} has no image build",
+            "`odcctl reserve --dockerfile PATH` builds an image.",
         )
-    said = client.get(f"/v1/builds/{one['build']}/log").text
-    sys.stdout.write("".join(f"{render.clean(line)}\n" for line in said.splitlines()))
+    log = client.get(f"/v1/builds/{one['build']}/log").text
+    sys.stdout.write("".join(f"{render.clean(line)}\n" for line in log.splitlines()))
     return DONE

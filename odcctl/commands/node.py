@@ -16,43 +16,55 @@ from odcctl.text.hostlist import unfold
 
 app = new_app(
     Actions,
-    "Take nodes out of use, and back: drain, resume, down.\n\n"
+    "Take nodes out of service and return them: drain, resume, down.\n\n"
     "A draining node finishes its jobs and accepts no new ones.",
 )
 
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="NAME...", help="a node, or a list as gpu-[01-03]", autocompletion=complete.nodes
+        metavar="NAME...",
+        help="a node, or a list such as gpu-[01-03]",
+        autocompletion=complete.nodes,
     ),
 ]
 Reason = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="why; shown by nodes and to users who wait"),
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="the reason; shown by `odcctl nodes` and to users whose jobs wait",
+    ),
 ]
 
 
 @app.command(cls=Verb, epilog="odcctl node drain gpu-[01-02] --reason 'new driver'")
 def drain(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
-    """Let nodes finish their jobs and start no new ones."""
-    return _set(ctx, names, "DRAIN", _given(ctx, reason), "its jobs run on, no new ones start")
+    """Let nodes finish their jobs, and start no new ones there."""
+    return _set(
+        ctx,
+        names,
+        "DRAIN",
+        _given(ctx, reason),
+        "drained; its jobs continue, and no new jobs start",
+    )
 
 
 @app.command(cls=Verb, epilog="odcctl node resume gpu-01")
 def resume(ctx: typer.Context, names: Names) -> int:
-    """Let nodes take jobs again."""
-    return _set(ctx, names, "UP", None, "takes jobs again")
+    """Let nodes accept jobs again."""
+    return _set(ctx, names, "UP", None, "resumed; it accepts jobs again")
 
 
 @app.command(cls=Verb, epilog="odcctl node down gpu-01 --reason 'power supply'")
 def down(ctx: typer.Context, names: Names, reason: Reason = None) -> int:
-    """Take nodes out of use at once."""
-    return _set(ctx, names, "DOWN", _given(ctx, reason), "out of use")
+    """Take lost nodes out of service."""
+    return _set(ctx, names, "DOWN", _given(ctx, reason), "down; no new jobs start")
 
 
 def _given(ctx: typer.Context, reason: str | None) -> str:
     if not reason:
-        Call.of(ctx).wrong(f"{ctx.info_name} needs a --reason: users who wait will read it")
+        Call.of(ctx).wrong(f"{ctx.info_name} requires --reason: users whose jobs wait will read it")
     return reason
 
 

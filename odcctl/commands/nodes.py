@@ -27,30 +27,31 @@ HEADER = ("NODE", "TYPE", "STATE", "GPUS", "CPUS", "MEMORY", "PARTITIONS", "JOBS
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="NAME...", help="a node, or a list as gpu-[01-03]",
+        metavar="NAME...", help="a node, or a list such as gpu-[01-03]",
         autocompletion=complete.nodes,
     ),
 ]  # fmt: skip
 State = Annotated[
     list[str] | None,
     typer.Option(
-        "--state", "-t", metavar="STATES", help="only nodes in these states, as IDLE,DRAIN",
+        "--state", "-t", metavar="STATES",
+        help="only nodes in these states, for example IDLE,DRAIN",
         autocompletion=lambda: sorted(STATES),
     ),
 ]  # fmt: skip
 GpuType = Annotated[
     list[str] | None,
     typer.Option(
-        "--type", metavar="TYPES", help="only nodes of these GPU types, as h100",
+        "--type", metavar="TYPES", help="only nodes of these GPU types, for example h100",
         autocompletion=complete.gpu_types,
     ),
 ]  # fmt: skip
 Topology = Annotated[
     bool,
-    typer.Option("--topology", help="show where they lie: zone, placement group, network"),
+    typer.Option("--topology", help="show their locations: zone, placement group, network"),
 ]  # fmt: skip
 Fragmentation = Annotated[
-    bool, typer.Option("--fragmentation", help="show how the free GPUs lie on nodes, per type")
+    bool, typer.Option("--fragmentation", help="show how the free GPUs are distributed, per type")
 ]  # fmt: skip
 
 
@@ -68,12 +69,12 @@ def nodes(
     fragmentation: Fragmentation = False,
     as_of: AsOf = None,
 ) -> int:  # fmt: skip
-    """Show the nodes, and how much of each is used.
+    """Show the nodes and their usage.
 
-    GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, TOPOLOGY the layers of the
-    network from the outermost to the node's block. FRAGMENTED is the share of the free GPUs on
-    nodes with some GPUs taken, FIT n how many jobs with n GPUs on one node could start, LARGEST
-    GANG how many whole nodes one job could take.
+    GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, and TOPOLOGY the network
+    layers from the outermost to the node's block. FRAGMENTED is the share of free GPUs that are
+    on partly used nodes, FIT n the number of jobs with n GPUs on one node that could start, and
+    LARGEST GANG the number of whole nodes that one job could get.
     """
     call, types = Call.of(ctx), _split(gpu_type)
     if fragmentation:
@@ -81,15 +82,15 @@ def nodes(
             ("as-of", as_of), ("partition", partition), ("state", state), ("topology", topology),
         ):  # fmt: skip
             if value:
-                call.wrong(f"--fragmentation and --{option} exclude each other")
+                call.wrong(f"--fragmentation and --{option} cannot be used together")
         if names:
             call.wrong("--fragmentation covers all nodes; --type selects GPU types")
         return _fragmentation(call, types)
     reply = call.client().get("/v1/nodes", {"as_of": as_of})
     answer = reply.json()
-    wanted = {name for word in names or () for name in unfold(word)}
+    node_names = {name for word in names or () for name in unfold(word)}
     states = {word.upper() for word in _split(state)}
-    chosen = _choose(call, answer["nodes"], wanted, states, _split(partition), types)
+    chosen = _choose(call, answer["nodes"], node_names, states, _split(partition), types)
     if call.form == "json":
         render.put_json({**answer, "nodes": chosen})
     elif call.form == "quiet":
@@ -102,32 +103,32 @@ def nodes(
 
 
 def _choose(
-    call: Call, every: list[dict[str, Any]], wanted: set[str], states: set[str],
+    call: Call, every: list[dict[str, Any]], names: set[str], states: set[str],
     partitions: set[str], types: set[str],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The nodes that fit all filters. A filter that names what does not exist is refused."""
-    if missing := sorted(wanted - {node["name"] for node in every}):
-        call.wrong(f'no node "{missing[0]}"')
-    if unheard := sorted(states - STATES):
-        call.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
+    if missing := sorted(names - {node["name"] for node in every}):
+        call.wrong(f'node "{missing[0]}" does not exist')
+    if unknown := sorted(states - STATES):
+        call.wrong(f'"{unknown[0]}" is not a state: {", ".join(sorted(STATES))}')
     if partitions - {name for node in every for name in node["partitions"]}:
         there = call.client().get("/v1/partitions").json()["partitions"]
         refuse_unknown("partition", partitions, (one["name"] for one in there))
     refuse_unknown("type", types, (node["gpu_type"] for node in every))
     return [
         node for node in every
-        if (not wanted or node["name"] in wanted)
+        if (not names or node["name"] in names)
         and (not states or node["state"].upper() in states)
         and (not partitions or partitions & set(node["partitions"]))
         and (not types or node["gpu_type"] in types)
     ]  # fmt: skip
 
 
-def _fragmentation(call: Call, wanted: set[str]) -> int:
-    """How free GPUs lie on the nodes, a line per type."""
+def _fragmentation(call: Call, names: set[str]) -> int:
+    """Print how free GPUs are spread over the nodes, one line per type."""
     answer = call.client().get("/v1/cluster/fragmentation").json()
-    refuse_unknown("type", wanted, (kind["gpu_type"] for kind in answer["types"]))
-    types = [kind for kind in answer["types"] if not wanted or kind["gpu_type"] in wanted]
+    refuse_unknown("type", names, (kind["gpu_type"] for kind in answer["types"]))
+    types = [kind for kind in answer["types"] if not names or kind["gpu_type"] in names]
     if call.form == "json":
         render.put_json({**answer, "types": types})
     elif call.form == "quiet":

@@ -1,4 +1,4 @@
-"""odcctl partition list | show | create | edit | delete: nodes, limits, how they are served."""
+"""odcctl partition list | show | create | edit | delete: nodes, limits, order of jobs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ EDIT = "odcctl partition edit main --placement spread --policy wfp3"
 
 app = new_app(
     Actions,
-    "Show partitions, make, change and delete them: order, placement, limits, nodes.\n\n"
-    "Operators make and change them. A * marks the default one. Two partitions that share nodes "
-    "are of different tiers or have one policy: else their jobs would have no order among them.",
+    "Manage partitions: their order, placement, limits and nodes.\n\n"
+    "Only operators can change partitions. A * marks the default one. Partitions that share nodes "
+    "need different tiers or the same policy; otherwise their jobs would have no common order.",
 )
 
 Name = Annotated[
@@ -46,7 +46,7 @@ Policy = Annotated[
     str | None,
     typer.Option(
         "--policy", metavar="NAME", autocompletion=complete.policies,
-        help="how its jobs are ordered; `policy list` shows them",
+        help="the order of its jobs; `odcctl policy list` lists policies",
     ),
 ]  # fmt: skip
 Placement = Annotated[
@@ -60,51 +60,54 @@ Tier = Annotated[
     int | None,
     typer.Option(
         "--tier", metavar="N",
-        help="of partitions that share nodes the highest is served first",
+        help="among partitions that share nodes, the highest is served first",
     ),
 ]  # fmt: skip
 State = Annotated[
     str | None,
     typer.Option(
-        "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (takes none) or INACTIVE"
+        "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (accepts no jobs) or INACTIVE"
     ),
 ]  # fmt: skip
 Default = Annotated[
-    bool, typer.Option("--default", help="jobs that name no partition go here")
+    bool, typer.Option("--default", help="make it the partition of jobs that name none")
 ]  # fmt: skip
 MaxTime = Annotated[
     str | None,
     typer.Option(
         "--max-time", metavar="TIME", parser=duration,
-        help="the longest time limit, as of submit --time; UNLIMITED",
+        help="the maximum time limit, as for submit --time, or UNLIMITED",
     ),
 ]  # fmt: skip
 DefaultTime = Annotated[
     str | None,
     typer.Option(
-        "--default-time", metavar="TIME", parser=duration, help="of jobs that name no time limit"
+        "--default-time", metavar="TIME", parser=duration,
+        help="the time limit of jobs that give none"
     ),
 ]  # fmt: skip
 MaxNodes = Annotated[
     str | None,
-    typer.Option("--max-nodes", metavar="N", help="nodes of one job; none: any number"),
+    typer.Option(
+        "--max-nodes", metavar="N", help="the maximum number of nodes of one job; none: no limit"
+    ),
 ]  # fmt: skip
 MemPerCpu = Annotated[
     str | None,
     typer.Option(
         "--mem-per-cpu", metavar="MIB",
-        help="of jobs that name no memory; none: the node's share",
+        help="the memory of jobs that give none; none: the node's share",
     ),
 ]  # fmt: skip
 Nodes = Annotated[
     list[str] | None,
     typer.Option(
-        "--nodes", metavar="NAMES", help="its nodes, as gpu-[01-03]",
+        "--nodes", metavar="NAMES", help="its nodes, for example gpu-[01-03]",
         autocompletion=complete.nodes,
     ),
 ]  # fmt: skip
 AllNodes = Annotated[
-    bool, typer.Option("--all-nodes", help="it has all nodes, and those to come")
+    bool, typer.Option("--all-nodes", help="all nodes, including future ones")
 ]  # fmt: skip
 
 
@@ -119,7 +122,7 @@ def list_partitions(ctx: typer.Context) -> int:
 
 @app.command(cls=Verb, epilog="odcctl partition show main")
 def show(ctx: typer.Context, name: Name) -> int:
-    """Show all facts about a partition."""
+    """Show all details of a partition."""
     call = Call.of(ctx)
     reply = call.client().get(f"/v1/partitions/{quote(name)}")
     if call.form != "table":
@@ -128,7 +131,7 @@ def show(ctx: typer.Context, name: Name) -> int:
     return DONE
 
 
-@app.command("create", cls=Verb, epilog=CREATE, help="Make a partition.")
+@app.command("create", cls=Verb, epilog=CREATE, help="Create a partition.")
 @app.command("edit", cls=Verb, epilog=EDIT, help="Change a partition.")
 def create_or_edit(
     ctx: typer.Context,
@@ -166,9 +169,9 @@ def create_or_edit(
         terms["node_list"] = unfold(joined(nodes) or "")
     if ctx.info_name == "create":
         reply = call.client().post("/v1/partitions", {"name": name, **terms})
-        return call.put_outcome(reply, name, f"partition {name} made")
+        return call.put_outcome(reply, name, f"partition {name} created")
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     reply = call.client().patch(f"/v1/partitions/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"partition {name} changed")
 

@@ -1,4 +1,4 @@
-"""odcctl plan: who is promised when and where, what moved a promise, when a job would start."""
+"""odcctl plan: planned starts, the events that moved them, and what-if."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from odcctl.text.hostlist import fold
 from odcctl.text.jobs import expected_start, gpus, job_id, local_times
 from odcctl.text.time_args import moment_of
 
-HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "LIKELY", "NODES")
+HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "EXPECTED", "NODES")
 MOVES = ("JOB", "USER", "CHANGE", "PLANNED", "NOW", "PASS", "BECAUSE")
 GANTT_HOURS = 24
 WHAT_IF = ("GPUS", "TYPE", "LIMIT", "STARTS", "NODES", "DELAYS")
@@ -30,8 +30,8 @@ COLUMNS = {
     "nodes": "COUNT", "cpus-per-task": "CPUS", "mem": "MEM", "qos": "QOS", "account": "ACCOUNT"
 }  # fmt: skip
 GRID = ("nodes", "gres", "gpus-per-node", "gpus", "time", "cpus-per-task", "mem", "qos", "account")
-"""Several values of these, by commas, are alternatives of each other. Those of the others, as -p,
-are sbatch's."""
+"""Comma-separated values of these options are alternatives. In the others, such as -p, a comma has
+sbatch's meaning."""
 EXAMPLE = (
     "odcctl plan\nodcctl plan --gantt --hours 12\nodcctl plan --diff 2h\n"
     "odcctl plan --what-if -N 1,2,4 --gres gpu:h100:8 -t 1h,4h"
@@ -70,12 +70,12 @@ def plan(
     exclusive: params.Exclusive = False,
     licenses: params.Licenses = None,
 ) -> int:
-    """Show whom the last pass promised a start, what moved a promise, and what-if.
+    """Show planned starts, the causes of changes, and what-if plans.
 
-    PLANNED is the latest moment at which a job starts, LIKELY when it should. --diff takes passes
-    (their numbers) or times, and names the event that moved each planned start. --what-if takes
-    sbatch's options; values parted by commas are alternatives, and all that they combine to are
-    planned, each as if it alone were submitted now. Nothing is.
+    PLANNED is the latest time at which a job starts, EXPECTED the predicted start. --diff
+    compares two passes (by number) or times, and names the event that moved each planned start.
+    --what-if accepts sbatch's options. Values separated by commas are alternatives; every
+    combination is planned as if it alone were submitted now. Nothing is submitted.
     """
     call = Call.of(ctx)
     job = {
@@ -92,7 +92,7 @@ def plan(
     if diff:
         return _diff(call, ends or ())
     if ends:
-        call.wrong(f'"{ends[0]}" is one word too many')
+        call.wrong(f'unexpected argument "{ends[0]}"')
     if gantt:
         return _gantt(call, hours or GANTT_HOURS, joined(node), joined(gpu_type))
     return _what_if(call, job) if what_if else _show(call, as_of)
@@ -101,7 +101,7 @@ def plan(
 def _refuse_without(call: Call, mode: str, on: bool, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None and not on:
-            call.wrong(f"--{name} needs --{mode}")
+            call.wrong(f"--{name} requires --{mode}")
 
 
 def _show(call: Call, as_of: str | None) -> int:
@@ -111,7 +111,7 @@ def _show(call: Call, as_of: str | None) -> int:
         (
             job_id(job), render.clean(job["user"]), job["partition"] or "-",
             gpus({**job, "state": "PENDING"}), render.limit(job["time_limit_s"]),
-            _at(job["planned_start_at"], reply.now_s) or "not in sight",
+            _at(job["planned_start_at"], reply.now_s) or "unknown",
             expected_start(job, reply.now_s)[0] or "-", fold(job["node_names"]) or "-",
         )
         for job in jobs
@@ -120,7 +120,7 @@ def _show(call: Call, as_of: str | None) -> int:
 
 
 def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
-    """All pages; as JSON one answer with the nodes of all of them."""
+    """Print the chart; as JSON one answer with the nodes of all pages."""
     from odcctl.text.gantt import draw
 
     query = {"hours": hours, "node": nodes, "gpu_type": types, "limit": 1000}
@@ -138,28 +138,28 @@ def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
         bars = (bar for node in whole["nodes"] for bar in node["bars"])
         call.put_ids(sorted({bar["job_id"] for bar in bars if bar["job_id"]}))
     elif call.form == "csv" or call.columns is not None:
-        call.wrong("--gantt is a picture, not a table")
+        call.wrong("--gantt draws a picture and has no other output format")
     else:
         blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        lines = draw(whole, render.terminal_width() or _columns_told(), blocks=blocks)
+        lines = draw(whole, render.terminal_width() or _columns_variable(), blocks=blocks)
         render.put("\n".join(lines) + "\n")
     return DONE
 
 
-def _columns_told() -> int | None:
-    """COLUMNS, which sets a width also when the output is no terminal."""
+def _columns_variable() -> int | None:
+    """The variable COLUMNS, which sets the width even if the output is not a terminal."""
     text = os.environ.get("COLUMNS", "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
-def _diff(call: Call, words: Sequence[str]) -> int:
-    if not 1 <= len(words) <= 2:
+def _diff(call: Call, given: Sequence[str]) -> int:
+    if not 1 <= len(given) <= 2:
         call.wrong("--diff takes two passes or times, or one to compare with now")
     ends = [
-        word if word.isdecimal() else moment_of(word) or call.wrong(
-            f'"{word}" is neither a pass nor a time such as 2h or 2026-07-01T12:00'
+        end if end.isdecimal() else moment_of(end) or call.wrong(
+            f'"{end}" is neither a pass nor a time such as 2h or 2026-07-01T12:00'
         )
-        for word in words
+        for end in given
     ]  # fmt: skip
     query: dict[str, str | int | None] = dict(zip(("from", "to"), ends, strict=False))
     reply = call.client().get("/v1/plan/diff", query)
@@ -171,7 +171,7 @@ def _diff(call: Call, words: Sequence[str]) -> int:
             render.clean(job["user"]),
             job["change"],
             *(
-                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "not in sight"
+                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "unknown"
                 for end, nowhere in (("from", ("new",)), ("to", ("gone", "started")))
             ),
         )
@@ -190,7 +190,7 @@ def _diff(call: Call, words: Sequence[str]) -> int:
 
 
 def _what_if(call: Call, job: Job) -> int:
-    argv = [list(itertools.chain(*words)) for words in itertools.product(*_axes(call, job))]
+    argv = [list(itertools.chain(*arguments)) for arguments in itertools.product(*_axes(call, job))]
     reply = call.client().post("/v1/plan/what-if", {"argv": argv})
     answer: dict[str, Any] = reply.json()
     jobs: list[dict[str, Any]] = answer["jobs"]
@@ -202,8 +202,8 @@ def _what_if(call: Call, job: Job) -> int:
         columns = _columns(job)
         rows: list[tuple[str, ...]] = []
         notes: list[str] = []
-        for words, one in zip(argv, jobs, strict=True):
-            request = " ".join(word.removeprefix("--") for word in words)
+        for arguments, one in zip(argv, jobs, strict=True):
+            request = " ".join(argument.removeprefix("--") for argument in arguments)
             if (refused := one["refused"]) is not None:
                 notes.append(f"refused: {request}: {local_times(refused['message'], reply.now_s)}")
                 if refused["hint"]:
@@ -211,8 +211,7 @@ def _what_if(call: Call, job: Job) -> int:
                 continue
             if one["start_at"] is None and not one["limit"]:
                 notes.append(f"{request}: {local_times(one['text'], reply.now_s)}")
-            extra = [next(w.partition("=")[2] for w in words if w.startswith(f"--{name}="))
-                     for name in columns]  # fmt: skip
+            extra = [_value_of(name, arguments) for name in columns]
             rows.append((*extra, *_alternative(one, answer["at"], reply.now_s)))
         if rows:
             call.put_table((*columns.values(), *WHAT_IF), rows)
@@ -221,23 +220,28 @@ def _what_if(call: Call, job: Job) -> int:
     return DONE if any(one["refused"] is None for one in jobs) else REFUSED
 
 
+def _value_of(option: str, arguments: Sequence[str]) -> str:
+    prefix = f"--{option}="
+    return next(text.removeprefix(prefix) for text in arguments if text.startswith(prefix))
+
+
 def _columns(job: Job) -> dict[str, str]:
     """The options that distinguish alternatives with equal GPUS, TYPE and LIMIT."""
     values = {name: (job[name] or "").split(",") for name in GRID if job[name] is not None}
     shown = {"time", "gres", "gpus", "gpus-per-node"}
     if shown.intersection(values).difference({"time"}) and all(
-        word.isdecimal() for word in values.get("nodes", ())
+        count.isdecimal() for count in values.get("nodes", ())
     ):
         shown.add("nodes")
     return {
         name: COLUMNS[name]
-        for name, words in values.items()
-        if name not in shown and (len(words) > 1 or name in ("qos", "account"))
+        for name, alternatives in values.items()
+        if name not in shown and (len(alternatives) > 1 or name in ("qos", "account"))
     }
 
 
 def _axes(call: Call, job: Job) -> list[list[list[str]]]:
-    """Per option, the words of each of its alternatives; times vary fastest."""
+    """For each option, the arguments of each of its alternatives; times vary fastest."""
     axes: list[list[list[str]]] = []
     for name in sorted(GRID, key=lambda name: name == "time"):
         text = job[name]
@@ -258,7 +262,7 @@ def _axes(call: Call, job: Job) -> list[list[list[str]]]:
 def _alternative(job: Mapping[str, Any], at: str, now_s: float) -> tuple[str, ...]:
     start = job["start_at"]
     if start is None:
-        starts = f"limit {job['limit']}" if job["limit"] else "not in sight"
+        starts = f"limit {job['limit']}" if job["limit"] else "unknown"
     else:
         starts = "now" if render.moment(start) <= render.moment(at) else _at(start, now_s)
     each, count = job["gpus_per_node"], job["node_count"]

@@ -19,9 +19,9 @@ HEADER = ("POLICY", "ORDERING", "LONGEST WAIT", "BACKFILL", "DEPTH", "PARTITIONS
 
 app = new_app(
     Actions,
-    "Show how jobs are ordered, and make, change and delete such policies.\n\n"
-    "A partition has one: partition edit NAME --policy POLICY. Operators make and change them. "
-    "Orderings are fifo, multifactor, sjf, saf, wfp3 and odc.",
+    "Manage policies, which set the order of jobs.\n\n"
+    "Each partition uses one: partition edit NAME --policy POLICY. Only operators can change them. "
+    "The orderings are fifo, multifactor, sjf, saf, wfp3 and odc.",
 )
 
 Name = Annotated[
@@ -35,14 +35,14 @@ MaxWait = Annotated[
     str | None,
     typer.Option(
         "--max-wait", metavar="TIME", parser=duration,
-        help="jobs that waited longer go to the front; none: no limit",
+        help="jobs that have waited longer move to the front; none: never",
     ),
 ]  # fmt: skip
 Backfill = Annotated[
     str | None,
     typer.Option(
         "--backfill", metavar="ORDER",
-        help="candidates behind the protected jobs: order, fifo, sjbf or safbf",
+        help="the order of backfill candidates: order, fifo, sjbf or safbf",
     ),
 ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def list_policies(ctx: typer.Context) -> int:
 
 @app.command(cls=Verb, epilog="odcctl policy show odc")
 def show(ctx: typer.Context, name: Name) -> int:
-    """Show all facts about a policy."""
+    """Show all details of a policy."""
     call = Call.of(ctx)
     reply = call.client().get(f"/v1/policies/{quote(name)}")
     if call.form != "table":
@@ -85,13 +85,13 @@ def create(
     backfill: Backfill = None,
     plan_depth: PlanDepth = None,
 ) -> int:  # fmt: skip
-    """Make a policy."""
+    """Create a policy."""
     call = Call.of(ctx)
     if not like and ordering is None:
-        call.wrong("create needs an --ordering, or a policy to be --like")
+        call.wrong("create requires --ordering or --like")
     terms = _terms(ordering, max_wait, backfill, plan_depth)
     reply = call.client().post("/v1/policies", {"name": name, "like": like, **terms})
-    return call.put_outcome(reply, name, f"policy {name} made")
+    return call.put_outcome(reply, name, f"policy {name} created")
 
 
 @app.command(cls=Verb, epilog="odcctl policy edit odc --plan-depth 10")
@@ -107,7 +107,7 @@ def edit(
     call = Call.of(ctx)
     terms = _terms(ordering, max_wait, backfill, plan_depth)
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     reply = call.client().patch(f"/v1/policies/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"policy {name} changed")
 
@@ -123,7 +123,7 @@ def delete(ctx: typer.Context, name: Name) -> int:
 def _terms(
     ordering: str | None, max_wait: str | None, backfill: str | None, plan_depth: int | None
 ) -> dict[str, Any]:
-    """The options that were given, as the API takes them; the daemon reads the time."""
+    """The given options, in the API's format; the daemon parses the time."""
     given = {
         "ordering": ordering, "backfill": backfill, "plan_depth": plan_depth,
         "max_wait": None if max_wait == "none" else max_wait,

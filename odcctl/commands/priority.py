@@ -1,4 +1,4 @@
-"""odcctl priority: what makes up the priority of pending jobs, and the weights."""
+"""odcctl priority: the parts of pending jobs' priorities, and the weights."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Limit = Annotated[
     str | None,
     typer.Option(
         "--limit", "-n", metavar="N",
-        help="so many at most, the highest first; 1000 when not said",
+        help="how many jobs to list, the highest first; default 1000",
     ),
 ]  # fmt: skip
 Factors = Annotated[
-    bool, typer.Option("--factors", help="factors, 0 to 1, instead of points")
+    bool, typer.Option("--factors", help="show factors from 0 to 1 instead of points")
 ]  # fmt: skip
 SetWeight = Annotated[
     list[str] | None,
@@ -46,14 +46,14 @@ SetMaxAge = Annotated[
     str | None,
     typer.Option(
         "--set-max-age", metavar="TIME", parser=duration,
-        help="the age factor is 1 from here on: 7-00:00:00",
+        help="the wait at which the age factor reaches 1: 7-00:00:00",
     ),
 ]  # fmt: skip
 SetHalfLife = Annotated[
     str | None,
     typer.Option(
         "--set-half-life", metavar="TIME", parser=duration,
-        help="used time counts half after this: 7-00:00:00",
+        help="the half-life of used time: 7-00:00:00",
     ),
 ]  # fmt: skip
 
@@ -74,11 +74,11 @@ def priority(
     set_max_age: SetMaxAge = None,
     set_half_life: SetHalfLife = None,
 ) -> int:  # fmt: skip
-    """Show what makes up the priority of pending jobs, and change the weights.
+    """Show the priority of pending jobs, factor by factor, and change the weights.
 
-    Points are a factor, 0 to 1, times its weight; a priority is their sum less nice. It orders the
-    jobs of partitions whose policy is multifactor. TIER is the factor of the partition. Operators
-    change weights.
+    Each column is a factor between 0 and 1 multiplied by its weight. The priority is their sum
+    minus nice. It orders the jobs of partitions whose policy is multifactor. TIER is the factor
+    of the partition. Only operators can change weights.
     """
     call = Call.of(ctx)
     filters = {
@@ -88,7 +88,7 @@ def priority(
     params = {name: value for name, value in filters.items() if value is not None}
     if (set_weight, set_max_age, set_half_life) != (None, None, None):
         if ids or params or factors or not call.header:
-            call.wrong("settings are changed by themselves, without jobs and filters")
+            call.wrong("options that change settings cannot be combined with jobs or filters")
         return _set(call, set_weight or (), set_max_age, set_half_life)
     filtered = bool(params)
     if ids:
@@ -99,9 +99,9 @@ def priority(
     call.put_list(reply, job_ids, HEADER, _rows(call, answer, factors=factors))
     if call.form == "table":
         if not filtered and not answer["more"]:
-            for word in ids or ():
-                if word not in job_ids:
-                    render.note(f"job {word} is not pending")
+            for job_id in ids or ():
+                if job_id not in job_ids:
+                    render.note(f"job {job_id} is not pending")
         _note(answer)
     return DONE
 
@@ -124,7 +124,7 @@ def _rows(call: Call, answer: Mapping[str, Any], *, factors: bool) -> list[tuple
 
 def _note(answer: Mapping[str, Any]) -> None:
     if answer["more"]:
-        render.note("there are more; say how many with --limit")
+        render.note("there are more jobs; use --limit to list them")
     others = {
         (job["partition"] or "-", job["policy"])
         for job in answer["jobs"]

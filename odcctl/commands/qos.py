@@ -22,48 +22,52 @@ EDIT = "odcctl qos edit normal --limit user.gpus=16 --limit job.wall=2-00:00:00"
 
 app = new_app(
     Actions,
-    "Show QOS, make, change and delete them: priority, limits, preemption.\n\n"
-    "A job runs under one: submit --qos NAME. Operators change them. Times are as of submit "
-    "--time: 30 is half an hour, 0:30 half a minute, 4h four hours.",
+    "Manage QOS: their priority, limits and preemption.\n\n"
+    "A job uses one: submit --qos NAME. Only operators can change them. Times are as for submit "
+    "--time: 30 is 30 minutes, 0:30 is 30 seconds, 4h is four hours.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="the QOS", autocompletion=complete.qos)]
 
 Description = Annotated[
-    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+    str | None, typer.Option("--description", metavar="TEXT", help="a description")
 ]  # fmt: skip
 Priority = Annotated[
-    int | None, typer.Option("--priority", metavar="N", help="against other QOS, 0 and up")
+    int | None,
+    typer.Option(
+        "--priority", metavar="N", help="its priority compared with other QOS, 0 or more"
+    )
 ]  # fmt: skip
 Restricted = Annotated[
     OnOff | None,
     typer.Option(
         "--restricted", metavar="on|off",
-        help="only for accounts and users that name it",
+        help="allow it only to accounts and users that name it",
     ),
 ]  # fmt: skip
 UsageFactor = Annotated[
     float | None,
-    typer.Option("--usage-factor", metavar="X", help="used time counts so many times"),
+    typer.Option("--usage-factor", metavar="X", help="the factor by which used time counts"),
 ]  # fmt: skip
 DenyOnLimit = Annotated[
     OnOff | None,
     typer.Option(
         "--deny-on-limit", metavar="on|off",
-        help="refuse a job above a limit by itself (on), or let it wait",
+        help="refuse a job that exceeds a limit by itself (on), or let it wait (off)",
     ),
 ]  # fmt: skip
 Preempts = Annotated[
     list[str] | None,
     typer.Option(
-        "--preempts", metavar="NAMES", help="QOS whose jobs its own may end; none",
+        "--preempts", metavar="NAMES", help="QOS whose jobs its jobs may preempt; or none",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
 PreemptMode = Annotated[
     str | None,
     typer.Option(
-        "--preempt-mode", metavar="MODE", help="its own, preempted: requeue or cancel",
+        "--preempt-mode", metavar="MODE",
+        help="what happens to its jobs when they are preempted: requeue or cancel",
         autocompletion=lambda: ["requeue", "cancel"],
     ),
 ]  # fmt: skip
@@ -71,28 +75,28 @@ Exempt = Annotated[
     str | None,
     typer.Option(
         "--exempt", metavar="TIME", parser=duration,
-        help="its jobs run so long before they are preempted",
+        help="the minimum run time of its jobs before they are preempted",
     ),
 ]  # fmt: skip
 Grace = Annotated[
     str | None,
     typer.Option(
         "--grace", metavar="TIME", parser=duration,
-        help="from the signal to the kill of a preempted job",
+        help="the time from the signal to the kill of a preempted job",
     ),
 ]  # fmt: skip
 IdleWarn = Annotated[
     str | None,
     typer.Option(
         "--idle-warn", metavar="TIME", parser=duration,
-        help="notify users of idle reservations after it; 0: never",
+        help="notify the users of reservations idle for this long; 0: never",
     ),
 ]  # fmt: skip
 IdleRelease = Annotated[
     str | None,
     typer.Option(
         "--idle-release", metavar="TIME", parser=duration,
-        help="end idle reservations after it; 0: never",
+        help="end reservations idle for this long; 0: never",
     ),
 ]  # fmt: skip
 
@@ -109,7 +113,7 @@ def list_qos(ctx: typer.Context) -> int:
 def _row(qos: Mapping[str, Any]) -> Sequence[str]:
     cells = (
         qos["name"], str(qos["priority"]), ",".join(qos["preempts"]) or "-",
-        f"{qos['usage_factor']:g}", "who names it" if qos["restricted"] else "all",
+        f"{qos['usage_factor']:g}", "by name" if qos["restricted"] else "all",
         text_of(qos["limits"]) or "-",
     )  # fmt: skip
     return [render.clean(cell) for cell in cells]
@@ -117,7 +121,7 @@ def _row(qos: Mapping[str, Any]) -> Sequence[str]:
 
 @app.command(cls=Verb, epilog="odcctl qos show normal")
 def show(ctx: typer.Context, name: Name) -> int:
-    """Show all facts about a QOS."""
+    """Show all details of a QOS."""
     call = Call.of(ctx)
     reply = call.client().get(f"/v1/qos/{quote(name)}")
     if call.form != "table":
@@ -137,12 +141,12 @@ def describe(qos: Mapping[str, Any]) -> str:
         ("preempted", _preempted(qos)),
         ("idle", _idle(qos)),
         ("limits", text_of(qos["limits"])),
-        ("above them", f"a job that is so by itself is {above}" if qos["limits"] else ""),
+        ("above them", f"a job that exceeds a limit by itself is {above}" if qos["limits"] else ""),
     ]
     return render.block(f"QOS {qos['name']}", [(key, render.clean(text)) for key, text in pairs])
 
 
-@app.command("create", cls=Verb, epilog=CREATE, help="Make a QOS.")
+@app.command("create", cls=Verb, epilog=CREATE, help="Create a QOS.")
 @app.command("edit", cls=Verb, epilog=EDIT, help="Change a QOS.")
 def create_or_edit(
     ctx: typer.Context,
@@ -176,9 +180,9 @@ def create_or_edit(
         terms["limits"] = limits_of(call, limit)
     if ctx.info_name == "create":
         reply = call.client().post_once("/v1/qos", {"name": name, **terms})
-        return call.put_outcome(reply, name, f"QOS {name} made")
+        return call.put_outcome(reply, name, f"QOS {name} created")
     if not terms:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     reply = call.client().patch(f"/v1/qos/{quote(name)}", terms)
     return call.put_outcome(reply, name, f"QOS {name} changed")
 
@@ -192,12 +196,12 @@ def delete(ctx: typer.Context, name: Name) -> int:
 
 
 def _preempted(qos: Mapping[str, Any]) -> str:
-    words = ["requeued" if qos["preempt_mode"] == "requeue" else "cancelled"]
+    parts = ["requeued" if qos["preempt_mode"] == "requeue" else "cancelled"]
     if qos["exempt_s"]:
-        words.append(f"not before they ran {render.duration(qos['exempt_s'])}")
+        parts.append(f"not before they have run {render.duration(qos['exempt_s'])}")
     if qos["grace_s"]:
-        words.append(f"{render.duration(qos['grace_s'])} after a signal")
-    return "its jobs are " + ", ".join(words)
+        parts.append(f"{render.duration(qos['grace_s'])} after a signal")
+    return "its jobs are " + ", ".join(parts)
 
 
 def _idle(qos: Mapping[str, Any]) -> str:
@@ -206,4 +210,4 @@ def _idle(qos: Mapping[str, Any]) -> str:
     text = f"users of idle reservations are notified after {render.duration(qos['idle_warn_s'])}"
     if not qos["idle_release_s"]:
         return text
-    return f"{text}, and end after {render.duration(qos['idle_release_s'])}"
+    return f"{text}; the reservations end after {render.duration(qos['idle_release_s'])}"

@@ -1,4 +1,4 @@
-"""odcctl queue: what runs and what waits, and why."""
+"""odcctl queue: running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odcctl.text import jobs, render
 
 HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
 START_HEADER = (
-    "JOB", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "LIKELY BETWEEN", "WHY",
+    "JOB", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "EXPECTED BETWEEN", "WHY",
 )  # fmt: skip
 FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,user,partition,qos,gpus_per_node,node_count,"
@@ -42,13 +42,13 @@ State = Annotated[
 ]  # fmt: skip
 Job = Annotated[
     list[str] | None,
-    typer.Option("--job", "-j", metavar="IDS", help="as ID", autocompletion=complete.jobs),
+    typer.Option("--job", "-j", metavar="IDS", help="the same as ID", autocompletion=complete.jobs),
 ]  # fmt: skip
 Start = Annotated[
-    bool, typer.Option("--start", help="show pending jobs by expected start")
+    bool, typer.Option("--start", help="list pending jobs by their expected starts")
 ]  # fmt: skip
 Watch = Annotated[
-    bool, typer.Option("--watch", help="keep showing it, as it changes; Ctrl-C ends it")
+    bool, typer.Option("--watch", help="update the table as it changes; Ctrl-C stops")
 ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def queue(
     as_of: AsOf = None,
     watch: Watch = False,
 ) -> int:  # fmt: skip
-    """Show what runs and what waits, and why."""
+    """Show running and pending jobs, and why pending jobs wait."""
     call = Call.of(ctx)
     call.exclude(me=me, user=user)
     states, ended = jobs.parse_states(joined(state))

@@ -1,4 +1,4 @@
-"""odcctl replay: decide a pass once more from what it read then, and compare."""
+"""odcctl replay: repeat a pass with its recorded input, and compare the decisions."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def replay(
     policy: Annotated[
         str | None,
         typer.Option(
-            "--policy", metavar="NAME", help="as if every partition had this policy",
+            "--policy", metavar="NAME", help="decide as if every partition had this policy",
             autocompletion=complete.policies,
         ),
     ] = None,
     plan_depth: PlanDepth = None,
 ) -> int:  # fmt: skip
-    """Decide a pass of the scheduler once more from what it read then, and compare.
+    """Repeat the decision of a pass from its recorded input, and compare.
 
-    By the same rules a pass decides the same: the exit code is 0 when it does, else 1. With
-    --policy or --plan-depth the differences are shown: what would have started and been promised.
-    Starts are partition:node/mask of GPUs. `odcctl plan --diff` prints the numbers of passes,
-    `odcctl diag` the last one.
+    Under the same rules the result is the same: the exit code is 0 if it is, and otherwise 1.
+    --policy and --plan-depth show the differences under other rules: which jobs would have
+    started or got a planned start. A start is shown as partition:node/mask of GPUs. `odcctl
+    plan --diff` prints numbers of passes, and `odcctl diag` that of the last one.
     """
     call = Call.of(ctx)
     if not number.isdecimal():
-        call.wrong(f'a pass has a number, not "{number}"')
+        call.wrong(f'"{number}" is not the number of a pass')
     params = {"policy": policy, "plan_depth": None if plan_depth is None else str(plan_depth)}
     reply = call.client().get(f"/v1/passes/{quote(number)}/replay", params)
     answer: dict[str, Any] = reply.json()
@@ -56,10 +56,10 @@ def replay(
         call.put_ids(_jobs(answer))
     else:
         _put_table(answer, reply.now_s, other=any(params.values()))
-    return DONE if any(params.values()) or _holds(answer) else REFUSED
+    return DONE if any(params.values()) or _is_reproduced(answer) else REFUSED
 
 
-def _holds(answer: Mapping[str, Any]) -> bool:
+def _is_reproduced(answer: Mapping[str, Any]) -> bool:
     return answer["equal"] and answer["chain"] is not False
 
 
@@ -68,8 +68,8 @@ def _jobs(answer: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(d["name"] for d in answer["differences"] if d["kind"] in kinds))
 
 
-def _whom(difference: Mapping[str, Any]) -> str:
-    """The job; of a request refused, or of a class over a limit, the first that waits with it."""
+def _subject(difference: Mapping[str, Any]) -> str:
+    """The job; of a refused request or a class over a limit, the first job that waits for it."""
     first, more = difference["job_id"], (difference["jobs"] or 1) - 1
     if first is None:
         return difference["name"]
@@ -84,17 +84,19 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         f"{render.counted(answer['planned'], 'planned start')}"
     )
     if answer["equal"]:
-        lines = [f"{pass_name} decides the same: {decided}"]
+        lines = [f"{pass_name}: replay gives the same result: {decided}"]
     elif other:
-        same = "" if answer["differences"] else "; no difference"
-        lines = [f"{pass_name} by these rules: {decided}{same}"]
+        same = "" if answer["differences"] else ", the same as recorded"
+        lines = [f"{pass_name} under these rules: {decided}{same}"]
     elif rules["then"] != rules["now"]:
         lines = [
-            f"{pass_name} was decided by other rules: {rules['then']} then, {rules['now']} now"
+            f"{pass_name} was decided under other rules: {rules['then']} then, {rules['now']} now"
         ]
     else:
-        which = "decides otherwise" if answer["input"]["equal"] else "reads something else"
-        lines = [f"{pass_name} {which}: that is a fault of odc, or somebody changed its tables"]
+        which = "result" if answer["input"]["equal"] else "input"
+        lines = [
+            f"{pass_name}: replay has another {which}: odc has a bug, or someone changed its tables"
+        ]
     for what in ("input", "output"):
         digests = answer[what]
         then, now = digests["then"][:DIGITS], digests["now"][:DIGITS]
@@ -102,11 +104,13 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
         other_now = f", now {now}" if not parts else f": {', '.join(parts)} differ"
         lines.append(f"  {what} {then}" + ("" if digests["equal"] else other_now))
     if answer["chain"] is False:
-        lines.append("  its digests do not follow from the pass before: somebody changed them")
+        lines.append(
+            "  its digests do not follow from those of the previous pass: someone changed them"
+        )
     render.put("\n".join(lines) + "\n")
     rows = [
         (
-            NAMES[d["kind"]], _whom(d), local_times(d["then"] or "-", now_s),
+            NAMES[d["kind"]], _subject(d), local_times(d["then"] or "-", now_s),
             local_times(d["now"] or "-", now_s),
         )
         for d in answer["differences"]

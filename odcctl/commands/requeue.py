@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import JobIds
@@ -19,9 +19,11 @@ app = new_app()
 def requeue(
     ctx: typer.Context,
     ids: JobIds,
-    hold: Annotated[bool, typer.Option("--hold", help="and hold them there")] = False,
+    hold: Annotated[bool, typer.Option("--hold", help="also hold them")] = False,
 ) -> int:
-    """Stop running jobs and put them back into the queue."""
+    """Stop running jobs, and return them to the queue."""
     call = Call.of(ctx, failing="nothing requeued")
     body = {"ids": check_selectors(ids), "hold": hold}
-    return tell(call.client().post("/v1/jobs/requeue", body).json(), call.form, "not requeued")
+    return print_outcomes(
+        call.client().post("/v1/jobs/requeue", body).json(), call.form, "not requeued"
+    )

@@ -1,4 +1,4 @@
-"""odcctl reserve: a dev server for some hours, from the question to the way in."""
+"""odcctl reserve: request a dev server for some hours, and follow its start."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from odcctl.http.client import Client
 from odcctl.reservations import asking
 from odcctl.reservations.guide import agree_on_nodes, refuse_nodes
 from odcctl.reservations.request import Options, check, read_labels
-from odcctl.reservations.start import foresee, make, see_it_start, tell_interrupted
+from odcctl.reservations.start import follow_start, make, preview, report_interrupted
 from odcctl.text import render
-from odcctl.text.hours import LEAST, read_hours
+from odcctl.text.hours import MIN_HOURS, read_hours
 
 if TYPE_CHECKING:
     from odcctl.reservations.build_context import Context
@@ -32,26 +32,27 @@ EXAMPLE = (
 HELP = """\
 Reserve a dev server for some hours, and wait until it is active.
 
-On a terminal what is missing of type, GPUs and hours is asked; without one, or with
---no-interactive, --json or --output quiet, nothing is: 1 GPU of the default type for 8 hours.
-Ctrl-C leaves the reservation as it is, and says how to look at it and how to cancel it. Exits
-0 when it is active, 1 when it failed. -h is hours here: help is --help.
+On a terminal, odcctl asks for the GPU type, the number of GPUs and the hours if they are missing.
+Without a terminal, or with --no-interactive, --json or --output quiet, it asks nothing; the
+default is 1 GPU of the default type for 8 hours. Ctrl-C does not change the reservation, and
+odcctl prints how to show and how to cancel it. Exits with 0 when the reservation is active, and
+with 1 if it failed. -h is hours here; for help use --help.
 
-With a command behind -- it runs on the first node when that is active, in /workspace/run,
-where what --send names is put first and fetched from at the end; the reservation is cancelled
-then, and after Ctrl-C, too. The exit code is the command's; 124 when the time of --timeout was
-over.
+A command after -- runs on the first node in /workspace/run when the reservation is active. With
+--send DIR, odcctl first copies that folder there and fetches new files at the end. It then cancels
+the reservation, also after Ctrl-C. The exit code is that of the command, or 124 if the time limit
+of --timeout was reached.
 """
 
 
 class WithCommand(Verb):
-    """The words after -- are a command with its own options; there are no others."""
+    """Arguments after -- are a command with its own options; other arguments are not allowed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         cut = args.index("--") if "--" in args else len(args)
         command = args[cut + 1 :]
         if cut < len(args) and not command and not ctx.resilient_parsing:
-            ctx.fail("after -- stands the command")
+            ctx.fail("write a command after --")
         super().parse_args(ctx, args[:cut])
         ctx.args = command
         return ctx.args
@@ -97,7 +98,7 @@ def reserve(
     trace: params.Trace = False,
 ) -> int:  # fmt: skip
     call = Call.of(ctx, failing="nothing reserved")
-    wanted: dict[str, Any] = {
+    request: dict[str, Any] = {
         "gpu_type": gpu_type, "gpus": gpus, "hours": _hours(call, hours), "name": name,
         "distributed": distributed, "disk": disk, "no_persist": no_persist,
         "recreate_env": recreate_env, "jupyter": jupyter, "image": image,
@@ -105,21 +106,22 @@ def reserve(
         "account": account, "qos": qos, "partition": partition, "booking": booking,
     }  # fmt: skip
     options = Options(
-        asks=call.may_ask() and not no_interactive, test_only=test_only, waits=not no_wait,
-        ignore_no_persist=ignore_no_persist, verbose=verbose, trace=trace,
+        interactive=call.may_prompt() and not no_interactive,
+        test_only=test_only, waits=not no_wait, ignore_no_persist=ignore_no_persist,
+        verbose=verbose, trace=trace,
     )  # fmt: skip
     of_command = {
         "send": send, "no-fetch": no_fetch, "keep-alive": keep_alive, "timeout": timeout,
     }  # fmt: skip
     try:
-        wanted["labels"] = read_labels(node_label or ())
-        check(wanted, dockerfile, rebuild=rebuild)
+        request["labels"] = read_labels(node_label or ())
+        check(request, dockerfile, rebuild=rebuild)
         task = _task(call, options, ctx.args, of_command)
     except ValueError as error:
         call.wrong(str(error))
-    wanted["ssh"] = task is not None
+    request["ssh"] = task is not None
     try:
-        return _carry_out(call, options, wanted, task, dockerfile, rebuild=rebuild)
+        return _carry_out(call, options, request, task, dockerfile, rebuild=rebuild)
     except KeyboardInterrupt:
         render.note("odcctl: nothing reserved")
         return INTERRUPTED
@@ -127,62 +129,62 @@ def reserve(
 
 def _hours(call: Call, text: str | None) -> float | None:
     try:
-        return None if text is None else read_hours(text, LEAST)
+        return None if text is None else read_hours(text, MIN_HOURS)
     except ValueError as error:
         call.wrong(f"--hours takes {error}")
 
 
 def _task(
-    call: Call, options: Options, words: list[str], of_command: Mapping[str, Any]
+    call: Call, options: Options, command: list[str], of_command: Mapping[str, Any]
 ) -> Task | None:
-    """The command to run in it, with the options that are only for one. Its modules are loaded
-    only if there is one. Raises ValueError for wrong usage."""
-    if not words:
+    """The command to run in the reservation, with its options; None if there is no command. Raises
+    ValueError for wrong usage."""
+    if not command:
         for name, value in of_command.items():
             if value not in (None, False):
-                call.wrong(f"--{name} is of a command: give that, after --")
+                call.wrong(f"--{name} requires a command after --")
         return None
     from odcctl.reservations.remote_run import task_of
 
     if call.form != "table":
-        call.wrong("what the command writes is all there is: it has no other form")
+        call.wrong("the command's output is passed through: it has no other output format")
     if not options.waits:
-        call.wrong("--no-wait leaves before a command can run: give one of them")
+        call.wrong("--no-wait and a command cannot be used together")
     return task_of(
-        words, send=of_command["send"], fetches=not of_command["no-fetch"],
+        command, send=of_command["send"], fetches=not of_command["no-fetch"],
         keeps=of_command["keep-alive"], timeout=of_command["timeout"],
     )  # fmt: skip
 
 
 def _carry_out(
-    call: Call, options: Options, wanted: dict[str, Any], task: Task | None,
+    call: Call, options: Options, request: dict[str, Any], task: Task | None,
     dockerfile: str | None, *, rebuild: bool,
 ) -> int:  # fmt: skip
     client = call.client()
     context = _context(client, dockerfile)
-    asking.complete(client, options, wanted)
+    asking.complete(client, options, request)
     if context is not None:
         from odcctl.reservations.build_context import send
 
-        wanted["build"] = send(client, context, anew=rebuild)
+        request["build"] = send(client, context, rebuild=rebuild)
     try:
-        return _request(call, options, wanted, task)
+        return _request(call, options, request, task)
     except Refused as refused:
-        # Which is cheaper than to look first: what is free is a plan for each size.
-        kind = asking.of_several_nodes(client, wanted, refused)
+        # Cheaper than a request before: availability needs a plan for each size.
+        kind = asking.of_several_nodes(client, request, refused)
         if kind is None:
             raise
-        if not options.asks:
-            raise refuse_nodes(kind, wanted["gpus"]) from None
-        agree_on_nodes(kind, wanted)
-    return _request(call, options, wanted, task)
+        if not options.interactive:
+            raise refuse_nodes(kind, request["gpus"]) from None
+        agree_on_nodes(kind, request)
+    return _request(call, options, request, task)
 
 
-def _request(call: Call, options: Options, wanted: Mapping[str, Any], task: Task | None) -> int:
+def _request(call: Call, options: Options, request: Mapping[str, Any], task: Task | None) -> int:
     if options.test_only:
-        return foresee(call, wanted)
+        return preview(call, request)
     client = call.client()
-    made, interrupted = make(client, wanted, verbose=options.verbose)
+    made, interrupted = make(client, request, verbose=options.verbose)
     if made is None:
         return INTERRUPTED
     if task is not None:
@@ -192,16 +194,16 @@ def _request(call: Call, options: Options, wanted: Mapping[str, Any], task: Task
     try:
         if interrupted:
             raise KeyboardInterrupt
-        return see_it_start(call, options, made)
+        return follow_start(call, options, made)
     except KeyboardInterrupt:
-        tell_interrupted(client, made)
+        report_interrupted(client, made)
         return INTERRUPTED
 
 
 def _context(client: Client, dockerfile: str | None) -> Context | None:
     if dockerfile is None:
         return None
-    from odcctl.reservations.build_context import check_builds, pack  # for these alone
+    from odcctl.reservations.build_context import check_builds, pack  # only with a Dockerfile
 
     # First: errors in the folder do not matter if the server builds no images.
     check_builds(client)

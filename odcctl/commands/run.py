@@ -14,7 +14,7 @@ import typer
 
 from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
-from odcctl.commands._submitting import SubmitVerb, submit_words
+from odcctl.commands._submitting import SubmitVerb, submit_argv
 from odcctl.exits import DONE, Failure, Refused, job_exit_code
 from odcctl.follow import Patience, outages, output
 from odcctl.http.client import Client
@@ -24,12 +24,12 @@ from odcctl.text.complaints import describe
 from odcctl.text.jobs import LIVE, place
 from odcctl.text.render import note, put_json
 
-TELL_AFTER_S = 1.0
+REPORT_WAIT_AFTER_S = 1.0
 """If the job has not started by then, the reason for its wait is printed."""
 AGAIN_WITHIN_S = 1.0
-"""The second Ctrl-C cancels when it follows the first within this time."""
+"""A second Ctrl-C within this time cancels the job."""
 SETTLE_S = 5
-"""How long one question waits for a job whose output has ended to end or to be requeued."""
+"""How long one request waits for a job whose output has ended to end or to be requeued."""
 EXAMPLE = "odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash"
 
 app = new_app()
@@ -37,14 +37,15 @@ app = new_app()
 
 @app.command(cls=SubmitVerb, epilog=EXAMPLE)
 def run(ctx: typer.Context) -> int:
-    """Run a command as a job: follow its output and exit with its code.
+    """Run a command as a job: follow its output, and exit with its exit code.
 
-    OPTIONS are those of submit. Ctrl-C prints the job's state; a second one within a second
-    cancels it. With --pty the job has a terminal: odcctl run --pty bash is a shell on its node,
-    and Ctrl-] d leaves it running for odcctl attach. With --output FILE nothing is followed.
+    OPTIONS are those of submit. Ctrl-C prints the job's state; a second Ctrl-C within a second
+    cancels the job. With --pty the job has a terminal: `odcctl run --pty bash` opens a shell on
+    its node. Ctrl-] d detaches and leaves it running for `odcctl attach`. With --output FILE
+    the output is not followed.
     """
     call = Call.of(ctx, failing="job not run")
-    client, answer = submit_words(call, "run", ctx.args)
+    client, answer = submit_argv(call, "run", ctx.args)
     if "test_only" in answer:
         return DONE
     job = str(answer["id"])
@@ -52,7 +53,7 @@ def run(ctx: typer.Context) -> int:
         put_json(answer)
         sys.stdout.flush()
     watched = RunningJob(client, job, quiet=answer["quiet"], pty=answer["pty"])
-    watched.heed_signals()
+    watched.handle_signals()
     watched.wait_for_start()
     if answer["pty"]:
         return _use_terminal(watched)
@@ -63,18 +64,18 @@ def _use_terminal(watched: RunningJob) -> int:
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
     if sys.stdin.isatty():
-        note(f"odcctl: job {watched.job} has this terminal; {DETACH_KEYS} detaches")
+        note(f"odcctl: connected to the terminal of job {watched.job}; {DETACH_KEYS} detaches")
     try:
         return attach(watched.client, watched.job)
     except Detached:
-        note(f"\nodcctl: detached; go on with: odcctl attach {watched.job}")
+        note(f"\nodcctl: detached; attach again with: odcctl attach {watched.job}")
         return DONE
     except Refused:
-        return watched.follow()  # It has ended by now: what it wrote is in its output.
+        return watched.follow()  # It has ended: its output is still available.
 
 
 class RunningJob:
-    """The job that this command stands for: its output is ours, and our signals are its."""
+    """The job of this command: prints its output, and passes signals on to it."""
 
     def __init__(self, client: Client, job: str, *, quiet: bool, pty: bool) -> None:
         self.client = client
@@ -88,7 +89,7 @@ class RunningJob:
         return self.client.request("GET", f"/v1/jobs/{self.job}").json()["jobs"][0]
 
     def wait_for_start(self) -> None:
-        """Until it runs, or has ended; events wake us."""
+        """Wait for events until the job runs or has ended."""
         patience = Patience()
         patience.reached()
         while True:
@@ -98,7 +99,7 @@ class RunningJob:
                 )
                 try:
                     while not events.ended:
-                        event = events.next(None if self._quiet else TELL_AFTER_S)
+                        event = events.next(None if self._quiet else REPORT_WAIT_AFTER_S)
                         job = self.look()
                         patience.reached()
                         if job["state"] not in ("PENDING", "CONFIGURING"):
@@ -112,7 +113,7 @@ class RunningJob:
                 raise LostAnswer("the stream of events ended")
 
     def follow(self) -> int:
-        """Copy the output of every attempt until the job has ended; its exit code."""
+        """Copy the output of every attempt until the job has ended; return its exit code."""
         patience = Patience()
         patience.reached()
         while True:
@@ -129,13 +130,13 @@ class RunningJob:
             self.wait_for_start()
 
     def _settle(self, attempt: int, patience: Patience) -> list[dict[str, Any]] | None:
-        """How it ended; None when another attempt began."""
+        """The ended jobs; None if another attempt began."""
 
-        def ask() -> dict[str, Any]:
+        def fetch() -> dict[str, Any]:
             return self.client.request("GET", f"/v1/jobs/{self.job}", {"wait": SETTLE_S}).json()
 
         while True:
-            answer = patience.try_again(ask)
+            answer = patience.try_again(fetch)
             if answer["ended"]:
                 return answer["jobs"]
             now = patience.try_again(self.look)
@@ -162,8 +163,8 @@ class RunningJob:
         except Failure as failure:
             note(describe(failure, f"{stream} of job {self.job} lost"))
 
-    def heed_signals(self) -> None:
-        """Ctrl-C prints the state, twice in a second it cancels; TERM and HUP cancel at once."""
+    def handle_signals(self) -> None:
+        """Ctrl-C prints the state; a second one within a second, SIGTERM and SIGHUP cancel."""
         signal.signal(signal.SIGINT, self._interrupted)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._cancel_on)
@@ -177,8 +178,8 @@ class RunningJob:
         try:
             state = self.look()["state"]
         except (Failure, LostAnswer):
-            state = "out of reach"
-        _say(f"job {self.job} is {state}; Ctrl-C again within a second cancels it")
+            state = "unknown: the daemon is not reached"
+        _print_now(f"job {self.job} is {state}; Ctrl-C again within a second cancels it")
         self._interrupted_at = time.monotonic()
 
     def _cancel_on(self, number: int, frame: FrameType | None) -> None:
@@ -188,11 +189,11 @@ class RunningJob:
         self._cancelled = True
         try:
             self.client.post("/v1/jobs/cancel", {"ids": [self.job]})
-            _say(f"cancelling job {self.job}; Ctrl-C once more leaves it alone")
+            _print_now(f"cancelling job {self.job}; press Ctrl-C again to stop waiting for it")
         except Failure as failure:
-            _say(f"job {self.job} not cancelled: {failure.message}")
+            _print_now(f"job {self.job} not cancelled: {failure.message}")
 
 
-def _say(text: str) -> None:
-    # From a signal handler: straight to the descriptor, whatever a print was interrupted in.
+def _print_now(text: str) -> None:
+    # In a signal handler: written to the descriptor, since a print may be interrupted.
     os.write(2, f"odcctl: {text}\n".encode())

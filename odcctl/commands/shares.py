@@ -1,4 +1,4 @@
-"""odcctl shares: what accounts and users have of shares, have used, and how that ranks them."""
+"""odcctl shares: shares, used time and fair-share factors of accounts and users."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ def shares(
     ] = None,
     account: Accounts = None,
 ) -> int:  # fmt: skip
-    """Show shares, used time and the fair-share factor of accounts and users.
+    """Show shares, used time and fair-share factors of accounts and users.
 
-    NORM and EFFECTIVE are parts of what the siblings have, and have used, together; LEVEL FS is
-    the one over the other. The higher one goes first, with all below it (Fair Tree).
+    NORM is the part of the siblings' shares, and EFFECTIVE the part of their used time. LEVEL
+    FS is NORM divided by EFFECTIVE. The higher value comes first, with everything below it
+    (Fair Tree).
     """
     call = Call.of(ctx)
     client = call.client()

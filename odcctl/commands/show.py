@@ -24,7 +24,7 @@ from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
 
 _LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
-"""An id, or an attempt at one."""
+"""Text that is meant as an id, valid or not."""
 
 app = new_app()
 
@@ -35,7 +35,7 @@ def show(
     ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ID...", help="7, 7_3, 7_[1-4], or the name of a reservation of mine",
+            metavar="ID...", help="7, 7_3, 7_[1-4], or the name of one of your reservations",
             autocompletion=complete.jobs,
         ),
     ] = None,
@@ -44,24 +44,24 @@ def show(
     ] = False,
     as_of: AsOf = None,
 ) -> int:  # fmt: skip
-    """Show all facts about a job or a reservation.
+    """Show all details of a job or a reservation.
 
-    7 of an array shows every task that started, and the waiting ones. Without an id: my
-    reservations that are active or wait. One of mine may be named by its name, or by the start of
-    its id where no job has that id.
+    The id of an array shows its started and waiting tasks. Without an id, shows your active and
+    waiting reservations. You can name your own reservation by its name, or by the beginning of
+    its id if no job has that id.
     """
     call = Call.of(ctx)
     selectors = [_check(word) for word in ids or ()]
     client = call.client()
     if not selectors:
         if as_of or script:
-            call.wrong("name a job")
+            call.wrong("give a job id")
         return _show_mine(call)
     if script:
         if as_of:
-            call.wrong("--script and --as-of exclude each other: scripts never change")
+            call.wrong("--script and --as-of cannot be used together: scripts never change")
         for selector in selectors:
-            # The user's own text, to be stored and run as it is.
+            # The user's own text, unchanged, so that it can be saved and run.
             sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
     listings = [_look(client, selector, as_of) for selector in selectors]
@@ -94,21 +94,21 @@ def _put(
 
 
 def _check(word: str) -> str:
-    """A job as ids write it; any other word may be the name of a reservation."""
+    """A valid job id; any other text may be the name of a reservation."""
     return jobs.check_selector(word) if _LIKE_A_JOB.fullmatch(word) else word
 
 
 def _look(client: Client, selector: str, moment: str | None) -> Listing:
-    """A job by its id; where there is none, the reservation of mine that the word names."""
+    """The job with this id; if there is none, the caller's reservation with this name."""
     if not _LIKE_A_JOB.fullmatch(selector):
-        named = reservations.starting(client, selector)
-        if not named:
+        found = reservations.starting(client, selector)
+        if not found:
             raise Failure(
-                f'"{render.clean(selector)}" is no job id, and no live reservation of yours has '
+                f'"{render.clean(selector)}" is not a job id, and you have no live reservation of '
                 "that name",
-                "`odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.",
+                "`odcctl queue --me` lists your jobs, and `odcctl list --all` your reservations.",
             )
-        selector = str(named[0]["id"])
+        selector = str(found[0]["id"])
     path, params = f"/v1/jobs/{quote(selector)}", {"as_of": moment}
     try:
         return fetch_job(client, path, params)
@@ -118,14 +118,14 @@ def _look(client: Client, selector: str, moment: str | None) -> Listing:
         try:
             mine = reservations.starting(client, selector)
         except Refused:
-            mine = ()  # A job was asked for: report the refusal of that.
+            mine = ()  # Report the refusal of the job instead.
         if not mine:
             raise
         return fetch_job(client, f"/v1/jobs/{mine[0]['id']}", {})
 
 
 def _reservations(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Reservations by job id, for the fields that only they have."""
+    """The reservations among the jobs, by job id, for the fields that only they have."""
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
     live = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
     if any(one.get("connect") == "ssh" or one["status"] in OVER for one in live.values()):
@@ -137,7 +137,7 @@ def _reservations(client: Client, found: list[dict[str, Any]]) -> dict[int, dict
 
 
 def _show_mine(call: Call) -> int:
-    """My reservations that are active or wait."""
+    """Show the caller's live reservations."""
     reply = call.client().get("/v1/reservations", {"status": ",".join(LIVE)})
     mine: list[dict[str, Any]] = reply.json()["reservations"]
     if call.form == "json":
@@ -147,12 +147,15 @@ def _show_mine(call: Call) -> int:
     elif mine:
         render.put("\n".join(describe_reservation(one, reply.now_s) for one in mine))
     else:
-        render.note("odcctl: no reservation of yours is active or waits; jobs are named: show ID")
+        render.note(
+            "odcctl: you have no active or waiting reservation; for a job, give its id: odcctl "
+            "show ID"
+        )
     return DONE
 
 
 def describe(job: Mapping[str, Any], now_s: float) -> str:
-    """One job as a block of keys and values; what does not apply is left out."""
+    """One job as a block of keys and values; empty values are left out."""
     pairs = [
         ("name", job["name"]),
         ("state", _state(job)),
@@ -196,14 +199,14 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _preemption(job: Mapping[str, Any], now_s: float) -> str:
-    told = job.get("preemption")
-    if not told or told["text"] == job.get("end_detail"):
+    preemption = job.get("preemption")
+    if not preemption or preemption["text"] == job.get("end_detail"):
         return ""
-    what = str(told["text"]).removeprefix("preempted ")
-    then = "back to the queue" if told["mode"] == "requeue" else "for good"
-    at = jobs.local_times(told["at"], now_s)
-    rule = f"QOS {told['qos']} preempts {told['victim_qos']}: {then}"
-    return f"{what}\nattempt {told['attempt']}, {at}; {rule}"
+    what = str(preemption["text"]).removeprefix("preempted ")
+    then = "requeued" if preemption["mode"] == "requeue" else "not requeued"
+    at = jobs.local_times(preemption["at"], now_s)
+    rule = f"QOS {preemption['qos']} preempts {preemption['victim_qos']}: {then}"
+    return f"{what}\nattempt {preemption['attempt']}, {at}; {rule}"
 
 
 def _clean(value: object) -> str:
@@ -221,7 +224,7 @@ def _why(job: Mapping[str, Any], now_s: float) -> str:
 
 def _expected(job: Mapping[str, Any], now_s: float) -> str:
     start, between = jobs.expected_start(job, now_s)
-    return f"{start}; in 8 of 10 such cases from {between}" if between else ""
+    return f"{start}; 8 of 10 such jobs start from {between}" if between else ""
 
 
 def _asks(job: Mapping[str, Any]) -> str:
@@ -239,11 +242,13 @@ def _asks(job: Mapping[str, Any]) -> str:
 
 
 def _wish(job: Mapping[str, Any]) -> str:
-    most, wait_s = job.get("switches"), job.get("switches_wait_s")
-    if not most or job["state"] != "PENDING":
+    max_blocks, wait_s = job.get("switches"), job.get("switches_wait_s")
+    if not max_blocks or job["state"] != "PENDING":
         return ""
     until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
-    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits for it {until}"
+    return (
+        f"at most {max_blocks} topology {'block' if max_blocks == 1 else 'blocks'}; waits {until}"
+    )
 
 
 def _licences(job: Mapping[str, Any]) -> str:
@@ -257,7 +262,7 @@ def _elapsed(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _ends_by(job: Mapping[str, Any]) -> str:
-    """When its time limit ends it, if it has one. A dev server's is shown with its clock."""
+    """When its time limit ends it, if it has one. A dev server's block shows its own end."""
     limit_s = job.get("time_limit_s")
     if job["state"] != "RUNNING" or job.get("kind") == "reservation" or limit_s is None:
         return ""

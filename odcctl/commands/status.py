@@ -1,4 +1,4 @@
-"""odcctl status: the cluster in a few numbers."""
+"""odcctl status: a summary of the cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl status")
 def status(ctx: typer.Context) -> int:
-    """Show the cluster in a few numbers: GPUs, nodes, reservations, jobs.
+    """Show a summary of the cluster: GPUs, nodes, reservations, jobs.
 
-    FREE is free/all; RUNNING and PENDING count reservations and batch jobs. `odcctl avail` shows
-    expected waits, `odcctl diag` the state of the daemon.
+    FREE is free/all. RUNNING and PENDING count reservations and batch jobs. `odcctl avail`
+    shows expected waits, and `odcctl diag` the state of the daemon.
     """
     call = Call.of(ctx)
     if call.form == "quiet":
-        call.wrong("there are no ids to print")
+        call.wrong("this command has no ids to print")
     reply = call.client().get("/v1/cluster/use")
     if call.form == "json":
         call.put_reply(reply)
@@ -35,13 +35,16 @@ def status(ctx: typer.Context) -> int:
     return DONE
 
 
-def describe(told: Mapping[str, Any]) -> str:
-    reservations, jobs = told["reservations"], told["jobs"]
+def describe(cluster: Mapping[str, Any]) -> str:
+    reservations, jobs = cluster["reservations"], cluster["jobs"]
     block = render.block(
         "cluster",
         [
-            ("GPUs", f"{told['gpus_free']} of {told['gpus']} free, {told['gpus_used']} in use"),
-            ("nodes", f"{told['nodes_up']} of {told['nodes']} up"),
+            (
+                "GPUs",
+                f"{cluster['gpus_free']} of {cluster['gpus']} free, {cluster['gpus_used']} in use",
+            ),
+            ("nodes", f"{cluster['nodes_up']} of {cluster['nodes']} up"),
             ("reservations", _counts(reservations, ("active", "preparing", "queued"))),
             ("jobs", _counts(jobs, ("running", "pending"))),
         ],
@@ -53,10 +56,10 @@ def describe(told: Mapping[str, Any]) -> str:
             str(kind["active"]),
             str(kind["queued"]),
         ]
-        for kind in told["types"]
+        for kind in cluster["types"]
     ]
     return f"{block}\n{render.table(HEADER, rows)}" if rows else block
 
 
-def _counts(told: Mapping[str, int], words: tuple[str, ...]) -> str:
-    return ", ".join(f"{told[word]} {word}" for word in words)
+def _counts(counts: Mapping[str, int], states: tuple[str, ...]) -> str:
+    return ", ".join(f"{counts[state]} {state}" for state in states)

@@ -1,4 +1,4 @@
-"""odcctl submit: hand a batch job to the daemon, which parses sbatch's options."""
+"""odcctl submit: send a batch job to the daemon, which parses sbatch's options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import typer
 
 from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
-from odcctl.commands._submitting import SubmitVerb, submit_words, tell_submitted
+from odcctl.commands._submitting import SubmitVerb, print_submitted, submit_argv
 from odcctl.exits import DONE, job_exit_code
 from odcctl.follow import Patience, wait_for_end
 
@@ -22,16 +22,17 @@ app = new_app()
 def submit(ctx: typer.Context) -> int:
     """Submit a batch job.
 
-    SCRIPT is a file with a #! line, looked for here and, without a slash, on PATH; - or nothing is
-    standard input; --wrap COMMAND or -- COMMAND... stands for it. Its #SBATCH and #ODC lines hold
-    options too; the command line wins over SBATCH_* variables, and those over the lines. Prints:
-    Submitted batch job N.
+    SCRIPT is a file with a #! line. A name without a slash is searched for here and on PATH.
+    Without SCRIPT, or with -, the script is read from standard input. --wrap COMMAND or --
+    COMMAND... runs a command instead. #SBATCH and #ODC lines of the script can contain options.
+    The command line overrides SBATCH_* variables, which override those lines. Prints: Submitted
+    batch job N.
     """
     call = Call.of(ctx, failing="job not submitted")
-    client, answer = submit_words(call, "submit", ctx.args)
+    client, answer = submit_argv(call, "submit", ctx.args)
     if "test_only" in answer:
         return DONE
-    tell_submitted(call, answer)
+    print_submitted(call, answer)
     if not answer.get("wait"):
         return DONE
     return job_exit_code(wait_for_end(client, str(answer["id"]), Patience()))

@@ -1,4 +1,4 @@
-"""odcctl update: change jobs that wait or run."""
+"""odcctl update: change pending and running jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from odcctl.changes import tell
+from odcctl.changes import print_outcomes
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
@@ -28,20 +28,20 @@ Nice = Annotated[
     int | None,
     typer.Option(
         "--nice", metavar="N",
-        help="start after jobs with a lower value; below 0 is for operators",
+        help="nice value: jobs with lower values start first; only operators may go below 0",
     ),
 ]  # fmt: skip
 Account = Annotated[
     str | None,
     typer.Option(
-        "--account", "-A", metavar="NAME", help="the account it is charged to",
+        "--account", "-A", metavar="NAME", help="the account to charge",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Qos = Annotated[
     str | None,
     typer.Option(
-        "--qos", "-q", metavar="NAME", help="the QOS it runs under",
+        "--qos", "-q", metavar="NAME", help="the QOS to use",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -55,7 +55,7 @@ Dependency = Annotated[
     str | None,
     typer.Option(
         "--dependency", "-d", metavar="LIST",
-        help="jobs to wait for, as sbatch writes them; '' for none",
+        help="jobs to wait for, as for sbatch; '' for none",
     ),
 ]  # fmt: skip
 Throttle = Annotated[
@@ -68,7 +68,7 @@ Begin = Annotated[
     str | None,
     typer.Option(
         "--begin", "-b", metavar="MOMENT",
-        help="start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00",
+        help="do not start before: now+1hour, 16:00, 2026-01-20T12:34:00",
     ),
 ]  # fmt: skip
 Booking = Annotated[
@@ -80,7 +80,7 @@ Booking = Annotated[
 ]  # fmt: skip
 Deadline = Annotated[
     str | None,
-    typer.Option("--deadline", metavar="MOMENT", help="end it when it cannot be done by then"),
+    typer.Option("--deadline", metavar="MOMENT", help="cancel it if it cannot end by then"),
 ]  # fmt: skip
 
 
@@ -104,22 +104,22 @@ def update(
     booking: Booking = None,
     deadline: Deadline = None,
 ) -> int:  # fmt: skip
-    """Change jobs that wait or run."""
+    """Change pending or running jobs."""
     call = Call.of(ctx, failing="nothing changed")
     selectors = check_selectors(ids)
-    # The texts go as they are: the daemon reads sbatch's forms.
+    # The texts are sent unchanged: the daemon parses sbatch's forms.
     changes: dict[str, Any] = {
         "time_limit": time, "nice": nice, "name": name, "account": account, "qos": qos,
         "begin": begin, "deadline": deadline,
         "partitions": (joined(partition) or "").split(",") if joined(partition) else None,
     }  # fmt: skip
     changes = {field: value for field, value in changes.items() if value is not None}
-    # Null takes a thing away.
+    # Null removes a value.
     removable = {"comment": comment, "dependency": dependency, "booking": booking,
                  "array_throttle": throttle}  # fmt: skip
     changes |= {field: value or None for field, value in removable.items() if value is not None}
     if not changes:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
         changes["time_zone"] = os.environ["TZ"]
     client = call.client()
@@ -127,4 +127,4 @@ def update(
     for selector in selectors:
         answer = client.patch(f"/v1/jobs/{quote(selector)}", changes).json()
         outcomes += answer["jobs"]
-    return tell({"jobs": outcomes}, call.form, "not changed")
+    return print_outcomes({"jobs": outcomes}, call.form, "not changed")

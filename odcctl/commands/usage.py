@@ -1,4 +1,4 @@
-"""odcctl usage: who used how many GPU-hours, waited how long, and gave what back."""
+"""odcctl usage: GPU-hours, waits and early ends, by user, account or type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odcctl.text import render
 
 GROUPS = {"user": "user", "account": "account", "qos": "qos", "partition": "partition",
           "type": "gpu_type", "kind": "kind"}  # fmt: skip
-"""By the word of the command line, what the API calls it."""
+"""The name on the command line, and the name in the API."""
 HEADER = ("JOBS", "GPU-H", "CPU-H", "WAIT", "LONGEST", "FAILED", "EARLY", "GAVE BACK")
 EXAMPLE = "odcctl usage --since 30d --by account,type\nodcctl usage --me --reservations"
 
@@ -24,20 +24,20 @@ Since = Annotated[
     str | None,
     typer.Option(
         "--since", "-S", metavar="TIME", parser=past,
-        help="from then on: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+        help="the start of the report: 2h, 7d, today, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until", "-E", metavar="TIME", parser=past, help="until then; now when left out"
+        "--until", "-E", metavar="TIME", parser=past, help="the end of the report; default: now"
     ),
 ]  # fmt: skip
 By = Annotated[
     list[str] | None,
     typer.Option(
         "--by", metavar="WORDS", autocompletion=lambda: list(GROUPS),
-        help=f"a line for each: {', '.join(GROUPS)}; user when left out",
+        help=f"one line for each: {', '.join(GROUPS)}; default: user",
     ),
 ]  # fmt: skip
 Reservations = Annotated[
@@ -62,22 +62,23 @@ def usage(
     reservations: Reservations = False,
     batch: Batch = False,
 ) -> int:  # fmt: skip
-    """Show GPU-hours, waits and what ended early, by user, account or type.
+    """Show GPU-hours, waits and early ends, by user, account or GPU type.
 
-    Of the last seven days when no time is given, the most used first; of what still runs, so far.
-    WAIT is the median, LONGEST the longest, of the jobs that began then. EARLY counts reservations
-    that ended before their time, GAVE BACK the GPU-hours they left.
+    The default is the last seven days. The largest usage comes first, and running jobs count
+    with their usage so far. WAIT is the median and LONGEST the maximum wait of jobs that
+    started in that time. EARLY counts reservations that ended early, and GAVE BACK the
+    GPU-hours that this released.
     """
     call = Call.of(ctx)
-    words = (joined(by) or "user").split(",")
-    for word in words:
-        if word not in GROUPS:
-            call.wrong(f'--by takes {", ".join(GROUPS)}, not "{word}"')
+    groups = (joined(by) or "user").split(",")
+    for group in groups:
+        if group not in GROUPS:
+            call.wrong(f'--by accepts {", ".join(GROUPS)}, not "{group}"')
     call.exclude(me=me, user=user)
     call.exclude(reservations=reservations, batch=batch)
     client = call.client()
     params = {
-        "by": ",".join(GROUPS[word] for word in words),
+        "by": ",".join(GROUPS[group] for group in groups),
         "since": since,
         "until": until,
         "user": caller_name(client) if me else joined(user),
@@ -89,7 +90,7 @@ def usage(
     answer: dict[str, Any] = reply.json()
     keys: Sequence[str] = answer["by"]
     first = (render.clean(_key(row, keys[0])) for row in answer["usage"])
-    header = (*(word.upper() for word in words), *HEADER)
+    header = (*(group.upper() for group in groups), *HEADER)
     call.put_list(reply, first, header, [_row(row, keys) for row in answer["usage"]])
     if call.form == "table":
         begin, end = render.when(answer["since"]), render.when(answer["until"])

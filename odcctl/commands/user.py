@@ -1,4 +1,4 @@
-"""odcctl user list | show | add | edit | remove | coordinator: who is in which account."""
+"""odcctl user list | show | add | edit | remove | coordinator: users and their accounts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HEADER = ("USER", "ACCOUNT", "PARTITION", "SHARES", "QOS", "LIMITS")
 
 app = new_app(
     Actions,
-    "Show users of accounts, add, change and remove them, appoint coordinators.\n\n"
-    "Operators change them, and the coordinators of the account or of one above it, whom operators "
-    "appoint. A * marks the default: the account of jobs that name none, the QOS.",
+    "Manage the users and coordinators of accounts.\n\n"
+    "Operators, and the coordinators of an account or of one above it, can change its users. "
+    "Operators appoint coordinators. A * marks the default account or QOS.",
 )
 
 Name = Annotated[
@@ -32,29 +32,32 @@ Name = Annotated[
 Account = Annotated[
     str | None,
     typer.Option(
-        "--account", "-A", metavar="NAME", help="in this account",
+        "--account", "-A", metavar="NAME", help="the account",
         autocompletion=complete.accounts,
     ),
 ]  # fmt: skip
 Partition = Annotated[
     str | None,
     typer.Option(
-        "--partition", "-p", metavar="NAME", help="a membership for this partition only",
+        "--partition", "-p", metavar="NAME", help="limit the membership to this partition",
         autocompletion=complete.partitions,
     ),
 ]  # fmt: skip
 Default = Annotated[
     bool,
-    typer.Option("--default", help="it is the account of the user's jobs that name none"),
+    typer.Option("--default", help="use it for the user's jobs that name no account"),
 ]
 Shares = Annotated[
     int | None,
-    typer.Option("--shares", metavar="N", help="of what the account has, against its other users"),
+    typer.Option(
+        "--shares", metavar="N", help="the user's part of the account, relative to its other users"
+    ),
 ]
 Qos = Annotated[
     list[str] | None,
     typer.Option(
-        "--qos", metavar="NAMES", help="what the user may use there; none: as the account",
+        "--qos", metavar="NAMES",
+        help="the QOS that the user may use there; none: those of the account",
         autocompletion=complete.qos,
     ),
 ]  # fmt: skip
@@ -62,12 +65,14 @@ DefaultQos = Annotated[
     str | None,
     typer.Option(
         "--default-qos", metavar="NAME", autocompletion=complete.qos,
-        help="of jobs that name none; '' for the account's",
+        help="the QOS of jobs that name none; '' for the account's default",
     ),
 ]  # fmt: skip
 Uid = Annotated[
     int | None,
-    typer.Option("--uid", metavar="N", help="of a name that the daemon's machine does not know"),
+    typer.Option(
+        "--uid", metavar="N", help="the uid of a name that the daemon's machine does not know"
+    ),
 ]
 
 
@@ -102,7 +107,7 @@ def _row(user: Mapping[str, Any], member: Mapping[str, Any]) -> Sequence[str]:
 
 @app.command(cls=Verb, epilog="odcctl user show ann")
 def show(ctx: typer.Context, name: Name) -> int:
-    """Show all facts about a user."""
+    """Show all details of a user."""
     call = Call.of(ctx)
     reply = call.client().get(f"/v1/users/{quote(name)}")
     if call.form != "table":
@@ -161,7 +166,7 @@ def edit(
     call = Call.of(ctx)
     terms = _terms(call, partition, default, shares, qos, default_qos, limit)
     if not terms.keys() - {"partition"}:
-        call.wrong("say what to change")
+        call.wrong("name at least one setting to change")
     reply = call.client().patch(_path(call, account, name), terms)
     return call.put_outcome(reply, name, f"user {name} changed")
 
@@ -185,23 +190,23 @@ def coordinator(
     name: Name,
     account: Account = None,
     uid: Uid = None,
-    off: Annotated[bool, typer.Option("--off", help="no longer")] = False,
+    off: Annotated[bool, typer.Option("--off", help="withdraw the appointment")] = False,
 ) -> int:
-    """Let a user change the users of an account, or no longer."""
+    """Appoint a coordinator of an account, or remove one."""
     call = Call.of(ctx)
     path = f"/v1/accounts/{quote(_given(call, account))}/coordinators"
     if off:
         reply = call.client().delete(f"{path}/{quote(name)}")
-        outcome = f"user {name} coordinates account {account} no longer"
+        outcome = f"user {name} is no longer a coordinator of account {account}"
     else:
         body = {"user": name, **({} if uid is None else {"uid": uid})}
         reply = call.client().post(path, body)
-        outcome = f"user {name} coordinates account {account}"
+        outcome = f"user {name} is a coordinator of account {account}"
     return call.put_outcome(reply, name, outcome)
 
 
 def _given(call: Call, account: str | None) -> str:
-    return account or call.wrong("say which --account")
+    return account or call.wrong("give the account: --account NAME")
 
 
 def _path(call: Call, account: str | None, user: str) -> str:
@@ -212,7 +217,7 @@ def _terms(
     call: Call, partition: str | None, default: bool, shares: int | None,
     qos: list[str] | None, default_qos: str | None, limit: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The options that were given, as the API takes them."""
+    """The given options, in the API's format."""
     given = {"partition": partition, "shares": shares, "default": default or None}
     terms: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if default_qos is not None:

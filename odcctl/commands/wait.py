@@ -1,4 +1,4 @@
-"""odcctl wait: until jobs have ended, without polling."""
+"""odcctl wait: wait until jobs have ended, without polling."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl wait 7 8_[1-4] && echo all good")
 def wait(ctx: typer.Context, ids: JobIds) -> int:
-    """Wait until jobs have ended, and exit with their code.
+    """Wait until jobs have ended, and exit with their exit code.
 
-    An array is waited for with all its tasks. Exits with the job's code, 128+n when signal n ended
-    it, the highest of several, and 4 when it ended without one (cancelled before it started).
+    For an array, waits for all of its tasks. Exits with the job's exit code, with 128+n if
+    signal n ended it, with the highest of several jobs, and with 4 if it ended without an exit
+    code (for example, cancelled before it started).
     """
     call, patience = Call.of(ctx), Patience()
     client = call.client()

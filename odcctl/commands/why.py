@@ -1,4 +1,4 @@
-"""odcctl why: what keeps a job from starting, and until when."""
+"""odcctl why: the reasons why a job waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ app = new_app()
 
 @app.command(cls=Verb, epilog="odcctl why 4130\nodcctl why 4130 --as-of 2h")
 def why(ctx: typer.Context, job: JobId, as_of: AsOf = None) -> int:
-    """Say what keeps a job from starting, and until when."""
+    """Explain why a job has not started, and when each cause ends."""
     call = Call.of(ctx)
     path = f"/v1/jobs/{quote(check_selector(job))}/why"
     reply = call.client().get(path, {"as_of": as_of})
@@ -45,7 +45,7 @@ def explain(answer: Mapping[str, Any], now_s: float) -> list[str]:
     if eta and eta.get("p10") and eta.get("p90"):
         word = "" if eta.get("exact") else ", roughly"
         lines.append(
-            f"  likely to start {render.clock(eta['p50'], now_s)} (between "
+            f"  expected to start {render.clock(eta['p50'], now_s)} (between "
             f"{render.clock(eta['p10'], now_s)} and {render.clock(eta['p90'], now_s)}{word})"
         )
     return lines

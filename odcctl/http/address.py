@@ -1,7 +1,7 @@
-"""Which daemon to speak to: --server, ODC_SERVER, $ODC_HOME, the config file, the usual places.
+"""The daemon's address: from --server, ODC_SERVER, $ODC_HOME, the config file, or a default.
 
-The first that is set decides: a command meant for one daemon never falls through to another.
-Only the two usual places are tried in turn.
+The first of them that is set is used: a command meant for one daemon never goes to another. Only
+the two default sockets are tried in turn.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Address(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The host as a request names it."""
+        """The host in the form of a Host header."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
@@ -52,7 +52,7 @@ class Server(NamedTuple):
 
 
 def find_server(option: str | None) -> Server:
-    """Raises WrongUsage when option names another server than the one that ODC_TOKEN is for."""
+    """Raises WrongUsage if option names a server that ODC_TOKEN is not for."""
     token = os.environ.get(TOKEN)
     named = option or os.environ.get("ODC_SERVER")
     if named:
@@ -74,10 +74,10 @@ def find_server(option: str | None) -> Server:
 
 
 def check_configured(address: Address, variable: str, otherwise: str) -> None:
-    """A server that only --server names may be anyone's: it gets no value of the environment that
-    is for the configured server. With no server configured, nothing says that it is for another.
+    """Keep a value of the environment from a server that only --server names: it may be anyone's.
 
-    otherwise: the second sentence of the hint. Raises WrongUsage.
+    Without a configured server, the value is accepted for any. otherwise: the second sentence of
+    the hint. Raises WrongUsage if another server is configured.
     """
     where, known = _configured()
     if known is None or str(known).lower() == str(address).lower():
@@ -89,7 +89,7 @@ def check_configured(address: Address, variable: str, otherwise: str) -> None:
 
 
 def _configured() -> tuple[str, Address | None]:
-    """The TCP server of the environment, else of the config file, and which of them names it."""
+    """Where a TCP server is configured (ODC_SERVER, else the config file), and its address."""
     for where in ("ODC_SERVER", config_path()):
         text = os.environ.get(where) if where == "ODC_SERVER" else read_config().get("server")
         address = parse_address(str(text)) if text else None
@@ -112,7 +112,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_safe(address: Address) -> bool:
-    """Nobody on the way can read what is sent."""
+    """Whether the connection stays on this machine or is encrypted."""
     host = address.host
     return address.path is not None or address.tls or host in LOOPBACK or _is_127(host)
 
@@ -122,12 +122,12 @@ def _is_127(host: str) -> bool:
 
 
 def warn_of_clear_text(address: Address) -> None:
-    """Before a key is sent where others can read it; ODC_ALLOW_HTTP=1 silences that."""
+    """Warn before a key is sent over a network unencrypted; ODC_ALLOW_HTTP=1 disables that."""
     if is_safe(address) or os.environ.get(ALLOW_HTTP, "0") not in ("", "0"):
         return
     sys.stderr.write(
-        f"odcctl: {address} has no TLS: others on the way can read and use your API key\n"
-        f"  Use an https:// address, or set {ALLOW_HTTP}=1 where the network is trusted.\n"
+        f"odcctl: {address} has no TLS: others on the network can read and use your API key\n"
+        f"  Use an https:// address, or set {ALLOW_HTTP}=1 if you trust the network.\n"
     )
 
 
@@ -137,11 +137,11 @@ def config_path() -> str:
 
 
 def read_config() -> dict[str, Any]:
-    """The config file's values; keys: server, token. An absent file is an empty one."""
+    """The config file's values; {} if there is no readable file."""
     path = config_path()
     try:
         with open(path, "rb") as file:
-            import tomllib  # only those who have a config file pay for it
+            import tomllib  # only needed with a config file
 
             return tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -152,14 +152,14 @@ def read_config() -> dict[str, Any]:
 
 def _config_token(server: str) -> str | None:
     config = read_config()
-    # A token goes to the server it stands beside, never to another one. If it stands alone, it is
-    # for the server of the environment.
+    # A token is sent only to the server beside it in the file. Without one, it is for the server of
+    # the environment.
     known = config.get("server") or os.environ.get("ODC_SERVER") or server
     return config.get("token") if known == server else None
 
 
 def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:
-    """Connect to the first that answers. Raises Unreachable, naming all that were tried."""
+    """Connect to the first address that accepts. Raises Unreachable, which lists all of them."""
     troubles: list[str] = []
     for address in addresses:
         try:
@@ -200,11 +200,11 @@ def _encrypted(connection: socket.socket, address: Address) -> socket.socket:
 
 
 def _tls() -> ssl.SSLContext:
-    """Trusts ODC_CA_FILE, else `ca_file` of the config file, else the system's certificates.
+    """A context that trusts ODC_CA_FILE, else `ca_file` of the config file, else the system's CAs.
 
     Raises WrongUsage when the file cannot be used.
     """
-    import ssl  # 10 ms, for https alone
+    import ssl  # takes 10 ms, needed only for https
 
     named = os.environ.get(CA_FILE) or read_config().get("ca_file")
     path = os.path.expanduser(str(named)) if named else None
@@ -220,7 +220,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _reason(error: Exception) -> str:
-    """Of ssl's errors the part that says why, without where in OpenSSL it was noticed."""
+    """The cause of the error; for an error of ssl, without the place in OpenSSL's source."""
     why = getattr(error, "verify_message", "")
     if why:
         return f"its certificate is not trusted: {why}"

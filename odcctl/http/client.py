@@ -1,4 +1,4 @@
-"""The API as commands use it: a request, its answer, and what a failure means."""
+"""The API client of all commands: requests, responses, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odcctl.http.wire import Answer, LostAnswer, exchange
 
 ANSWER_TIMEOUT_S = 120.0
 RETRY_FOR_S = 60.0
-"""How long a submit whose answer was lost is sent again, under its idempotency key."""
+"""How long a submit without an answer is repeated, with the same idempotency key."""
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,:@")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -25,7 +25,7 @@ Params = Mapping[str, str | int | None]
 
 
 class Reply(NamedTuple):
-    """A whole answer."""
+    """A complete answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -40,13 +40,13 @@ class Reply(NamedTuple):
 
     @property
     def now_s(self) -> float:
-        """The daemon's clock, seconds since the epoch: what its times are to be compared with."""
+        """The daemon's clock, in seconds since the epoch, to compare with times in the answer."""
         return _date(self.headers.get("date", "")) or time.time()
 
 
 class Client:
     """token: the API key that the user gave. Without one, requests over TCP use the key that a
-    login left, unless keeps is False."""
+    login stored, unless keeps is False."""
 
     def __init__(
         self, addresses: Sequence[Address], token: str | None, *, keeps: bool = True
@@ -59,13 +59,13 @@ class Client:
     def get(
         self, path: str, params: Params | None = None, timeout_s: float = ANSWER_TIMEOUT_S
     ) -> Reply:
-        return self._told("GET", path, params, timeout_s=timeout_s)
+        return self._request("GET", path, params, timeout_s=timeout_s)
 
     def post(self, path: str, body: object) -> Reply:
-        return self._told("POST", path, body=body)
+        return self._request("POST", path, body=body)
 
     def upload(self, path: str, params: Params, data: bytes, media_type: str) -> Reply:
-        """POST what is not JSON."""
+        """POST data that is not JSON."""
         try:
             return self.request(
                 "POST", path, params, body=data, headers={"Content-Type": media_type}
@@ -74,19 +74,19 @@ class Client:
             raise _gone(error) from error
 
     def patch(self, path: str, body: object) -> Reply:
-        return self._told("PATCH", path, body=body)
+        return self._request("PATCH", path, body=body)
 
     def put(self, path: str, body: object) -> Reply:
-        return self._told("PUT", path, body=body)
+        return self._request("PUT", path, body=body)
 
     def delete(self, path: str) -> Reply:
-        return self._told("DELETE", path)
+        return self._request("DELETE", path)
 
     def post_once(self, path: str, body: object) -> Reply:
-        """POST something that makes something: exactly once, also when an answer is lost.
+        """POST a request that creates an object: exactly one, even if an answer is lost.
 
-        While the daemon restarts or its database is away, the request is repeated under one key;
-        a daemon that was never reached is reported at once.
+        While the daemon restarts or its database is unavailable, the request is repeated with the
+        same idempotency key. A daemon that was never reached is reported at once.
         """
         key = {"Idempotency-Key": os.urandom(16).hex()}
         until = time.monotonic() + RETRY_FOR_S
@@ -118,7 +118,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> Reply:
-        """Send, and read all of the answer. Raises Refused, Unreachable, LostAnswer."""
+        """Send a request and read its whole answer. Raises Refused, Unreachable, LostAnswer."""
         answer = self.stream(method, path, params, body=body, headers=headers, timeout_s=timeout_s)
         return Reply(answer.status, answer.headers, answer.body())
 
@@ -132,8 +132,9 @@ class Client:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
-        """Send, and hand the answer over before its body. body: JSON, or bytes as they are, with a
-        Content-Type among the headers. timeout_s: of silence, while reading."""
+        """Send a request; return the answer before its body has arrived. body: JSON, or bytes that
+        are sent unchanged, with a Content-Type among the headers. timeout_s: how long the server
+        may be silent while the body is read."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         sent = method, target(path, params), headers or {}, data
         answer = self._send(*sent, timeout_s)
@@ -179,7 +180,7 @@ class Client:
             warn_of_clear_text(address)
         return {"Authorization": f"Bearer {self.token}"}
 
-    def _told(
+    def _request(
         self, method: str, path: str, params: Params | None = None, *, body: object = None,
         timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> Reply:  # fmt: skip
@@ -190,7 +191,7 @@ class Client:
 
 
 def post_login(address: Address, body: Mapping[str, Any]) -> object:
-    """Send a signed login; the decoded answer, None if it is not JSON."""
+    """Send a signed login; return the decoded answer, None if it is not JSON."""
     reply = Client([address], None, keeps=False).post("/v1/auth/login", body)
     try:
         return reply.json()
@@ -213,7 +214,7 @@ def quote(text: str) -> str:
 
 def _gone(error: LostAnswer) -> Unreachable:
     return Unreachable(
-        f"the daemon went away before it answered: {error}",
+        f"the connection to the daemon was lost before it answered: {error}",
         "The request may have been carried out. Check before you repeat it.",
     )
 

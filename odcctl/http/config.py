@@ -1,4 +1,4 @@
-"""Settings in the config file beside the server's address, which odcctl.http.address reads."""
+"""Write settings to the config file, which odcctl.http.address reads."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _TABLE = re.compile(r"\s*\[")
 
 
 def keep(key: str, value: str | bool) -> None:
-    """Write one value of the config file; every other line of it stays."""
+    """Write one value to the config file; all other lines stay."""
     path = config_path()
     lines = files.read(path).splitlines()
-    told = f"{key} = {json.dumps(value, ensure_ascii=False)}"
-    own = re.compile(rf"\s*{re.escape(key)}\s*=")
+    assignment = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    assigned = re.compile(rf"\s*{re.escape(key)}\s*=")
     # Lines after a table's header belong to that table.
     top = next((at for at, line in enumerate(lines) if _TABLE.match(line)), len(lines))
-    found = next((at for at, line in enumerate(lines[:top]) if own.match(line)), None)
+    found = next((at for at, line in enumerate(lines[:top]) if assigned.match(line)), None)
     if found is None:
-        lines.insert(top, told)
+        lines.insert(top, assignment)
     else:
-        lines[found] = told
+        lines[found] = assignment
     files.write(path, "\n".join([*lines, ""]))

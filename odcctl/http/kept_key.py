@@ -1,4 +1,4 @@
-"""The API key that a login left for a server: used over TCP, and renewed before it expires."""
+"""The API key that a login stored for a server: used over TCP, and renewed before it expires."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ RENEW_BEFORE_S = 300.0
 
 
 class KeptKey:
-    """One command's use of the kept key. The modules of a login are loaded only where they are
-    needed: most commands speak to a socket and need no key."""
+    """The stored key, as one command uses it. The modules for a login are imported only when they
+    are needed: most commands use a socket and need no key."""
 
     def __init__(self, post: Post) -> None:
         self.token: str | None = None
@@ -27,7 +27,7 @@ class KeptKey:
         self._trouble: Failure | None = None
 
     def load(self, address: Address) -> None:
-        """Read the kept key, and renew one that expires soon. A renewal that fails is reported only
+        """Read the stored key, and renew one that expires soon. A failed renewal is reported only
         if the server then rejects the request."""
         from odcctl.http import keys
 
@@ -56,10 +56,10 @@ class KeptKey:
             return False
         self._renewed_at = now_s
         from odcctl.http import keys
-        from odcctl.http.login import may_log_in_unasked
+        from odcctl.http.login import may_log_in_automatically
 
         entry = keys.find(address)
-        if entry is None and not may_log_in_unasked(address):
+        if entry is None and not may_log_in_automatically(address):
             return False
         if entry is not None and "out" in entry:
             return False
@@ -73,10 +73,14 @@ class KeptKey:
         return self._replace(address, entry or {})
 
     def explain(self, refusal: Refused) -> Refused:
-        """The refusal with the reason why no renewal helped before its hint."""
+        """Put the reason why the key was not renewed before the hint of the refusal."""
         if self._trouble is not None:
             trouble = self._trouble
-            lines = [f"No login by AWS: {trouble.message}.", trouble.hint, refusal.hint]
+            lines = [
+                f"Login with AWS credentials failed: {trouble.message}.",
+                trouble.hint,
+                refusal.hint,
+            ]
             refusal.hint = "\n".join(line for line in lines if line)
         return refusal
 
@@ -91,7 +95,7 @@ class KeptKey:
         except Failure as failure:
             self._trouble = failure
             if "key" in entry:
-                with suppress(Failure):  # keys.json cannot be written: the key is only not used
+                with suppress(Failure):  # keys.json is not writable: the old key stays there
                     keys.forget(address, str(entry["key"]))
             return False
         return True

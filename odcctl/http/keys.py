@@ -15,9 +15,9 @@ from odcctl.http.address import Address, config_path
 Post = Callable[[Address, Mapping[str, Any]], object]
 """Sends a signed login to a server and returns the decoded answer; None if that is not JSON."""
 Entry = dict[str, Any]
-"""key, expires_at, user; how to log in again: profile, region, github_user, server_id; and named,
-the profile that the environment named at the login. A key that failed is forgotten, the rest stays.
-After a logout nothing but {"out": true}."""
+"""key, expires_at, user; profile, region, github_user and server_id, to log in again; and named,
+the profile that the environment named at the login. If a key fails, only key and expires_at are
+removed. After a logout, the entry is {"out": true}."""
 
 
 def keys_path() -> str:
@@ -39,7 +39,7 @@ def keep(address: Address, entry: Entry) -> None:
 
 
 def forget(address: Address, key: str) -> None:
-    """This key, and not that of a command that was faster."""
+    """Remove this key, unless another command has replaced it."""
     with _changing() as entries:
         entry = entries.get(server_name(address))
         if isinstance(entry, dict) and entry.get("key") == key:
@@ -48,15 +48,15 @@ def forget(address: Address, key: str) -> None:
 
 
 def named_profile() -> str | None:
-    """The AWS profile of the environment; none where keys are in it, which the AWS tools prefer."""
+    """The AWS profile of the environment; None if it has keys, since the AWS tools prefer those."""
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return None
     return os.environ.get("AWS_DEFAULT_PROFILE") or os.environ.get("AWS_PROFILE") or None
 
 
 def is_of_another_profile(entry: Entry) -> bool:
-    """Than the one that is named now. A login with --profile goes before what the environment
-    named already then."""
+    """Whether the environment names another profile than the entry has. The profile that it named
+    at the login does not count: --profile took precedence over it."""
     named = named_profile()
     return named is not None and named not in (entry.get("profile"), entry.get("named"))
 
@@ -74,27 +74,27 @@ def _read() -> dict[str, Entry]:
 
 @contextmanager
 def _changing() -> Generator[dict[str, Entry]]:
-    """Commands that log in at the same time do not undo each other's entries."""
+    """Lock the file, so that commands that log in at the same time keep each other's entries."""
     path = keys_path()
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Failure(f"the key cannot be kept in {path}: {error.strerror}") from error
+        raise Failure(f"the key cannot be stored in {path}: {error.strerror}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entries = _read()
         yield entries
         _write(path, entries)
     except OSError as error:
-        raise Failure(f"the key cannot be kept in {path}: {error.strerror}") from error
+        raise Failure(f"the key cannot be stored in {path}: {error.strerror}") from error
     finally:
         os.close(lock)
 
 
 def _write(path: str, entries: dict[str, Entry]) -> None:
     fresh = f"{path}.new"
-    # Not what stands there: it may have been made for others to read.
+    # Never write to an existing file: other users may be able to read it.
     if os.path.lexists(fresh):
         os.unlink(fresh)
     file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

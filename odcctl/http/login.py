@@ -1,7 +1,7 @@
-"""Log in by AWS credentials: sign, hand the signature in, keep the key that comes back.
+"""Log in with AWS credentials: sign a request, send it to the server, store the key it returns.
 
-What goes to the server is a presigned question to AWS, "who signed this?", that holds for minutes,
-for this server, and once. The credentials stay here.
+The server receives a presigned request by which AWS reports who signed it. It is valid for a few
+minutes, for this server only, and once. The credentials do not leave this machine.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from odcctl.http.keys import Post
 
 DEFAULT_REGION = "us-east-2"
 SERVER_ID = "ODC_SERVER_ID"
-LEAST_LIFE_S = 60
+MIN_LIFE_S = 60
 MORE_LIFE_S = 240
-"""Chance makes two signatures of one second differ: each is good once."""
+"""A random lifetime makes two signatures of one second differ: each is accepted once."""
 _REGION = re.compile(r"[a-z0-9-]{1,40}")
 
 
 class Choice(NamedTuple):
-    """The options of a login; None: as the environment says."""
+    """The options of a login; None: taken from the environment."""
 
     profile: str | None = None
     region: str | None = None
@@ -40,31 +40,31 @@ class Choice(NamedTuple):
 
 
 def log_in(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
-    """The server's answer; the key is kept. Raises Failure."""
-    answer = _ask(address, choice, post)
+    """Log in and store the key; return the server's answer. Raises Failure."""
+    answer = _request_key(address, choice, post)
     _keep(address, choice, answer, keys.named_profile())
     return answer
 
 
 def log_in_again(address: Address, entry: keys.Entry, post: Post) -> str:
-    """A new key in the place of one that has ended, or soon will: of the same user, unless another
-    profile is named now."""
+    """Replace a key that has expired or will soon; return the new one. It must be the same user's,
+    unless the environment now names another profile."""
     choice = Choice(**{name: entry.get(name) for name in Choice._fields})
     named, user = entry.get("named"), entry.get("user")
     if keys.is_of_another_profile(entry):
         choice, named, user = choice._replace(profile=None), keys.named_profile(), None
-    answer = _ask(address, choice, post)
+    answer = _request_key(address, choice, post)
     if user not in (None, answer["user"]):
         raise Failure(
             f"the AWS credentials here are now those of {answer['user']}, and not of {user}, "
             "who logged in",
-            "Log in as whom you want to be: odcctl login",
+            "Log in as the user that you want to be: odcctl login",
         )
     _keep(address, choice, answer, named)
     return answer["key"]
 
 
-def _ask(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
+def _request_key(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
     server_id = choice.server_id or _server_id(address) or keys.server_name(address)
     github_user = choice.github_user or _config("github_user", None)
     body: dict[str, Any] = {
@@ -75,12 +75,15 @@ def _ask(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
         body["github_user"] = github_user
     answer: Any = post(address, body)
     if not isinstance(answer, dict) or not {"key", "expires_at", "user"} <= answer.keys():
-        raise Failure(f"what answers at {address} gives no key", "Is it an odc server?")
+        raise Failure(f"the server at {address} returned no key", "Is it an odc server?")
     return answer
 
 
 def _server_id(address: Address) -> str | None:
-    """Raises WrongUsage: a login that is signed for a server works there for anyone who has it."""
+    """The server's id, which the login is signed for: anyone who has the login can use it there.
+
+    Raises WrongUsage if the environment's id is that of another server.
+    """
     named = os.environ.get(SERVER_ID)
     if named:
         check_configured(
@@ -95,8 +98,8 @@ def _keep(address: Address, choice: Choice, answer: dict[str, Any], named: str |
     keys.keep(address, entry | {k: v for k, v in (how | {"named": named}).items() if v})
 
 
-def may_log_in_unasked(address: Address) -> bool:
-    """Whether to log in without being asked: the connection is safe, and botocore can sign."""
+def may_log_in_automatically(address: Address) -> bool:
+    """Whether to log in without a login command: the connection is safe, and botocore can sign."""
     from importlib.util import find_spec
 
     return is_safe(address) and find_spec("botocore") is not None
@@ -111,7 +114,7 @@ def presign(choice: Choice, server_id: str) -> str:
         from botocore.session import Session
     except ImportError:
         raise Failure(
-            "a login by AWS credentials needs botocore, which is not installed",
+            "a login with AWS credentials requires botocore, which is not installed",
             "Install it beside odcctl: pip install 'odc[aws]'",
         ) from None
     region = find_region(choice.region)
@@ -123,12 +126,12 @@ def presign(choice: Choice, server_id: str) -> str:
     except BotoCoreError as error:
         profile = choice.profile or os.environ.get("AWS_PROFILE")
         raise Failure(
-            f"AWS gives no credentials: {error}",
+            f"AWS returned no credentials: {error}",
             f"Try: aws sso login{f' --profile {profile}' if profile else ''}",
         ) from None
     if credentials is None:
         raise Failure(
-            "there are no AWS credentials here",
+            "no AWS credentials were found",
             "Choose a profile (--profile, AWS_PROFILE), or set some up: aws configure sso",
         )
     request = AWSRequest(
@@ -136,7 +139,7 @@ def presign(choice: Choice, server_id: str) -> str:
         params={"Action": "GetCallerIdentity", "Version": "2011-06-15"},
         headers={"X-Odc-Server-Id": server_id},
     )  # fmt: skip
-    life_s = LEAST_LIFE_S + secrets.randbelow(MORE_LIFE_S)
+    life_s = MIN_LIFE_S + secrets.randbelow(MORE_LIFE_S)
     SigV4QueryAuth(credentials, "sts", region, expires=life_s).add_auth(request)
     return str(request.url)
 
@@ -147,12 +150,12 @@ def find_region(option: str | None) -> str:
     region = option or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     region = region or DEFAULT_REGION
     if not _REGION.fullmatch(region):
-        raise WrongUsage(f'"{region}" is not a region of AWS', "For example: us-east-2.")
+        raise WrongUsage(f'"{region}" is not an AWS region', "For example: us-east-2.")
     return region
 
 
 def sts_endpoint(region: str) -> str:
-    """Where the signature is good: as the SDKs of AWS find it."""
+    """The endpoint that the signature is for, found as the AWS SDKs find it."""
     named = os.environ.get("AWS_ENDPOINT_URL_STS")
     if named:
         return named.rstrip("/")
@@ -161,7 +164,7 @@ def sts_endpoint(region: str) -> str:
 
 
 def _config(name: str, address: Address | None) -> str | None:
-    """A value of the config file; with address: only if it is about that server."""
+    """A value of the config file; with address: only if the file is for that server."""
     config = read_config()
     if address is not None:
         server = config.get("server")

@@ -1,4 +1,4 @@
-"""Files of the user that odcctl writes: whole or not at all, for the user alone."""
+"""Files that odcctl writes: atomically, and readable by the user only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def read(path: str) -> str:
-    """ "" when it is not there."""
+    """ "" if the file does not exist."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -15,7 +15,7 @@ def read(path: str) -> str:
 
 
 def write(path: str, text: str) -> None:
-    """Mode 0600; its folder is made, 0700. A link stays one: what it leads to is written."""
+    """Write with mode 0600; create the folder with 0700. Of a link, the target is written."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)

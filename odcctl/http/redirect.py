@@ -1,4 +1,4 @@
-"""A file that sends a browser to an address which no other user of the machine may read."""
+"""A file that sends a browser to an address that other users of the machine cannot read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT_S = 30.0
 """How long a browser may take to start; the ticket in the address is good for a minute."""
 _PAGE = """<!doctype html><meta charset="utf-8"><title>odc</title>
 <meta http-equiv="refresh" content="0; url={0}"><meta name="referrer" content="no-referrer">
-<p><a href="{0}">Go on to odc</a></p>
+<p><a href="{0}">Continue to odc</a></p>
 """
 
 
@@ -35,7 +35,7 @@ def remove(file: Path) -> None:
 
 
 def remove_later(file: Path) -> None:
-    """By a child, so that the command returns now."""
+    """Remove the file in a child process, so that the command returns at once."""
     if os.fork():
         return
     try:

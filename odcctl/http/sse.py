@@ -1,4 +1,4 @@
-"""Server-sent events, as /v1/events has them."""
+"""Server-sent events, as /v1/events sends them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Events:
         self.ended = False
 
     def next(self, timeout_s: float | None = None) -> dict[str, Any] | None:
-        """The next event; None when none came in time, or the stream has ended."""
+        """The next event; None if none arrived in time, or the stream has ended."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._ready:
             left = None if until is None else until - time.monotonic()
@@ -39,7 +39,7 @@ class Events:
             yield event
 
     def fileno(self) -> int:
-        """For select: readable when an event, or the end, may be there."""
+        """For select: readable when an event or the end may have arrived."""
         return self._answer.fileno()
 
     def close(self) -> None:

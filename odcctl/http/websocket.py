@@ -21,13 +21,12 @@ OPEN_S = 30.0
 
 @contextmanager
 def connected(client: Client, path: str, what: str) -> Generator[Connection]:
-    """what: named in the error if it cannot be opened. Raises Refused, Unreachable. No
-    proxy of the environment's is asked."""
+    """Open a WebSocket, without a proxy. what: its name in errors. Raises Refused, Unreachable."""
     connection, address = connect(client.addresses)
     headers = {"User-Agent": f"odcctl/{__version__}", **client.credentials(address)}
     try:
         connection.settimeout(None)
-        # The socket is connected, and encrypted where it should be: plain ws: from here.
+        # The socket is connected already, and encrypted if it has to be: plain ws: is right.
         websocket = (connect_tcp if address.path is None else connect_unix)(
             uri=f"ws://{address.authority}{path}",
             sock=connection,
@@ -41,7 +40,7 @@ def connected(client: Client, path: str, what: str) -> Generator[Connection]:
         raise _refusal(error, what) from None
     except (InvalidHandshake, OSError, EOFError) as error:
         connection.close()
-        raise Unreachable(f"the daemon opened no {what}: {error}") from error
+        raise Unreachable(f"the daemon did not open the {what}: {error}") from error
     try:
         with websocket as opened:
             yield opened

@@ -18,7 +18,7 @@ class LostAnswer(Exception):
 
 
 class Answer:
-    """An answer whose head has arrived; the body is read on demand, as it comes."""
+    """An answer whose head has arrived; the body is read on demand, as it arrives."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.headers: dict[str, str] = {}
@@ -72,7 +72,7 @@ class Answer:
             self.close()
 
     def read(self, timeout_s: float | None = None) -> bytes | None:
-        """The next piece; b"" at the end; None when nothing came within timeout_s."""
+        """The next piece; b"" at the end; None if nothing arrived within timeout_s."""
         before = self._connection.gettimeout()
         if timeout_s is not None:
             self._connection.settimeout(max(timeout_s, 0.001))
@@ -81,7 +81,7 @@ class Answer:
                 self._receive()
         except TimeoutError:
             if timeout_s is None:
-                raise LostAnswer("the daemon fell silent") from None
+                raise LostAnswer("the daemon stopped sending") from None
             return None
         finally:
             if timeout_s is not None:
@@ -106,7 +106,7 @@ class Answer:
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserError as error:
-                # A signal that came while the parser called us: it has made its own error of it.
+                # A signal arrived in a callback: the parser hid its exception behind its own error.
                 if error.__context__ and not isinstance(error.__context__, Exception):
                     raise error.__context__ from None
                 if self._whole:

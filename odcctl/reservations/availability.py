@@ -8,35 +8,35 @@ from typing import Any
 from odcctl.http.client import Client
 from odcctl.text import render
 
-MOST_NODES = 6
+MAX_NODES = 6
 
 Kind = Mapping[str, Any]
 
 
 def fetch_types(client: Client, hours: float | None = None) -> list[dict[str, Any]]:
-    """hours: for how long one would reserve; the waits depend on it."""
+    """hours: the length of the reservation; the waits depend on it."""
     params = {"hours": f"{hours:g}"} if hours is not None else None
     return client.get("/v1/availability", params).json()["types"]
 
 
 def counts(kind: Kind) -> list[int]:
-    """The GPUs one may ask for: powers of two and all of a node, then whole nodes."""
+    """The numbers of GPUs to offer: powers of two and all of a node, then whole nodes."""
     each = kind["gpus_per_node"]
     if not each:
         return []
     of_a_node = [2**power for power in range(each.bit_length()) if 2**power < each]
-    whole = range(1, min(MOST_NODES, max(kind["nodes"], 1)) + 1)
+    whole = range(1, min(MAX_NODES, max(kind["nodes"], 1)) + 1)
     return [*of_a_node, *(each * nodes for nodes in whole)]
 
 
 def nodes_for(kind: Kind, gpus: int) -> int:
-    """How many nodes these GPUs are; only whole ones when they are more than one."""
+    """How many nodes this many GPUs are."""
     each = kind["gpus_per_node"]
     return 1 if not each else max(1, -(-gpus // each))
 
 
 def wait(kind: Kind, gpus: int) -> str:
-    """now, 2:10:00, unknown, or never: until so many GPUs are free where one can have them."""
+    """The wait until this many GPUs are free: now, 2:10:00, unknown, or never."""
     nodes = nodes_for(kind, gpus)
     for size in kind["waits"]:
         if size["nodes"] == nodes and size["gpus"] == gpus:
@@ -47,7 +47,7 @@ def wait(kind: Kind, gpus: int) -> str:
 
 
 def waits(kind: Kind) -> str:
-    """The sizes none of which is free now, and how long each takes: 1-8: 1:00:00, 2x8: unknown."""
+    """The sizes that are not free now, and how long each waits: 1-8: 1:00:00, 2x8: unknown."""
     each = kind["gpus_per_node"]
     groups: list[tuple[str, list[str]]] = []
     for gpus in counts(kind) or [0]:

@@ -1,4 +1,4 @@
-"""A Dockerfile's folder, packed for the daemon: the same files make the same bytes."""
+"""Pack a Dockerfile's folder for the daemon: the same files give the same bytes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MAX_ENTRIES = 10_000
 IGNORE = ".dockerignore"
 UNKNOWN_BUILD = "OD038"
 NO_DIGEST = "0" * 64
-_BIGGEST = 3
+_SHOWN_ENTRIES = 3
 _HINT = (
-    f"Leave out what the build does not need by a {IGNORE} in that folder, move the Dockerfile to "
-    "a folder of its own, or fetch what is large in a RUN step."
+    f"List files that the build does not need in a {IGNORE} in that folder, move the Dockerfile to "
+    "a folder of its own, or fetch large files in a RUN step."
 )
 
 
@@ -47,19 +47,19 @@ def check_builds(client: Client) -> None:
 
 
 def pack(dockerfile: str) -> Context:
-    """The folder that a Dockerfile is in. Raises Failure."""
+    """Pack the folder of a Dockerfile. Raises Failure."""
     path = Path(dockerfile)
     try:
         size = path.stat().st_size
         if path.is_dir():
             raise Failure(
-                f"{dockerfile} is a folder", f"Name the file: {path / 'Dockerfile'}, for example."
+                f"{dockerfile} is a folder", f"Name the file, for example {path / 'Dockerfile'}."
             )
         if size > MAX_DOCKERFILE_BYTES:
             raise Failure(
-                f"{dockerfile} has {_size(size)}, and a Dockerfile may have "
+                f"{dockerfile} has {_size(size)}, but a Dockerfile may have at most "
                 f"{_size(MAX_DOCKERFILE_BYTES)}",
-                "Put what is long into files that it copies.",
+                "Move long parts into files that it copies.",
             )
         folder = path.parent
         ignore = _ignore(folder, path.name)
@@ -67,7 +67,8 @@ def pack(dockerfile: str) -> Context:
         found = dict(_walk(folder, "", ignore, always))
         if path.name not in found or not stat.S_ISREG(found[path.name].st_mode):
             raise Failure(
-                f"{dockerfile} is not a file of its folder", "Name the file itself, not a link."
+                f"{dockerfile} is not a regular file in its folder",
+                "Name the file itself, not a link.",
             )
         _check_amount(folder, found)
         packed = _pack(folder, found)
@@ -76,30 +77,33 @@ def pack(dockerfile: str) -> Context:
     if len(packed) > MAX_BYTES:
         raise Failure(
             f"the folder of {dockerfile} has {_size(len(packed))} when compressed, and a build "
-            f"takes {_size(MAX_BYTES)}; most have {_biggest(found)}",
+            f"may have {_size(MAX_BYTES)}; the largest are {_largest(found)}",
             _HINT,
         )
     return Context(path.name, packed)
 
 
-def send(client: Client, context: Context, *, anew: bool) -> str:
-    """The digest by which a reservation names what is built of it."""
-    params = {"dockerfile": context.dockerfile, **({"anew": "true"} if anew else {})}
+def send(client: Client, context: Context, *, rebuild: bool) -> str:
+    """Send the context; return its digest, by which a reservation names the build.
+
+    rebuild: build the image even if it exists.
+    """
+    params = {"dockerfile": context.dockerfile, **({"anew": "true"} if rebuild else {})}
     build = client.upload("/v1/builds", params, context.packed, "application/octet-stream").json()
-    told = {
-        "completed": "its image is there already",
+    state_texts = {
+        "completed": "its image already exists",
         "building": "its image is being built",
-        "queued": "its image is to be built",
+        "queued": "its image will be built",
     }
     render.note(
         f"odcctl: build {build['digest'][:12]}: {context.dockerfile} and its folder, "
-        f"{_size(len(context.packed))}: {told.get(build['state'], build['state'])}"
+        f"{_size(len(context.packed))}: {state_texts.get(build['state'], build['state'])}"
     )
     return str(build["digest"])
 
 
 def _ignore(folder: Path, name: str) -> Ignore:
-    """A Dockerfile's own goes before the folder's."""
+    """The rules of NAME.dockerignore, if it exists, and otherwise of .dockerignore."""
     for file in (folder / f"{name}{IGNORE}", folder / IGNORE):
         if file.is_file():
             try:
@@ -119,29 +123,29 @@ def _walk(
         with os.scandir(folder / below) as entries:
             for entry in entries:
                 path = f"{below}/{entry.name}" if below else entry.name
-                out = path not in always and ignore.leaves_out(path)
-                told = entry.stat(follow_symlinks=False)
-                is_folder = stat.S_ISDIR(told.st_mode)
-                if is_folder and (not out or ignore.takes_back):
+                excluded = path not in always and ignore.leaves_out(path)
+                status = entry.stat(follow_symlinks=False)
+                is_folder = stat.S_ISDIR(status.st_mode)
+                if is_folder and (not excluded or ignore.takes_back):
                     waiting.append(path)
-                if out or stat.S_ISSOCK(told.st_mode):
+                if excluded or stat.S_ISSOCK(status.st_mode):
                     continue
                 count += 1
                 if count > MAX_ENTRIES:
                     raise Failure(
-                        f"{folder} has more than {MAX_ENTRIES} files and folders, and all of them "
-                        "are what the image is built of",
+                        f"{folder} has more than {MAX_ENTRIES} files and folders, all of which "
+                        "would be sent to the build",
                         _HINT,
                     )
-                yield path, told
+                yield path, status
 
 
 def _check_amount(folder: Path, found: Mapping[str, os.stat_result]) -> None:
-    plain = sum(told.st_size for told in found.values() if stat.S_ISREG(told.st_mode))
+    plain = sum(status.st_size for status in found.values() if stat.S_ISREG(status.st_mode))
     if plain > MAX_PLAIN_BYTES:
         raise Failure(
-            f"{folder} has {_size(plain)}, and a build takes {_size(MAX_PLAIN_BYTES)} before and "
-            f"{_size(MAX_BYTES)} after compression; most have {_biggest(found)}",
+            f"{folder} has {_size(plain)}, and a build may have {_size(MAX_PLAIN_BYTES)} before "
+            f"and {_size(MAX_BYTES)} after compression; the largest are {_largest(found)}",
             _HINT,
         )
 
@@ -149,24 +153,24 @@ def _check_amount(folder: Path, found: Mapping[str, os.stat_result]) -> None:
 def _pack(folder: Path, found: Mapping[str, os.stat_result]) -> bytes:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path, told in sorted(found.items()):
+        for path, status in sorted(found.items()):
             member = tarfile.TarInfo(_text(path))
             member.mode = 0o755
-            if stat.S_ISLNK(told.st_mode):
+            if stat.S_ISLNK(status.st_mode):
                 member.type, member.linkname = tarfile.SYMTYPE, _text(os.readlink(folder / path))
                 archive.addfile(member)
-            elif stat.S_ISDIR(told.st_mode):
+            elif stat.S_ISDIR(status.st_mode):
                 member.type = tarfile.DIRTYPE
                 archive.addfile(member)
-            elif stat.S_ISREG(told.st_mode):
+            elif stat.S_ISREG(status.st_mode):
                 content = (folder / path).read_bytes()
                 member.size = len(content)
-                member.mode = 0o755 if told.st_mode & 0o100 else 0o644
+                member.mode = 0o755 if status.st_mode & 0o100 else 0o644
                 archive.addfile(member, io.BytesIO(content))
             else:
                 raise Failure(
                     f"{folder / path} is neither a file, a folder nor a link",
-                    f"Name it in {IGNORE}.",
+                    f"List it in {IGNORE}.",
                 )
     return gzip.compress(made.getvalue(), mtime=0)
 
@@ -177,19 +181,19 @@ def _text(path: str) -> str:
     except UnicodeEncodeError:
         shown = os.fsencode(path).decode(errors="replace")
         raise Failure(
-            f"{shown} is not a name in UTF-8", f"Rename it, or name it in {IGNORE}."
+            f"{shown} is not valid UTF-8", f"Rename it, or list it in {IGNORE}."
         ) from None
     return path
 
 
-def _biggest(found: Mapping[str, os.stat_result]) -> str:
-    """By what lies in the folder itself."""
+def _largest(found: Mapping[str, os.stat_result]) -> str:
+    """The largest entries of the folder, with their sizes."""
     sums: dict[str, int] = {}
-    for path, told in found.items():
-        if stat.S_ISREG(told.st_mode):
+    for path, status in found.items():
+        if stat.S_ISREG(status.st_mode):
             first, slash, _ = path.partition("/")
-            sums[first + slash] = sums.get(first + slash, 0) + told.st_size
-    largest = sorted(sums.items(), key=lambda one: -one[1])[:_BIGGEST]
+            sums[first + slash] = sums.get(first + slash, 0) + status.st_size
+    largest = sorted(sums.items(), key=lambda one: -one[1])[:_SHOWN_ENTRIES]
     return ", ".join(f"{name} ({_size(size)})" for name, size in largest)
 
 

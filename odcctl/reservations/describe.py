@@ -1,4 +1,4 @@
-"""Describes a reservation: where, until when, how to connect."""
+"""Describe a reservation: its nodes, its end, how to connect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
 IDLE_S = 600
 """An idle time of at least this is shown."""
-STORAGES = {"home": "your home folder", "temporary": "none: its home ends with it"}
+STORAGES = {
+    "home": "your home folder",
+    "temporary": "temporary: the home folder is deleted at the end",
+}
 
 
 def gpus(one: Reservation) -> str:
@@ -48,29 +51,29 @@ def status(one: Reservation) -> str:
 
 
 def expected_at(one: Reservation) -> str | None:
-    """When a waiting one should start."""
+    """When a waiting reservation should start."""
     eta = one.get("eta")
     return (eta or {}).get("p50") or one.get("planned_start_at")
 
 
 def until(at: str, now_s: float) -> str:
-    """How long it is to this moment, to the nearest second."""
+    """The time until this moment, to the nearest second."""
     return render.duration(round(render.moment(at).timestamp() - now_s))
 
 
 def queue_place(one: Reservation, now_s: float) -> str:
     """#3, expected 14:20 (in 2:10:00)"""
-    words: list[str] = []
+    parts: list[str] = []
     if one.get("queue_position") is not None:
-        words.append(f"#{one['queue_position']}")
+        parts.append(f"#{one['queue_position']}")
     at = expected_at(one)
     if at:
-        words.append(f"expected {render.clock(at, now_s)} (in {until(at, now_s)})")
-    return ", ".join(words)
+        parts.append(f"expected {render.clock(at, now_s)} (in {until(at, now_s)})")
+    return ", ".join(parts)
 
 
 def standing(one: Reservation, now_s: float) -> str:
-    """Its state in words: queued, #3, expected 14:20 (in 2:10:00)."""
+    """Its state as text: queued, #3, expected 14:20 (in 2:10:00)."""
     if one["status"] in ("pending", "queued"):
         return ", ".join(part for part in (one["status"], queue_place(one, now_s)) if part)
     if one["status"] == "active" and one.get("expires_at"):
@@ -81,7 +84,7 @@ def standing(one: Reservation, now_s: float) -> str:
 
 
 def message(one: Reservation, now_s: float) -> str:
-    """The daemon's sentence on what it does, or how it ended."""
+    """The daemon's message on what the reservation is doing, or how it ended."""
     failed = one["status"] == "failed" and one.get("failure_reason")
     return local_times(str(failed or one.get("message") or ""), now_s)
 
@@ -101,7 +104,7 @@ def disk(one: Reservation) -> str:
 def left(one: Reservation, now_s: float) -> str:
     if one["status"] != "active" or not one.get("expires_at"):
         return ""
-    # The server's clock has whole seconds: a new reservation would show a second too many.
+    # The server's clock has whole seconds, so a new reservation would show one second too many.
     whole_s = one["duration_s"] + one["extended_s"]
     left_s = round(render.moment(one["expires_at"]).timestamp() - now_s)
     return render.duration(min(left_s, whole_s))
@@ -120,8 +123,8 @@ def how_to_connect(one: Reservation) -> list[tuple[str, str]]:
     ]
 
 
-def _by_address(told: str) -> str:
-    address, _, port = render.clean(told).rpartition(":")
+def _by_address(host_and_port: str) -> str:
+    address, _, port = render.clean(host_and_port).rpartition(":")
     return f"ssh dev@{address.strip('[]') or 'NODE'} -p {port}"
 
 
@@ -142,8 +145,8 @@ def _links(one: Reservation) -> list[tuple[str, str]]:
 
 
 def describe(one: Reservation, now_s: float, *, whole: bool = True) -> str:
-    """A block of keys and values. whole: not beside the job's block, which has some of them."""
-    asked = [
+    """A block of keys and values. whole: with those that the job's block shows, too."""
+    requested = [
         ("name", one["name"]),
         ("user", one["user"]),
         ("asks for", f"{gpus(one)} for {render.duration(one['duration_s'])}"),
@@ -155,7 +158,7 @@ def describe(one: Reservation, now_s: float, *, whole: bool = True) -> str:
         ("status", status(one)),
         ("now" if one["status"] in LIVE else "end", message(one, now_s)),
         ("queue", queue_place(one, now_s) if one["status"] in ("pending", "queued") else ""),
-        *(asked if whole else asked[3:]),
+        *(requested if whole else requested[3:]),
         ("nodes", fold(one.get("node_names") or ()) if whole else ""),
         ("storage", storage(one)),
         ("created", render.when(one["created_at"]) if whole else ""),
@@ -176,11 +179,11 @@ def describe(one: Reservation, now_s: float, *, whole: bool = True) -> str:
 
 
 def _expiry(one: Reservation) -> tuple[str, str]:
-    """One that was ended before, or ended by itself, never came to that moment."""
+    """When it expires, or expired; nothing if it ended before that."""
     if one["status"] in LIVE:
         return "expires", render.when(one.get("expires_at"))
-    came = one["status"] == "expired" and (one["ended_at"] or "") >= (one["expires_at"] or "")
-    return "expired", render.when(one["expires_at"]) if came else ""
+    expired = one["status"] == "expired" and (one["ended_at"] or "") >= (one["expires_at"] or "")
+    return "expired", render.when(one["expires_at"]) if expired else ""
 
 
 def _clean(value: object) -> str:
@@ -189,8 +192,8 @@ def _clean(value: object) -> str:
 
 def _extension(one: Reservation) -> str:
     if one.get("extensions"):
-        return f"by {render.duration(one['extended_s'])}; there is only one"
-    return f"one, of up to 24 hours: odcctl extend {one['id']}" if one["status"] == "active" else ""
+        return f"used: {render.duration(one['extended_s'])}"
+    return f"up to 24 hours, once: odcctl extend {one['id']}" if one["status"] == "active" else ""
 
 
 def _out_of_memory(one: Reservation) -> str:
@@ -204,8 +207,8 @@ def _out_of_memory(one: Reservation) -> str:
 
 def _warnings(one: Reservation, now_s: float) -> str:
     return ", ".join(
-        f"{told['minutes']} minutes before the end, {render.clock(told['at'], now_s)}"
-        for told in one.get("warnings") or ()
+        f"{warning['minutes']} minutes before the end, {render.clock(warning['at'], now_s)}"
+        for warning in one.get("warnings") or ()
     )
 
 

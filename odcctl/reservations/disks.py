@@ -1,4 +1,4 @@
-"""Disks: what their fields say in words, and which of them is to be a dev server's home."""
+"""Disks: their fields as text, and the choice of a dev server's home."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from odcctl.exits import Failure
 from odcctl.http.client import Client
 from odcctl.text import render
-from odcctl.text.prompts import agree, ask_until, choose, say
+from odcctl.text.prompts import agree, choose, prompt_until_valid, show
 
 PATH = "/v1/disks"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
-NAME_RULE = "a disk's name has letters, digits, - and _, at most 50 of them"
+NAME_RULE = "a disk's name has 1 to 50 letters, digits, - and _"
 NEW, NONE = "new", "none"
 FIRST_NAME = "main"
 
@@ -21,7 +21,7 @@ Disk = Mapping[str, Any]
 
 
 class Disks(NamedTuple):
-    """A user's own. default_gib: of a new one; None: the daemon has none."""
+    """A user's disks. default_gib: the size of a new one; None: the daemon offers no disks."""
 
     default_gib: int | None
     there: list[dict[str, Any]]
@@ -56,64 +56,65 @@ def make_disk(client: Client, name: str, size_gib: int | None = None) -> Disk:
     return client.post_once(PATH, body).json()
 
 
-def ask_disk(client: Client, wanted: dict[str, Any], *, makes: bool, waits: bool) -> None:
-    """Let the disk be chosen, if there may be one. makes: a new one, too; waits: as settle_disk."""
+def choose_disk(client: Client, request: dict[str, Any], *, makes: bool, waits: bool) -> None:
+    """Let the user choose a disk, if disks are offered. makes: offer a new one, too; waits: as in
+    settle_disk."""
     disks = fetch_disks(client)
     if disks.default_gib is None:
         return
-    say("Which disk is its home folder?")
-    wanted["disk"] = _chosen(client, disks, makes=makes)
+    show("Which disk is its home folder?")
+    request["disk"] = _choose(client, disks, makes=makes)
     if not waits:
-        _heed_use(client, disks, wanted)
+        _resolve_busy_disk(client, disks, request)
 
 
-def settle_disk(client: Client, wanted: dict[str, Any], *, waits: bool) -> None:
+def settle_disk(client: Client, request: dict[str, Any], *, waits: bool) -> None:
     """Check that the named disk is available: offer to create one that does not exist, and offer
     the choices if another reservation uses it. waits: the user has chosen to wait."""
-    disks, name = fetch_disks(client), wanted["disk"]
+    disks, name = fetch_disks(client), request["disk"]
     if disks.default_gib is None:
-        return  # The daemon says why.
+        return  # The daemon's error explains why.
     if all(disk["name"] != name for disk in disks.there):
-        if not agree(f'You have no disk "{name}". Make it ({disks.default_gib} GiB)?', True):
-            raise Failure(f'there is no disk "{name}"', "`odcctl disk list` shows those there are.")
+        if not agree(f'You have no disk "{name}". Create it ({disks.default_gib} GiB)?', True):
+            raise Failure(f'there is no disk "{name}"', "`odcctl disk list` shows your disks.")
         _make(client, name)
     elif not waits:
-        _heed_use(client, disks, wanted)
+        _resolve_busy_disk(client, disks, request)
 
 
-def _heed_use(client: Client, disks: Disks, wanted: dict[str, Any]) -> None:
-    """Another reservation may have it."""
-    found = [disk for disk in disks.there if disk["name"] == wanted["disk"]]
+def _resolve_busy_disk(client: Client, disks: Disks, request: dict[str, Any]) -> None:
+    """Offer the choices if another reservation uses the disk."""
+    found = [disk for disk in disks.there if disk["name"] == request["disk"]]
     if not found or found[0]["state"] not in ("in-use", "backing-up"):
         return
-    say(_why_busy(found[0]))
+    show(_why_busy(found[0]))
     lines = [
-        "wait     until it is free; the reservation keeps its place in the queue",
-        "another  one of your disks, or a new one",
-        "none     a home folder that ends with the reservation",
+        "wait     wait until it is free; the reservation keeps its place in the queue",
+        "another  use another disk, or a new one",
+        "none     use a home folder that is deleted with the reservation",
     ]
-    choice = choose("What now", ["wait", "another", "none"], lines)
+    choice = choose("Choice", ["wait", "another", "none"], lines)
     if choice == 1:
         others = [disk for disk in disks.there if disk is not found[0]]
-        wanted["disk"] = _chosen(client, Disks(disks.default_gib, others), makes=True)
+        request["disk"] = _choose(client, Disks(disks.default_gib, others), makes=True)
     elif choice == 2:
-        wanted["disk"] = NONE
-    if wanted["disk"] == NONE:
-        wanted["recreate_env"] = False
+        request["disk"] = NONE
+    if request["disk"] == NONE:
+        request["recreate_env"] = False
 
 
 def _why_busy(disk: Disk) -> str:
     if disk["state"] == "in-use":
         return f"Disk {disk['name']} is in use by reservation {disk['reservation_id']}."
-    return f"Disk {disk['name']} is {state(disk)}: what was written on it is being saved."
+    return f"Disk {disk['name']} is {state(disk)}: its data is being saved."
 
 
-def _chosen(client: Client, disks: Disks, *, makes: bool) -> str:
+def _choose(client: Client, disks: Disks, *, makes: bool) -> str:
     rows = [[disk["name"], size(disk), state(disk), _last(disk)] for disk in disks.there]
     names = [disk["name"] for disk in disks.there]
     if makes:
         rows.append([NEW, f"{disks.default_gib} GiB", "", ""])
-    rows.append([NONE, "", "its home folder ends with it", ""])
+    rows.append([NONE, "", "the home folder is deleted at the end", ""])
     names += [NEW, NONE] if makes else [NONE]
     lines = render.table((), rows, render.terminal_width()).splitlines()
     at = choose("Disk", names, lines, _default(disks))
@@ -125,7 +126,7 @@ def _chosen(client: Client, disks: Disks, *, makes: bool) -> str:
 
 
 def _default(disks: Disks) -> int:
-    """The one that was used last, of those that can be had."""
+    """The available disk that was used last."""
     free = [at for at, disk in enumerate(disks.there) if disk["state"] == "available"]
     if not free:
         return len(disks.there)
@@ -142,14 +143,14 @@ def _new_name(disks: Disks) -> str:
 
     def read(text: str) -> str:
         if not NAME.fullmatch(text):
-            raise ValueError(f"{NAME_RULE}, please")
+            raise ValueError(NAME_RULE)
         if text in (*there, NONE):
-            raise ValueError("that is taken; another name, please")
+            raise ValueError("you already have a disk of that name; enter another name")
         return text
 
-    return ask_until("Its name", "" if FIRST_NAME in there else FIRST_NAME, read)
+    return prompt_until_valid("Name of the disk", "" if FIRST_NAME in there else FIRST_NAME, read)
 
 
 def _make(client: Client, name: str) -> None:
     made = make_disk(client, name)
-    say(f"Disk {made['name']} made: {made['size_gib']} GiB.")
+    show(f"Disk {made['name']} created: {made['size_gib']} GiB.")

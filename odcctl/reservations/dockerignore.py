@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 
 class Ignore:
-    """The last rule that fits decides. A rule that fits a folder fits what is in it."""
+    """The last rule that matches decides. A rule that matches a folder also matches its content."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        """Raises ValueError for what is no pattern."""
+        """Raises ValueError for an invalid pattern."""
         self._rules: list[tuple[re.Pattern[str], bool]] = []
         for line in lines:
             text = line.strip()
@@ -23,11 +23,11 @@ class Ignore:
 
     @property
     def takes_back(self) -> bool:
-        """Something below what is left out may be kept."""
+        """Whether a file in an excluded folder may be kept."""
         return any(keeps for _, keeps in self._rules)
 
     def leaves_out(self, path: str) -> bool:
-        """path: below the folder, parted by slashes."""
+        """path: relative to the folder, with slashes."""
         parts = path.split("/")
         above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
         out = False
@@ -67,7 +67,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
         elif char == "[":
             end = pattern.find("]", at + 1 + pattern.startswith("^", at))
             if end < 0:
-                raise ValueError(f'"{pattern}" has a [ without its ]')
+                raise ValueError(f'"{pattern}" has a [ without a matching ]')
             inside = pattern[at:end].replace("\\", "\\\\").replace("[", "\\[")
             made += f"[{inside}]"
             at = end + 1
@@ -81,4 +81,4 @@ def _compile(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(made, re.DOTALL)
     except re.error as error:
-        raise ValueError(f'"{pattern}" is no pattern: {error}') from None
+        raise ValueError(f'"{pattern}" is not a valid pattern: {error}') from None

@@ -1,4 +1,4 @@
-"""Why one does not get into a reservation, or is out of it again."""
+"""Errors: a reservation cannot be entered, or a connection to it was lost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from odcctl.http.client import Client
 from odcctl.reservations.describe import message, queue_place
 from odcctl.text.render import clean, when
 
-_END = {"failed": "failed", "cancelled": "was cancelled", "expired": "is over already"}
-AGAIN = "Make another with: odcctl reserve"
+_END = {"failed": "failed", "cancelled": "was cancelled", "expired": "has already ended"}
+AGAIN = "Reserve again: odcctl reserve"
 
 
 def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
@@ -30,15 +30,15 @@ def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
         what, hint = f"belongs to {one['user']}", "Only its owner and operators can connect."
         if one.get("github_user"):
             hint = (
-                f"{one['user']} lets you in with: odcctl edit {number} --add-user NAME, which is "
-                "yours at GitHub\nTell odc that it is: odcctl config set github_user NAME"
+                f"{one['user']} can add you: odcctl edit {number} --add-user NAME, with your "
+                "GitHub name\nRegister that name first: odcctl config set github_user NAME"
             )
     elif status == "active":
         what, hint = "is active, but cannot be reached now", why or "Try again in a moment."
     elif status == "expired":
         what, hint = f"expired {when(one.get('ended_at') or one.get('expires_at'))}", AGAIN
     elif status == "cancelled":
-        what = f"is over: {why or 'cancelled'}" + f" ({when(one.get('ended_at'))})".replace(
+        what = f"has ended: {why or 'cancelled'}" + f" ({when(one.get('ended_at'))})".replace(
             " ()", ""
         )
         hint = AGAIN
@@ -49,8 +49,7 @@ def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
 
 
 def dropped(client: Client, number: int) -> Failure:
-    """Why a connection was lost: the reservation has ended, or only the
-    connection is."""
+    """Why a connection was lost: the reservation has ended, or only the connection broke."""
     try:
         reply = client.get(f"/v1/reservations/{number}")
     except Refused as refused:
@@ -71,7 +70,7 @@ def dropped(client: Client, number: int) -> Failure:
 
 
 def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
-    """It was waited for, and did not become active."""
+    """The reservation ended before it became active."""
     why, ended = message(one, now_s), _END.get(one["status"], f"is {one['status']}")
     return Failure(
         f"reservation {one['id']} {ended}" + (f": {why}" if why else ""),
@@ -80,12 +79,12 @@ def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
 
 
 def denied(one: Mapping[str, Any]) -> Failure:
-    """It was reached, and let none of the keys in."""
+    """The dev server was reached, but accepted none of the SSH keys."""
     number, names = one["id"], [one.get("github_user"), *(one.get("secondary_users") or ())]
-    whose = ", ".join(clean(str(name)) for name in names if name) or "nobody"
+    whose = ", ".join(clean(str(name)) for name in names if name) or "its users"
     return Failure(
-        f"reservation {number} lets none of your SSH keys in",
-        f"It has the keys that GitHub had of {whose} when it was reserved; yours here: "
+        f"reservation {number} accepts none of your SSH keys",
+        f"It accepts the keys that {whose} had at GitHub when it was reserved. To list yours: "
         "ssh-add -l\n"
-        f"Its owner lets another GitHub user in with: odcctl edit {number} --add-user NAME",
+        f"Its owner can add another GitHub user: odcctl edit {number} --add-user NAME",
     )

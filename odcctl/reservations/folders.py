@@ -1,4 +1,4 @@
-"""A folder as a stream of tar: what is sent of it, and what may come back into it."""
+"""Send a folder as a tar stream, and unpack such a stream into it safely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from odcctl.exits import Failure
 
-MOST_BYTES = 1024**3
+MAX_SEND_BYTES = 1024**3
 
 
 class Amount(NamedTuple):
@@ -28,7 +28,7 @@ class Amount(NamedTuple):
 
 
 def measure(folder: str) -> Amount:
-    """All that would be sent. Raises Failure when that is too much, or cannot be looked at."""
+    """The amount to send. Raises Failure if it is too large, or cannot be read."""
     if not os.path.isdir(folder):
         raise Failure(f"{folder} is not a folder")
 
@@ -39,15 +39,15 @@ def measure(folder: str) -> Amount:
     for parent, _, names in os.walk(folder, onerror=fail):
         for name in names:
             with suppress(FileNotFoundError):
-                told = os.lstat(os.path.join(parent, name))
-                if stat.S_ISREG(told.st_mode):
-                    count, size = count + 1, size + told.st_size
+                status = os.lstat(os.path.join(parent, name))
+                if stat.S_ISREG(status.st_mode):
+                    count, size = count + 1, size + status.st_size
     amount = Amount(count, size)
-    if size > MOST_BYTES:
+    if size > MAX_SEND_BYTES:
         raise Failure(
-            f"{folder} has {amount}, and at most 1 GiB is sent",
-            "Send a smaller folder. Data that stay belong on a disk (--disk NAME) or into "
-            "/shared-personal, once.",
+            f"{folder} has {amount}, but at most 1 GiB can be sent",
+            "Send a smaller folder. Copy large data once to a disk (--disk NAME) or to "
+            "/shared-personal.",
         )
     return amount
 
@@ -74,7 +74,7 @@ def pack(folder: str, out: IO[bytes]) -> None:
 
 
 def _entries(folder: str) -> list[tuple[str, str]]:
-    """Folders before what is in them; nothing that is neither file, folder nor link."""
+    """Files, folders and links, each folder before its content."""
     found: list[tuple[str, str]] = []
     for parent, folders, names in os.walk(folder):
         for name in sorted((*folders, *names)):
@@ -87,9 +87,9 @@ def _entries(folder: str) -> list[tuple[str, str]]:
 
 
 class Unpacked(NamedTuple):
-    came: Amount
+    extracted: Amount
     refused: list[str]
-    """Why, a line for each."""
+    """The reason for each file, one per line."""
 
 
 class _Unsafe(Exception):
@@ -97,8 +97,8 @@ class _Unsafe(Exception):
 
 
 def unpack(source: IO[bytes], folder: str) -> Unpacked:
-    """Extract files that are new, or newer than those there; none outside the folder, whatever the
-    stream says, and nothing through a link. Raises tarfile.TarError, OSError."""
+    """Extract files that are new, or newer than the existing ones. Nothing in the
+    stream can write outside the folder or through a link. Raises tarfile.TarError, OSError."""
     root = os.path.realpath(folder)
     count = size = 0
     refused: list[str] = []
@@ -109,9 +109,9 @@ def unpack(source: IO[bytes], folder: str) -> Unpacked:
                     count, size = count + 1, size + member.size
             except _Unsafe as unsafe:
                 refused.append(f"{member.name}: {unsafe}")
-            except (ValueError, OverflowError) as error:  # a NUL in a name, a time of no clock
+            except (ValueError, OverflowError) as error:  # a NUL in a name, an impossible time
                 refused.append(f"{member.name}: {error}")
-    while source.read(65_536):  # what pads it: who writes it would fail
+    while source.read(65_536):  # the padding: its writer would fail otherwise
         pass
     return Unpacked(Amount(count, size), refused)
 
@@ -147,7 +147,7 @@ def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> bool:
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any]:
-    """A hard link is a copy of what it names, which came before it."""
+    """The content of a file. A hard link gets a copy of its target, which was extracted earlier."""
     if member.isreg():
         content = tar.extractfile(member)
         assert content is not None
@@ -155,7 +155,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any
     named = _parts(member.linkname)
     there = os.path.join(_real_folder(root, named[:-1]), *named[-1:])
     if os.path.islink(there) or not os.path.isfile(there):
-        raise _Unsafe("the file that it is another name of is not here")
+        raise _Unsafe("it is a hard link to a file that was not sent")
     return open(there, "rb")
 
 
@@ -167,9 +167,9 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
     steps = [step for step in goal.split("/") if step not in ("", ".")]
     while up < len(steps) and steps[up] == "..":
         up += 1
-    # Behind a name ".." could mean another folder: that name may be a link.
+    # After a name, ".." could mean another folder, since the name may be a link.
     if goal.startswith("/") or up > len(parts) - 1 or ".." in steps[up:]:
-        raise _Unsafe("a link that may lead out of the folder")
+        raise _Unsafe("it is a link that may lead out of the folder")
     parent = _real_folder(root, parts[:-1])
     if _is_older(member, path):
         return False
@@ -181,7 +181,7 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
 
 def _parts(name: str) -> list[str]:
     if name.startswith("/") or ".." in name.split("/"):
-        raise _Unsafe("it would be outside of the folder")
+        raise _Unsafe("it would be outside the folder")
     return [part for part in name.split("/") if part not in ("", ".")]
 
 
@@ -195,12 +195,13 @@ def _real_folder(root: str, parts: list[str]) -> str:
             os.mkdir(path)
             continue
         if not stat.S_ISDIR(mode):
-            raise _Unsafe(f"{path} is no folder here")
+            raise _Unsafe(f"{path} is not a folder here")
     return path
 
 
 def _is_older(member: tarfile.TarInfo, path: str) -> bool:
-    """Compares whole seconds: not every tar has fractions. Within one, the content decides."""
+    """Compares whole seconds, since not every tar has fractions. In the same second, the content
+    decides."""
     try:
         there = os.lstat(path)
     except FileNotFoundError:

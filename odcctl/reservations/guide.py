@@ -1,5 +1,5 @@
-"""The guided way to a reservation: what the command line left open is asked, in this order:
-GPU type, GPUs, more than one node, hours, disk, Jupyter."""
+"""Guide the user to a reservation: ask for values that the command line does not give, in this
+order: GPU type, GPUs, more than one node, hours, disk, Jupyter."""
 
 from __future__ import annotations
 
@@ -11,56 +11,57 @@ from odcctl.http.client import Client, target
 from odcctl.listing import refuse_unknown
 from odcctl.reservations.availability import counts, nodes_for, wait
 from odcctl.text import render
-from odcctl.text.hours import LEAST, ask_hours
+from odcctl.text.hours import MIN_HOURS, prompt_hours
 from odcctl.text.jobs import local_times
-from odcctl.text.prompts import agree, ask_until, choose, say
+from odcctl.text.prompts import agree, choose, prompt_until_valid, show
 
 MULTINODE = """\
 {gpus} {type} GPUs are {nodes} whole nodes, started together or not at all, with MASTER_ADDR and the
-names of all of them set, as torchrun wants it. A program on one node sees the {each} GPUs of that
-one only."""
+names of all nodes set, as torchrun needs them. A program on one node sees only the {each} GPUs of
+that node."""
 
 
 def guide(
     client: Client,
     types: Sequence[Mapping[str, Any]],
-    wanted: dict[str, Any],
+    request: dict[str, Any],
     *,
     jupyter: bool,
     disk: Callable[[], None],
 ) -> None:
-    """Complete what is wanted of a reservation. jupyter: ask whether to start it; disk: asks for
-    that."""
+    """Complete the request for a reservation. jupyter: ask whether to start it; disk: a function
+    that asks for the disk."""
     if not types:
         raise Failure("the cluster has no nodes yet", "`odcctl nodes` shows them once they are up.")
-    kind = _type(types, wanted.get("gpu_type"))
-    wanted["gpu_type"] = kind["gpu_type"]
-    if wanted.get("gpus") is None:
-        wanted["gpus"] = _gpus(kind)
-    agree_on_nodes(kind, wanted)
-    if wanted.get("hours") is None:
-        wanted["hours"] = ask_hours("For how many hours", "8", LEAST)
+    kind = _type(types, request.get("gpu_type"))
+    request["gpu_type"] = kind["gpu_type"]
+    if request.get("gpus") is None:
+        request["gpus"] = _gpus(kind)
+    agree_on_nodes(kind, request)
+    if request.get("hours") is None:
+        request["hours"] = prompt_hours("For how many hours", "8", MIN_HOURS)
     disk()
-    if jupyter and _told_with_jupyter(client, wanted):
-        wanted["jupyter"] = agree("Start Jupyter Lab in it?")
+    if jupyter and _preview_with_jupyter(client, request):
+        request["jupyter"] = agree("Start Jupyter Lab in it?")
 
 
-def agree_on_nodes(kind: Mapping[str, Any], wanted: dict[str, Any]) -> None:
-    """More than one node is agreed to on purpose."""
-    if wanted["distributed"] or nodes_for(kind, wanted["gpus"]) == 1:
+def agree_on_nodes(kind: Mapping[str, Any], request: dict[str, Any]) -> None:
+    """Ask the user to confirm more than one node."""
+    if request["distributed"] or nodes_for(kind, request["gpus"]) == 1:
         return
-    say(explain_nodes(kind, wanted["gpus"]))
+    show(explain_nodes(kind, request["gpus"]))
     if not agree("Reserve all of them?"):
-        raise Failure("more than one node was not agreed to", _one_node(kind))
-    wanted["distributed"] = True
+        raise Failure("you did not confirm more than one node", _one_node(kind))
+    request["distributed"] = True
 
 
 def refuse_nodes(kind: Mapping[str, Any], gpus: int) -> Failure:
     """The error if there is no terminal to ask on."""
     return Failure(
-        f"{gpus} {kind['gpu_type']} GPUs are {nodes_for(kind, gpus)} nodes, and --distributed was "
+        f"{gpus} {kind['gpu_type']} GPUs need {nodes_for(kind, gpus)} nodes, but --distributed was "
         "not given",
-        f"{explain_nodes(kind, gpus)}\nSay --distributed (-d) if you want that. {_one_node(kind)}",
+        f"{explain_nodes(kind, gpus)}\nTo reserve several nodes, add --distributed (-d). "
+        f"{_one_node(kind)}",
     )
 
 
@@ -74,15 +75,15 @@ def _one_node(kind: Mapping[str, Any]) -> str:
     return f"One {kind['gpu_type']} node has {render.counted(kind['gpus_per_node'], 'GPU')}."
 
 
-def _type(types: Sequence[Mapping[str, Any]], named: str | None) -> Mapping[str, Any]:
-    if named is not None:
+def _type(types: Sequence[Mapping[str, Any]], given: str | None) -> Mapping[str, Any]:
+    if given is not None:
         for kind in types:
-            if kind["gpu_type"].casefold() == named.casefold():
+            if kind["gpu_type"].casefold() == given.casefold():
                 return kind
-        refuse_unknown("type", [named], (kind["gpu_type"] for kind in types))
+        refuse_unknown("type", [given], (kind["gpu_type"] for kind in types))
     lines = render.table((), [_line(kind) for kind in types], render.terminal_width()).splitlines()
     free = [at for at, kind in enumerate(types) if kind["free"] and kind["gpus_per_node"]]
-    say("Which type of GPU?")
+    show("Which type of GPU?")
     names = [kind["gpu_type"] for kind in types]
     return types[choose("Type", names, lines, free[0] if free else 0)]
 
@@ -91,14 +92,14 @@ def _line(kind: Mapping[str, Any]) -> list[str]:
     each = kind["gpus_per_node"]
     noun = "GPUs" if each else "nodes"
     soonest = wait(kind, min(1, each))
-    told = [f"{kind['free']} of {kind['total']} {noun} free"]
+    parts = [f"{kind['free']} of {kind['total']} {noun} free"]
     if soonest == "now":
-        told.append(f"up to {kind['max_on_one_node']} on one node now" if each else "one node now")
+        parts.append(f"up to {kind['max_on_one_node']} on one node now" if each else "one node now")
     else:
-        told.append(_when(soonest))
+        parts.append(_when(soonest))
     if kind.get("queued"):
-        told.append(f"{kind['queued']} queued")
-    return [kind["gpu_type"], ", ".join(told)]
+        parts.append(f"{kind['queued']} queued")
+    return [kind["gpu_type"], ", ".join(parts)]
 
 
 def _gpus(kind: Mapping[str, Any]) -> int:
@@ -110,32 +111,32 @@ def _gpus(kind: Mapping[str, Any]) -> int:
     for gpus in choices:
         nodes, soonest = nodes_for(kind, gpus), wait(kind, gpus)
         rows.append([f"{gpus:>4}", f"{nodes} nodes" if nodes > 1 else "", _when(soonest)])
-    say("How many GPUs?")
-    say(render.table((), rows).rstrip("\n"))
+    show("How many GPUs?")
+    show(render.table((), rows).rstrip("\n"))
 
     def read(text: str) -> int:
         known = ", ".join(map(str, choices))
         if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-            raise ValueError(f"a number of GPUs, please: {known}")
+            raise ValueError(f"enter a number of GPUs: {known}")
         gpus = int(text)
         if gpus > each and gpus not in choices:
-            raise ValueError(f"up to {each} on one node, or whole nodes, please: {known}")
+            raise ValueError(f"enter up to {each} on one node, or whole nodes: {known}")
         return gpus
 
-    return ask_until("GPUs", "1", read)
+    return prompt_until_valid("GPUs", "1", read)
 
 
 def _when(soonest: str) -> str:
-    words = {"now": "free now", "unknown": "wait unknown", "never": "not possible"}
-    return words.get(soonest, f"wait {soonest}")
+    texts = {"now": "free now", "unknown": "wait unknown", "never": "not possible"}
+    return texts.get(soonest, f"wait {soonest}")
 
 
-def _told_with_jupyter(client: Client, wanted: Mapping[str, Any]) -> bool:
-    """Say when it would start; whether Jupyter can be had where it would run.
+def _preview_with_jupyter(client: Client, request: Mapping[str, Any]) -> bool:
+    """Show when the reservation would start; return whether Jupyter is possible where it would run.
 
-    Asking first spares a question whose yes would be refused; all other refusals end here.
+    Without Jupyter there is no need to ask for it. All other refusals end the command here.
     """
-    body = {name: value for name, value in wanted.items() if value is not None}
+    body = {name: value for name, value in request.items() if value is not None}
     possible = True
     try:
         reply = client.post(_DRY_RUN, {**body, "jupyter": True})
@@ -146,7 +147,7 @@ def _told_with_jupyter(client: Client, wanted: Mapping[str, Any]) -> bool:
         reply = client.post(_DRY_RUN, body)
     text = reply.json().get("text")
     if text:
-        say(local_times(str(text), reply.now_s))
+        show(local_times(str(text), reply.now_s))
     return possible
 
 

@@ -1,4 +1,4 @@
-"""Jupyter Lab of a reservation: how far it is, and the link that opens it here."""
+"""Jupyter Lab of a reservation: its state, and the link that opens it here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN_FILE = "/etc/odc/jupyter_token"
 
 
 def until_settled(client: Client, one: dict[str, Any]) -> dict[str, Any]:
-    """As it is once it runs, or does not."""
+    """The reservation once its Jupyter Lab has started, ended or failed, or PATIENCE_S are over."""
     until = time.monotonic() + PATIENCE_S
     while one.get("jupyter") in ("starting", "ending") and time.monotonic() < until:
         time.sleep(LOOK_S)
@@ -29,20 +29,20 @@ def until_settled(client: Client, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def failure(one: Mapping[str, Any]) -> Failure | None:
-    """Why there is none to open."""
+    """Why Jupyter Lab cannot be opened; None if it runs."""
     number, state = one["id"], one.get("jupyter")
     if state == "running":
         return None
     again = f"Try again: odcctl edit {number} --enable-jupyter"
     if state == "failed":
-        why = render.clean(one.get("jupyter_error") or "it does not say why")
+        why = render.clean(one.get("jupyter_error") or "the reason is unknown")
         return Failure(f"Jupyter Lab of reservation {number} failed: {why}", again)
     if state is None:
         return Failure(
             f"reservation {number} has no Jupyter Lab",
-            f"Its owner starts it: odcctl edit {number} --enable-jupyter",
+            f"Its owner can start it: odcctl edit {number} --enable-jupyter",
         )
-    return Failure(f"Jupyter Lab of reservation {number} is {state} still", again)
+    return Failure(f"Jupyter Lab of reservation {number} is still {state}", again)
 
 
 def open_here(client: Client, one: dict[str, Any], port: int | None) -> int:
@@ -60,12 +60,13 @@ def open_here(client: Client, one: dict[str, Any], port: int | None) -> int:
             render.put(f"{at}?{render.clean(urlsplit(url).query)}\n")
         else:
             render.put(f"{at}\n")
-            render.note(f"odcctl: its token: ssh odc-{number} cat {TOKEN_FILE}")
+            render.note(f"odcctl: to read its token: ssh odc-{number} cat {TOKEN_FILE}")
         # A program that reads this waits for it, and nothing follows.
         sys.stdout.flush()
         render.note(
-            f"odcctl: that is Jupyter Lab of reservation {number}, until "
-            f"{render.when(one.get('expires_at'))}; Ctrl-C ends the way there, and Jupyter goes on"
+            f"odcctl: this is Jupyter Lab of reservation {number}, until "
+            f"{render.when(one.get('expires_at'))}; Ctrl-C stops the forwarding, and Jupyter "
+            "continues"
         )
         with suppress(KeyboardInterrupt):
             serve(client, f"/v1/reservations/{number}/jupyter", listener)

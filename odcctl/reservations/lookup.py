@@ -1,4 +1,4 @@
-"""Reservations: which one a word names, and what its fields say in words."""
+"""Find the reservation that the user means: by id, by the start of an id, by name, or by menu."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from odcctl.text.prompts import choose
 
 
 def parse_statuses(text: str | None) -> str | None:
-    """The statuses of -s by commas; one that is none is wrong usage."""
+    """The statuses of -s, separated by commas; an unknown one is wrong usage."""
     if text is None:
         return None
-    words = [word.strip().lower() for word in text.split(",")]
-    for word in words:
-        if word not in STATUSES:
-            raise WrongUsage(f'"{word}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
-    return ",".join(words)
+    statuses = [status.strip().lower() for status in text.split(",")]
+    for status in statuses:
+        if status not in STATUSES:
+            raise WrongUsage(f'"{status}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
+    return ",".join(statuses)
 
 
 def own(client: Client, statuses: Sequence[str] = LIVE) -> list[dict[str, Any]]:
@@ -31,43 +31,43 @@ def own(client: Client, statuses: Sequence[str] = LIVE) -> list[dict[str, Any]]:
     return answer.json()["reservations"]
 
 
-def find(client: Client, word: str) -> dict[str, Any]:
-    """The reservation that a word names: an exact id, else the start of one of my live ones' ids,
-    or the name of one."""
+def find(client: Client, name: str) -> dict[str, Any]:
+    """The reservation that `name` names: its exact id, else the start of the id or the name of a
+    live reservation of the caller."""
     unknown: Failure | None = None
-    if word.isascii() and word.isdecimal():
+    if name.isascii() and name.isdecimal():
         try:
-            return client.get(f"/v1/reservations/{word}").json()
+            return client.get(f"/v1/reservations/{name}").json()
         except Refused as refused:
             if refused.status != 404:
                 raise
             unknown = refused
-    found = starting(client, word)
+    found = starting(client, name)
     if not found:
         raise unknown or Failure(
-            f'no live reservation of yours has the name "{render.clean(word)}"',
-            "`odcctl list --all` shows those that are over, too: they are named by their ids.",
+            f'you have no live reservation with the name "{render.clean(name)}"',
+            "`odcctl list --all` also shows ended reservations; use their ids.",
         )
     return found[0]
 
 
-def starting(client: Client, word: str) -> Sequence[dict[str, Any]]:
-    """The live one of mine whose id starts so, or that has this name; several are refused."""
+def starting(client: Client, name: str) -> Sequence[dict[str, Any]]:
+    """The caller's live reservation with this name or start of its id; several are an error."""
     live = own(client)
-    found = [one for one in live if one["name"] == word or str(one["id"]).startswith(word or "?")]
+    found = [one for one in live if one["name"] == name or str(one["id"]).startswith(name or "?")]
     if len(found) > 1:
         raise Failure(
-            f'"{render.clean(word)}" names {len(found)} of your reservations', _named(found)
+            f'"{render.clean(name)}" names {len(found)} of your reservations', _named(found)
         )
     return found
 
 
-def named_or_only(call: Call, word: str | None, statuses: Sequence[str]) -> dict[str, Any]:
-    """The one the command line names; without a name the only one in these statuses, or the one
-    chosen on a terminal."""
+def named_or_only(call: Call, name: str | None, statuses: Sequence[str]) -> dict[str, Any]:
+    """The reservation that the command line names; without a name the only one in these statuses,
+    or the one that the user chooses on a terminal."""
     client = call.client()
-    if word is not None:
-        return find(client, word)
+    if name is not None:
+        return find(client, name)
     there = own(client, statuses)
     if len(there) == 1:
         return there[0]
@@ -76,18 +76,18 @@ def named_or_only(call: Call, word: str | None, statuses: Sequence[str]) -> dict
         others = _named(own(client)) if what == "active" else ""
         raise Failure(
             f"you have no {what} reservation",
-            f"Your other reservations:\n{others}" if others else "Make one with: odcctl reserve",
+            f"Your other reservations:\n{others}" if others else "Create one: odcctl reserve",
         )
-    if call.may_ask():
+    if call.may_prompt():
         return pick(there)
     raise Failure(
-        f"{len(there)} of your reservations are {what}: name one",
+        f"{len(there)} of your reservations are {what}: choose one",
         f"{_named(there)}\nFor example: odcctl {call.verb} {there[0]['id']}",
     )
 
 
 def pick(there: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Chosen on the terminal, by its number in the menu, or by id or name."""
+    """Let the user choose a reservation on the terminal."""
     names = [str(one["id"]) for one in there]
     rows = [[str(one["id"]), *_row(one)] for one in there]
     lines = render.table((), rows, render.terminal_width()).splitlines()

@@ -1,6 +1,6 @@
-"""A reservation until it is active, shown as it comes: one line that changes, or a line a change.
+"""Show a reservation's progress until it is active: in one changing line, or a line per change.
 
-The job's events wake the question; the clock asks it, too, since the queue moves without them.
+It is fetched after events of the job, and at intervals, since the queue also moves without events.
 """
 
 from __future__ import annotations
@@ -26,30 +26,32 @@ TICK_S = 1.0
 
 
 class Progress:
-    """Where a reservation stands, on standard error."""
+    """The progress of a reservation, on standard error."""
 
     def __init__(self, *, verbose: bool) -> None:
         self._verbose = verbose
         self._began = time.monotonic()
-        self._told: tuple[Any, ...] = ()
+        self._shown_state: tuple[Any, ...] = ()
         self._rewrites = sys.stderr.isatty()
         self._live: Live | None = None
 
     def show(self, one: Reservation, now_s: float) -> None:
-        words = [f"reservation {one['id']}: {status(one)}"]
+        parts = [f"reservation {one['id']}: {status(one)}"]
         if one["status"] in ("pending", "queued"):
-            words.append(queue_place(one, now_s))
-        text, does = ", ".join(word for word in words if word), message(one, now_s)
-        told = (one["status"], one.get("phase"), one.get("queue_position"))
+            parts.append(queue_place(one, now_s))
+        text, activity = ", ".join(part for part in parts if part), message(one, now_s)
+        state = (one["status"], one.get("phase"), one.get("queue_position"))
         if self._verbose or one.get("phase") == "image_build":
-            # Its steps are what there is to see of it.
-            told = (*told, does)
-        if (not self._rewrites or self._verbose) and told != self._told:
+            # The message shows the steps of the build.
+            state = (*state, activity)
+        if (not self._rewrites or self._verbose) and state != self._shown_state:
             self.clear()
-            render.note(f"odcctl: {text}" + (f"; {does}" if does else ""))
+            render.note(f"odcctl: {text}" + (f"; {activity}" if activity else ""))
         if self._rewrites:
-            self._line([text, render.duration(time.monotonic() - self._began), render.clean(does)])
-        self._told = told
+            self._line(
+                [text, render.duration(time.monotonic() - self._began), render.clean(activity)]
+            )
+        self._shown_state = state
 
     def clear(self) -> None:
         """Nothing of the line is left."""
@@ -81,7 +83,7 @@ def _new_live() -> Live:
 
 
 def follow(client: Client, reservation: int, progress: Progress) -> Reply:
-    """Follow it until it no longer waits; its state then. Outages of the daemon are waited out."""
+    """Follow a reservation until it no longer waits, also through outages; return its state."""
     patience = Patience()
     patience.reached()
     while True:
@@ -103,12 +105,12 @@ def _follow(client: Client, reservation: int, progress: Progress, patience: Pati
             patience.reached()
             if one["status"] not in WAITING:
                 return reply
-            asked, passed = time.monotonic(), 0.0
+            fetched_at, passed = time.monotonic(), 0.0
             while passed < look_s and not events.ended:
                 progress.show(one, reply.now_s + passed)
                 if events.next(min(TICK_S, look_s - passed)) is not None:
                     break
-                passed = time.monotonic() - asked
+                passed = time.monotonic() - fetched_at
     finally:
         events.close()
     raise LostAnswer("the stream of events ended")

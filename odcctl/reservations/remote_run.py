@@ -1,7 +1,7 @@
-"""A command in a reservation of its own: send a folder, run, fetch the folder, end the reservation.
+"""Run a command in its own reservation: send a folder, run, fetch the folder, end the reservation.
 
-However it goes, the reservation ends with it, but for what would be lost: files that could not be
-fetched.
+The reservation ends with the command in any case, unless files could not be fetched: they would be
+lost.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from odcctl.text.hours import read_time
 from odcctl.text.render import clean, note, when
 
 THERE = "/workspace/run"
-"""Not in the home: that may be a disk, and stays."""
+"""Not in the home, which may be a permanent disk."""
 OF_COMMAND = f"{THERE}.255"
-"""Is there when the command itself exited with ssh's own code for its failures."""
+"""A file that exists if the command itself exited with ssh's code for its own failures."""
 TIMED_OUT = 124
-"""As timeout(1)."""
+"""The exit code of timeout(1)."""
 DEFAULT_TIMEOUT = "24:00:00"
 
 
 class Task(NamedTuple):
-    words: Sequence[str]
+    command: Sequence[str]
     folder: str | None
     amount: Amount
     fetches: bool
@@ -51,12 +51,12 @@ class Task(NamedTuple):
 
 
 def task_of(
-    words: Sequence[str], *, send: str | None, fetches: bool, keeps: bool, timeout: str | None
+    command: Sequence[str], *, send: str | None, fetches: bool, keeps: bool, timeout: str | None
 ) -> Task:
     """Raises ValueError for wrong usage, and Failure for a folder that cannot be sent."""
-    if words[0].startswith("-"):
-        raise ValueError(f'"{words[0]}" is an option, and no command: after -- stands the command')
-    if not words[0]:
+    if command[0].startswith("-"):
+        raise ValueError(f'"{command[0]}" is an option: write a command after --')
+    if not command[0]:
         raise ValueError("the command is empty")
     try:
         timeout_s = read_time(DEFAULT_TIMEOUT if timeout is None else timeout)
@@ -65,7 +65,7 @@ def task_of(
     if shutil.which("ssh") is None:
         raise Failure("this machine has no ssh", "Install the OpenSSH client.")
     return Task(
-        words=words,
+        command=command,
         folder=send,
         amount=Amount(0, 0) if send is None else measure(send),
         fetches=send is not None and fetches,
@@ -77,7 +77,7 @@ def task_of(
 def see_through(
     client: Client, made: Mapping[str, Any], task: Task, *, verbose: bool, interrupted: bool
 ) -> int:
-    """The exit code: the command's, or why there is none."""
+    """Run the task; return the command's exit code, or that of the error."""
     run = _Run(client, int(made["id"]), task)
     keeps = task.keeps
     try:
@@ -89,7 +89,7 @@ def see_through(
         code = INTERRUPTED
     except _Stopped as stopped:
         if stopped.code == TIMED_OUT:
-            note("odcctl: the time of --timeout is over")
+            note("odcctl: the time limit of --timeout was reached")
         code = stopped.code
     except _NotFetched as failure:
         note(describe(failure, "files not fetched"))
@@ -101,14 +101,14 @@ def see_through(
         note(complaint(str(error), what="the command did not end"))
         code = REFUSED
     if keeps:
-        run.tell_kept()
+        run.report_kept()
     else:
         run.cancel()
     return code
 
 
 class _Stopped(BaseException):
-    """Not to be taken for a failure of what it interrupts."""
+    """A signal arrived. No Exception, so that the code that it interrupts does not handle it."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ def _stopped_by_signals(timeout_s: int) -> Generator[None]:
     before = {
         number: signal.signal(number, stop)
         for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN  # as nohup has it
+        if signal.getsignal(number) is not signal.SIG_IGN  # as under nohup
     }
     signal.setitimer(signal.ITIMER_REAL, timeout_s)
     try:
@@ -135,7 +135,7 @@ def _stopped_by_signals(timeout_s: int) -> Generator[None]:
 
 
 class _NotFetched(Failure):
-    """The command's own code goes on, when it says that it failed."""
+    """Files were not fetched. The command's own code is kept if it is not 0."""
 
     def __init__(self, message: str, hint: str | None, code: int) -> None:
         super().__init__(message, hint)
@@ -161,7 +161,7 @@ class _Run:
         if one.get("connect") != "ssh":
             raise Failure(
                 f"reservation {self._number} has only a terminal: ssh cannot reach it",
-                "On this cluster a command runs as a job: odcctl run --gpus 1 COMMAND",
+                "On this cluster, run the command as a job: odcctl run --gpus 1 COMMAND",
             )
         ssh.write(self._client, one)
         self._send()
@@ -173,21 +173,23 @@ class _Run:
         if folder is None:
             return
         note(f"odcctl: sending {clean(folder)} to reservation {self._number}: {self._task.amount}")
-        code, told = self._ssh(
+        code, stderr = self._ssh(
             f"mkdir -p {THERE} && exec tar -xf - -C {THERE}", write=lambda out: pack(folder, out)
         )
         if code:
-            raise self._why(code, told, f"{folder} was not sent: tar there exited with {code}")
+            raise self._why(
+                code, stderr, f"{folder} was not sent: tar on the dev server exited with {code}"
+            )
 
     def _command(self) -> int:
-        shown = shlex.join(self._task.words)
-        code, told = self._ssh(
+        shown = shlex.join(self._task.command)
+        code, stderr = self._ssh(
             f"mkdir -p {THERE} && cd {THERE} || exit 1\n{shown}\n"
             f"code=$?; [ $code -ne {SSH_FAILED} ] || : >{OF_COMMAND}; exit $code",
             inherits=True,
         )
         if code == SSH_FAILED and self._ssh(f"test -e {OF_COMMAND}")[0]:
-            why = self._why(code, told, "")
+            why = self._why(code, stderr, "")
             if self._task.fetches and isinstance(why, Unreachable):
                 raise _NotFetched(why.message, self._where(), UNREACHABLE)
             raise why
@@ -196,30 +198,31 @@ class _Run:
     def _fetch(self, code: int) -> int:
         folder = self._task.folder
         assert folder is not None
-        came: list[Unpacked] = []
+        unpacked: list[Unpacked] = []
         hint = self._where()
         try:
-            failed, told = self._ssh(
-                f"cd {THERE} && exec tar -cf - .", read=lambda out: came.append(unpack(out, folder))
+            failed, stderr = self._ssh(
+                f"cd {THERE} && exec tar -cf - .",
+                read=lambda out: unpacked.append(unpack(out, folder)),
             )
         except (tarfile.TarError, OSError) as error:
             raise _NotFetched(f"{folder}: {error}", hint, code) from error
         if failed:
-            why = self._why(failed, told, f"tar there exited with {failed}")
+            why = self._why(failed, stderr, f"tar on the dev server exited with {failed}")
             raise _NotFetched(why.message, hint, code)
-        [done] = came
-        note(f"odcctl: fetched what is new into {clean(folder)}: {done.came}")
+        [done] = unpacked
+        note(f"odcctl: fetched new files into {clean(folder)}: {done.extracted}")
         for line in done.refused:
             note(f"odcctl: not fetched: {clean(line)}")
         return (code or REFUSED) if done.refused else code
 
     def _where(self) -> str:
-        return f"They are in {THERE} there, until it ends: odcctl connect {self._number}"
+        return f"They are in {THERE} on the dev server until it ends: odcctl connect {self._number}"
 
-    def _why(self, code: int, told: bytes, otherwise: str) -> Failure:
+    def _why(self, code: int, stderr: bytes, otherwise: str) -> Failure:
         if code != SSH_FAILED:
             return Failure(otherwise)
-        if b"Permission denied (" in told:
+        if b"Permission denied (" in stderr:
             return denied(self._one)
         return dropped(self._client, self._number)
 
@@ -231,8 +234,8 @@ class _Run:
         read: Pipe | None = None,
         inherits: bool = False,
     ) -> tuple[int, bytes]:
-        words = [*ssh.command(self._client, self._one), "--", command]
-        return run_ssh(words, write=write, read=read, inherits=inherits)
+        arguments = [*ssh.command(self._client, self._one), "--", command]
+        return run_ssh(arguments, write=write, read=read, inherits=inherits)
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -246,12 +249,12 @@ class _Run:
             return
         with suppress(OSError):
             ssh.remove(self._client, [number])
-        note(f"odcctl: reservation {number} is over")
+        note(f"odcctl: reservation {number} has ended")
 
-    def tell_kept(self) -> None:
+    def report_kept(self) -> None:
         until = self._one.get("expires_at")
-        told = f" until {when(until)}" if until else ""
-        note(f"odcctl: reservation {self._number} goes on{told}\n  {self._how_to_end()}")
+        stderr = f" until {when(until)}" if until else ""
+        note(f"odcctl: reservation {self._number} continues{stderr}\n  {self._how_to_end()}")
 
     def _how_to_end(self) -> str:
-        return f"Cancel it: odcctl cancel {self._number}"
+        return f"To cancel it: odcctl cancel {self._number}"

@@ -18,9 +18,9 @@ NOT_EMPTY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How `odcctl reserve` goes about a request."""
+    """Options of `odcctl reserve` that are not part of the request."""
 
-    asks: bool
+    interactive: bool
     """Questions are allowed."""
     test_only: bool
     waits: bool
@@ -29,28 +29,26 @@ class Options:
     trace: bool
 
 
-def check(wanted: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
+def check(request: Mapping[str, Any], dockerfile: str | None, *, rebuild: bool) -> None:
     """Raises ValueError for wrong usage, before the daemon is asked; the daemon checks the rest."""
-    if wanted["gpus"] is not None and wanted["gpus"] < 0:
-        raise ValueError("--gpus is at least 0")
-    disk, image = wanted["disk"], wanted["image"]
+    if request["gpus"] is not None and request["gpus"] < 0:
+        raise ValueError("--gpus must be at least 0")
+    disk, image = request["disk"], request["image"]
     if disk not in (None, NONE):
         if not NAME.fullmatch(disk):
             raise ValueError(f'{NAME_RULE}, not "{disk}"')
-        if wanted["no_persist"]:
-            raise ValueError(
-                f"--no-persist keeps nothing, and --disk {disk} keeps it: give one of them"
-            )
+        if request["no_persist"]:
+            raise ValueError(f"--no-persist and --disk {disk} cannot be used together")
     if image is not None and dockerfile is not None:
-        raise ValueError("--dockerimage and --dockerfile exclude each other")
-    if wanted["preserve_entrypoint"] and image is None and dockerfile is None:
-        raise ValueError("--preserve-entrypoint is that of an image: give --dockerimage, too")
+        raise ValueError("--dockerimage and --dockerfile cannot be used together")
+    if request["preserve_entrypoint"] and image is None and dockerfile is None:
+        raise ValueError("--preserve-entrypoint requires --dockerimage")
     for field in NOT_EMPTY:
-        if {**wanted, "dockerfile": dockerfile}[field] == "":
+        if {**request, "dockerfile": dockerfile}[field] == "":
             option = "dockerimage" if field == "image" else field.replace("_", "-")
             raise ValueError(f"--{option} is empty")
     if rebuild and dockerfile is None:
-        raise ValueError("--rebuild is of what --dockerfile names: give that, too")
+        raise ValueError("--rebuild requires --dockerfile")
 
 
 def read_labels(texts: Sequence[str]) -> dict[str, str]:
@@ -58,26 +56,26 @@ def read_labels(texts: Sequence[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for text in texts:
         if not LABEL.fullmatch(text):
-            raise ValueError(f'--node-label takes KEY=VALUE, not "{text}"')
+            raise ValueError(f'--node-label must be KEY=VALUE, not "{text}"')
         key, _, value = text.partition("=")
         if labels.setdefault(key, value) != value:
             raise ValueError(f"--node-label gives {key} two values")
     return labels
 
 
-def as_command(wanted: Mapping[str, Any]) -> str:
-    words = ["odcctl reserve", f"-t {wanted['gpu_type']}", f"-g {wanted['gpus']}"]
-    words.append(f"-h {wanted['hours']:g}")
-    words += ["-d"] if wanted["distributed"] else []
-    words += [f"--disk {wanted['disk']}"] if wanted["disk"] else []
-    words += ["--no-persist"] if wanted["no_persist"] else []
-    words += ["--jupyter"] if wanted["jupyter"] else []
-    return " ".join(words)
+def as_command(request: Mapping[str, Any]) -> str:
+    parts = ["odcctl reserve", f"-t {request['gpu_type']}", f"-g {request['gpus']}"]
+    parts.append(f"-h {request['hours']:g}")
+    parts += ["-d"] if request["distributed"] else []
+    parts += [f"--disk {request['disk']}"] if request["disk"] else []
+    parts += ["--no-persist"] if request["no_persist"] else []
+    parts += ["--jupyter"] if request["jupyter"] else []
+    return " ".join(parts)
 
 
-def body_of(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
-        for name, value in wanted.items()
+        for name, value in request.items()
         if value is not None and value is not False and value != {}
     }

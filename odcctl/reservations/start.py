@@ -1,4 +1,4 @@
-"""Make the reservation, once, and follow its start; a user who leaves sees its state."""
+"""Create the reservation, once, and follow its start; a user who interrupts sees its state."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from odcctl.text.prompts import agree
 PATH = "/v1/reservations"
 
 
-def foresee(call: Call, wanted: Mapping[str, Any]) -> int:
-    reply = call.client().post(target(PATH, {"dry_run": "true"}), body_of(wanted))
+def preview(call: Call, request: Mapping[str, Any]) -> int:
+    reply = call.client().post(target(PATH, {"dry_run": "true"}), body_of(request))
     if call.form == "json":
         call.put_reply(reply)
     else:
@@ -41,30 +41,32 @@ def foresee(call: Call, wanted: Mapping[str, Any]) -> int:
 
 
 def make(
-    client: Client, wanted: Mapping[str, Any], *, verbose: bool
+    client: Client, request: Mapping[str, Any], *, verbose: bool
 ) -> tuple[dict[str, Any] | None, bool]:
-    """Ask for it, exactly once, and whether Ctrl-C was pressed meanwhile: that waits for the
-    answer, which alone shows whether there is a reservation. The second does not:
-    None."""
-    body, interrupted = body_of(wanted), False
+    """Create the reservation, exactly once; return it, and whether Ctrl-C was pressed meanwhile.
 
-    def heed(number: int, frame: object) -> None:
+    The first Ctrl-C waits for the answer, which shows whether there is a reservation. The second
+    does not wait: the reservation is then None.
+    """
+    body, interrupted = body_of(request), False
+
+    def note_interrupt(number: int, frame: object) -> None:
         nonlocal interrupted
         if interrupted:
             raise KeyboardInterrupt
         interrupted = True
-        os.write(2, b"\nodcctl: it is asked for; Ctrl-C again leaves without the answer\n")
+        os.write(2, b"\nodcctl: waiting for the answer; press Ctrl-C again to stop waiting\n")
 
     if verbose:
-        told = json.dumps(body, ensure_ascii=False)
-        render.note(f"odcctl: POST {PATH} to {client.addresses[0]}: {told}")
-    before = signal.signal(signal.SIGINT, heed)
+        text = json.dumps(body, ensure_ascii=False)
+        render.note(f"odcctl: POST {PATH} to {client.addresses[0]}: {text}")
+    before = signal.signal(signal.SIGINT, note_interrupt)
     try:
         made: dict[str, Any] = client.post_once(PATH, body).json()
     except KeyboardInterrupt:
         render.note(
-            "odcctl: left before the daemon answered: it may have been reserved; `odcctl list` "
-            "shows it then"
+            "odcctl: interrupted before the daemon answered; `odcctl list` shows whether it was "
+            "reserved"
         )
         return None, True
     finally:
@@ -72,9 +74,9 @@ def make(
     return made, interrupted
 
 
-def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
+def follow_start(call: Call, options: Options, made: dict[str, Any]) -> int:
     if not options.waits:
-        return _tell_made(call, made)
+        return _print_created(call, made)
     client, progress = call.client(), Progress(verbose=options.verbose)
     try:
         reply = follow(client, made["id"], progress)
@@ -82,7 +84,7 @@ def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
         progress.clear()
     one, now_s = reply.json(), reply.now_s
     if one.get("connect") == "ssh":
-        _make_known(client, one, asks=options.asks)
+        _configure_ssh(client, one, interactive=options.interactive)
     if call.form == "json":
         call.put_reply(reply)
     elif call.form == "quiet":
@@ -97,18 +99,18 @@ def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
     return REFUSED
 
 
-def _make_known(client: Client, one: Mapping[str, Any], *, asks: bool) -> None:
-    """To ssh; whether by its name is asked once."""
+def _configure_ssh(client: Client, one: Mapping[str, Any], *, interactive: bool) -> None:
+    """Write the reservation's ssh configuration; ask once whether to include such files."""
     from odcctl.ssh import host_files as ssh
 
     ssh.keep_up(client, one)
-    if ssh.included() is None and asks:
+    if ssh.included() is None and interactive:
         host = ssh.host_of(one["id"])
-        render.note(f"One line in ~/.ssh/config and ~/.cursor/ssh_config makes `ssh {host}` work.")
-        ssh.include(agree("Add it, so that VS Code and Cursor find it, too?", default=True))
+        render.note(f"With one line in ~/.ssh/config and ~/.cursor/ssh_config, `ssh {host}` works.")
+        ssh.include(agree("Add it? VS Code and Cursor then find it, too", default=True))
 
 
-def _tell_made(call: Call, made: dict[str, Any]) -> int:
+def _print_created(call: Call, made: dict[str, Any]) -> int:
     if call.form == "json":
         render.put_json(made)
     elif call.form == "quiet":
@@ -147,8 +149,8 @@ def _took(seconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else render.duration(seconds)
 
 
-def tell_interrupted(client: Client, made: Mapping[str, Any]) -> None:
-    """Nobody shall wonder whether it goes on."""
+def report_interrupted(client: Client, made: Mapping[str, Any]) -> None:
+    """Report after an interrupt that the reservation continues."""
     number = made["id"]
     try:
         reply = client.get(f"{PATH}/{number}")
@@ -156,6 +158,6 @@ def tell_interrupted(client: Client, made: Mapping[str, Any]) -> None:
     except Failure:
         where = made["status"]
     render.note(
-        f"odcctl: reservation {number} goes on without this command: it is {where}\n"
-        f"  Look at it: odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
+        f"odcctl: reservation {number} continues without this command: it is {where}\n"
+        f"  Show it:    odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
     )

@@ -1,4 +1,4 @@
-"""A port of this machine that leads to one of a reservation, over the daemon's own port."""
+"""Forward a port of this machine to one of a reservation, through the daemon."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from odcctl.ssh.tunnel import DONE_CODES, END, PIECE_BYTES
 from odcctl.text.render import clean, note
 
 HOST = "127.0.0.1"
-"""Nobody else's machine gets in."""
+"""Other machines cannot connect."""
 WAITING = 64
 
 
 def listen(port: int | None, usual: int) -> socket.socket:
-    """On this port; none: on the usual one, or when that is taken on any. Raises Failure."""
+    """Listen on port; if None on the usual one, or on any if that is in use. Raises Failure."""
     for tried in (usual, 0) if port is None else (port,):
         try:
             return socket.create_server((HOST, tried), backlog=WAITING)
@@ -29,7 +29,8 @@ def listen(port: int | None, usual: int) -> socket.socket:
             if tried == usual and port is None:
                 continue
             raise Failure(
-                f"port {tried} of {HOST} cannot be had: {error.strerror}", "Give another: --port N"
+                f"port {tried} of {HOST} cannot be used: {error.strerror}",
+                "Choose another: --port N",
             ) from None
     raise AssertionError
 
@@ -54,7 +55,7 @@ def _carry(client: Client, path: str, accepted: socket.socket) -> None:
             # The local client has gone.
             return
         finally:
-            # Closing it ends nothing for whoever waits at its other end while the feeder reads.
+            # close() alone would not end the connection for the peer while the feeder reads.
             with suppress(OSError):
                 accepted.shutdown(socket.SHUT_RDWR)
 

@@ -1,6 +1,6 @@
-"""How ssh finds a reservation: a file for each in ~/.odc/ssh, and one Include line that names them.
+"""The ssh configuration of reservations: a file for each in ~/.odc/ssh, included by one line.
 
-The host is called by the reservation's number, never by a name that somebody chose.
+The host is named after the reservation's number, never after a name that a user chose.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Reservation = Mapping[str, Any]
 USER = "dev"
 HOME = f"/home/{USER}"
 SSH_CONFIGS = ("~/.ssh/config", "~/.cursor/ssh_config")
-"""Of ssh, which VS Code runs, too, and of Cursor."""
+"""The file of ssh, which VS Code also runs, and the file of Cursor."""
 INCLUDE = "Include ~/.odc/ssh/*.conf"
-REMEMBERED = "ssh_include"
-FORWARD = "forward_agent"
+CHOICE_KEY = "ssh_include"
+FORWARD_KEY = "forward_agent"
 _KEY = re.compile(r"(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
 
 
@@ -49,34 +49,34 @@ def host_of(number: int, rank: int = 0) -> str:
 
 
 def write(client: Client, one: Reservation) -> str:
-    """Make ssh find this active reservation; the path of its file. client: has reached the
-    daemon, whose address the file names."""
+    """Write the file of this active reservation; return its path. client: has connected to the
+    daemon, whose address goes into the file."""
     number = int(one["id"])
     text = [f"# Reservation {number} of odc: written and removed by odcctl.\n"]
     for rank in range(int(one["node_count"])):
         names = host_of(number, rank) + (f" {host_of(number)}-0" if rank == 0 else "")
         pairs = options(client, one, rank)
-        text.append(f"Host {names}\n" + "".join(f"    {name} {told}\n" for name, told in pairs))
+        text.append(f"Host {names}\n" + "".join(f"    {name} {value}\n" for name, value in pairs))
     path = config_of(number)
-    with _alone():
-        _pin(number, one, anew=not os.path.exists(path))
+    with _locked():
+        _pin(number, one, forget=not os.path.exists(path))
         if files.read(path) != "".join(text):
             files.write(path, "".join(text))
     return path
 
 
 def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]]:
-    """The options of ssh for one member."""
+    """The options of ssh for one node of the reservation."""
     number = int(one["id"])
     proxy = [*_program(), *_mark(client, number), str(rank)]
     known = f"{folder()}/known_hosts"
     for word in (*proxy, known):
         if not word.isprintable() or '"' in word:
-            raise Failure(f"{word!a} cannot stand in a file of ssh's")
+            raise Failure(f"{word!a} cannot be written to an ssh configuration file")
     return [
         ("HostName", host_of(number, rank)),
         ("User", USER),
-        # The shell that runs it, and ssh itself, which replaces what begins with a percent sign.
+        # Quoted for the shell that runs it, and for ssh, which expands percent signs.
         ("ProxyCommand", shlex.join(proxy).replace("%", "%%")),
         *_forwarding(one),
         ("HostKeyAlias", f"{host_of(number)}-{rank}"),
@@ -89,17 +89,17 @@ def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]
 
 
 def shared(one: Reservation) -> bool:
-    """Whether users other than its owner may enter: as root of its container, each can use whatever
-    agent another forwards."""
+    """Whether users other than the owner may connect. All of them are root in the container, so
+    each could use an agent that another one forwards."""
     return bool(one.get("secondary_users"))
 
 
 def forwards(one: Reservation) -> bool | None:
-    """Whether ssh forwards the agent; None: as ssh's own files say. The config file's forward_agent
-    decides, but never for a dev server that others may enter."""
+    """Whether ssh forwards the agent: never to a shared dev server, otherwise unless forward_agent
+    is false in the config file; then None, and the user's own ssh configuration decides."""
     if shared(one):
         return False
-    return None if read_config().get(FORWARD) is False else True
+    return None if read_config().get(FORWARD_KEY) is False else True
 
 
 def _forwarding(one: Reservation) -> list[tuple[str, str]]:
@@ -110,22 +110,26 @@ def _forwarding(one: Reservation) -> list[tuple[str, str]]:
 def command(
     client: Client, one: Reservation, rank: int = 0, *, agent: bool | None = None
 ) -> list[str]:
-    """ssh to one member, with what it has to know unless its files say so. agent: forward it, or
-    not; None: as the reservation and the config file say."""
+    """The ssh command for one node; with its options, unless ssh's files include ours. agent:
+    whether to forward it; None: as forwards() decides."""
     on = forwards(one) if agent is None else agent
-    words = ["ssh", *({True: ["-A"], False: ["-a"], None: []}[on])]
+    arguments = ["ssh", *({True: ["-A"], False: ["-a"], None: []}[on])]
     if not included():
-        words += [w for name, told in options(client, one, rank) for w in ("-o", f"{name}={told}")]
-    return [*words, host_of(int(one["id"]), rank)]
+        arguments += [
+            argument
+            for name, value in options(client, one, rank)
+            for argument in ("-o", f"{name}={value}")
+        ]
+    return [*arguments, host_of(int(one["id"]), rank)]
 
 
 def _mark(client: Client, number: int) -> list[str]:
-    """Which reservation, and of which daemon: others have one of that number, too."""
+    """Arguments that identify a reservation and its daemon: another may have the same number."""
     return ["--server", str(client.addresses[0]), "ssh-proxy", str(number)]
 
 
 def remove(client: Client, numbers: Iterable[int]) -> None:
-    """Of reservations of this daemon that are over."""
+    """Remove the files of reservations of this daemon that are over."""
     there = [
         number
         for number in numbers
@@ -133,33 +137,35 @@ def remove(client: Client, numbers: Iterable[int]) -> None:
     ]
     if not there:
         return
-    with _alone():
+    with _locked():
         for number in there:
             with suppress(FileNotFoundError):
                 os.unlink(config_of(number))
-            _pin(number, {}, anew=True)
+            _pin(number, {}, forget=True)
 
 
 def tidy(client: Client, reservations: Iterable[Reservation]) -> None:
-    """Remove the files of those that are over."""
+    """Remove the files of the reservations that are over."""
     with suppress(OSError):
         remove(client, (int(one["id"]) for one in reservations if one["status"] in OVER))
 
 
 def keep_up(client: Client, one: Reservation) -> None:
-    """See to it that its file is there when ssh reaches it, and gone when it is over; a disk that
-    is full must not spoil what the command is for."""
+    """Write the reservation's file if ssh can reach it; remove the file if it is over. A full disk
+    must not make the calling command fail."""
     tidy(client, [one])
     if one["status"] == "active" and one.get("connect") == "ssh":
         with suppress(OSError):
             write(client, one)
 
 
-def _pin(number: int, one: Reservation, *, anew: bool) -> None:
-    """Pin its host keys, if it has any, and remove those of an earlier reservation. Without any,
-    ssh keeps the first that it saw."""
+def _pin(number: int, one: Reservation, *, forget: bool) -> None:
+    """Pin the reservation's host keys. Without any, ssh keeps the first key that it sees.
+
+    forget: remove the keys of an earlier reservation with this number, even without new ones.
+    """
     keys = _host_keys(one)
-    if not keys and not anew:
+    if not keys and not forget:
         return
     path = f"{folder()}/known_hosts"
     before = files.read(path)
@@ -180,7 +186,7 @@ def _host_keys(one: Reservation) -> list[str]:
 
 
 def _program() -> Sequence[str]:
-    """This odcctl, however it was called."""
+    """The command that runs this odcctl, however it was called."""
     path = os.path.abspath(sys.argv[0])
     if os.path.basename(path) == "odcctl" and os.access(path, os.X_OK):
         return [path]
@@ -188,8 +194,8 @@ def _program() -> Sequence[str]:
 
 
 @contextmanager
-def _alone() -> Generator[None]:
-    """Several odcctl may write at once."""
+def _locked() -> Generator[None]:
+    """Lock the folder: several odcctl may write at the same time."""
     os.makedirs(folder(), mode=0o700, exist_ok=True)
     os.chmod(folder(), 0o700)
     with open(f"{folder()}/.lock", "w") as lock:
@@ -201,13 +207,13 @@ def _alone() -> Generator[None]:
 
 
 def included() -> bool | None:
-    """None: the user has not been asked yet."""
-    told = read_config().get(REMEMBERED)
-    return told if isinstance(told, bool) else None
+    """Whether the user had the line added; None if the user has not been asked yet."""
+    choice = read_config().get(CHOICE_KEY)
+    return choice if isinstance(choice, bool) else None
 
 
 def include(on: bool) -> list[str]:
-    """Add the line, or take it away, and remember the choice; the files that changed."""
+    """Add or remove the line, and store the choice; return the files that changed."""
     changed: list[str] = []
     for name in SSH_CONFIGS:
         path = os.path.expanduser(name)
@@ -223,11 +229,11 @@ def include(on: bool) -> list[str]:
         elif on and os.stat(path).st_mode & 0o777 != 0o600:
             os.chmod(path, 0o600)
     if included() is not on:
-        keep(REMEMBERED, on)
+        keep(CHOICE_KEY, on)
     return changed
 
 
 def links(one: Reservation) -> list[tuple[str, str]]:
-    """Links that open a reservation in an editor, once ssh knows its name."""
+    """Links that open a reservation in an editor, once ssh can resolve its name."""
     where = f"vscode-remote/ssh-remote+{host_of(int(one['id']))}{HOME}"
     return [("vs code", f"vscode://{where}"), ("cursor", f"cursor://{where}")]

@@ -1,4 +1,4 @@
-"""ssh as a program that runs under ours: its streams, its exit code, and how it is ended."""
+"""Run ssh as a child process: its streams, its exit code, and how it is ended."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from contextlib import suppress
 from typing import IO
 
 SSH_FAILED = 255
-"""ssh's own failures; the code of what ran there otherwise."""
-TOLD_BYTES = 4096
+"""The exit code of ssh's own failures; otherwise it exits with the remote command's code."""
+KEPT_STDERR_BYTES = 4096
 SHOWN_S = 0.5
-"""One that stays in the background (ControlPersist) keeps its standard error open."""
+"""How long to wait for the end of standard error: an ssh in the background (ControlPersist) keeps
+it open."""
 END_S = 2.0
 
 Pipe = Callable[[IO[bytes]], None]
 
 
 def run_ssh(
-    words: Sequence[str],
+    arguments: Sequence[str],
     *,
     write: Pipe | None = None,
     read: Pipe | None = None,
     inherits: bool = False,
 ) -> tuple[int, bytes]:
-    """Its exit code, and the end of its standard error, which is shown as it arrives.
-    inherits: our standard input is the command's."""
+    """Run ssh; return its exit code and the end of its standard error, which is shown as it
+    arrives. inherits: ssh reads our standard input."""
     quiet = None if inherits else subprocess.DEVNULL
     with subprocess.Popen(
-        words, stdin=quiet if write is None else subprocess.PIPE,
+        arguments, stdin=quiet if write is None else subprocess.PIPE,
         stdout=None if read is None else subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         last, shown = showing(process)
         try:
             if write is not None:
                 assert process.stdin is not None
-                # It ended before it had all of it: its exit code says why.
+                # ssh ended before it read everything; its exit code shows why.
                 with suppress(BrokenPipeError):
                     write(process.stdin)
                 with suppress(BrokenPipeError):
@@ -48,17 +49,17 @@ def run_ssh(
                 _read(process, read)
             code = process.wait()
         finally:
-            # After Ctrl-C and the like, or a failure of ours; ended, it is left alone.
+            # After an interrupt or an error of ours; no effect if it has ended.
             _end(process)
         shown()
     return exit_code(code), bytes(last)
 
 
 def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, Callable[[], None]]:
-    """The end of its standard error, and a function that waits, once it has ended, until all of
-    that is shown."""
+    """Show its standard error. Returns the end of it, and a function that waits until all of it is
+    shown, to be called after the process has ended."""
     assert process.stderr is not None
-    # Its own, for the other is closed when something interrupts.
+    # A duplicate, since an interrupt closes the original.
     last, source = bytearray(), os.dup(process.stderr.fileno())
     ended, end = os.pipe()
 
@@ -68,14 +69,14 @@ def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, Callable[[], N
             if not data:
                 break
             last.extend(data)
-            del last[:-TOLD_BYTES]
+            del last[:-KEPT_STDERR_BYTES]
             os.write(2, data)
         os.close(source)
         os.close(ended)
 
     def shown() -> None:
         thread.join(SHOWN_S)
-        # A child of it may write more; show at least what is there, however slow the machine is.
+        # A child of ssh may keep it open; show at least what has been written so far.
         os.close(end)
         thread.join()
 
@@ -93,13 +94,13 @@ def _read(process: subprocess.Popen[bytes], read: Pipe) -> None:
     try:
         read(process.stdout)
     except tarfile.ReadError:
-        # Cut off: why, its exit code says, if it has one.
+        # The archive is cut off; a failing exit code of ssh explains that.
         if not process.wait():
             raise
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """By TERM, so that ssh ends its own proxy, too."""
+    """End ssh by SIGTERM, so that it ends its proxy, too."""
     process.terminate()
     try:
         process.wait(END_S)

@@ -16,11 +16,11 @@ END = '{"eof":true}'
 PIECE_BYTES = 65_536
 DONE_CODES = (None, 1000, 1001)
 LEAVES_S = 0.5
-"""How long ssh may take to leave when the other side has."""
+"""How long to wait for ssh to end after the other side has."""
 
 
 class Lost(Exception):
-    """The daemon's end is gone, or said why it ends. begun: the other side had spoken."""
+    """The connection broke, or the daemon closed it with a reason. begun: data had arrived."""
 
     def __init__(self, code: int | None, reason: str, *, begun: bool) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class Lost(Exception):
 
 
 def carry(client: Client, path: str) -> bool:
-    """Until either side ends: whether it was ours. Raises Lost, Refused, Unreachable."""
+    """Carry data until one side ends; whether it was ours. Raises Lost, Refused, Unreachable."""
     with connected(client, path, "tunnel") as connection:
         feeder: threading.Thread | None = None
         try:
@@ -38,8 +38,8 @@ def carry(client: Client, path: str) -> bool:
                 if isinstance(message, str):
                     break
                 if feeder is None:
-                    # ssh is not heard before the other side has spoken, as SSH servers do at once:
-                    # so nothing is lost when another try is needed.
+                    # Input is read only after data has arrived; SSH servers send first. So nothing
+                    # is lost if the connection has to be retried.
                     feeder = threading.Thread(target=_feed, args=(connection,), daemon=True)
                     feeder.start()
                 _write(message)
@@ -52,7 +52,7 @@ def carry(client: Client, path: str) -> bool:
             raise Lost(code, reason or "", begun=feeder is not None)
         if feeder is None:
             return False
-        # At the usual end it is ssh that leaves, and the other side that follows.
+        # Normally ssh ends first, and the other side follows.
         feeder.join(LEAVES_S)
         return not feeder.is_alive()
 

@@ -1,7 +1,7 @@
-"""Durations, as every command takes them: Slurm's forms, and spans with a unit.
+"""Durations, as every command accepts them: Slurm's forms, and numbers with a unit.
 
 30 is 30 minutes, 1:30 a minute and a half, 1:30:00 an hour and a half, 1-0 a day; 90s, 45m, 4h, 2d
-and 1w say their unit, and may be combined: 1h30m.
+and 1w have a unit, and can be combined: 1h30m.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def seconds_of(text: str) -> int | None:
-    """How many seconds a duration has; None if the text is none."""
+    """The seconds of a duration; None if the text is not a duration."""
     if _SPAN.fullmatch(text):
         return sum(int(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
     found = _SLURM.fullmatch(text)
@@ -32,8 +32,8 @@ def seconds_of(text: str) -> int | None:
 
 
 def for_daemon(text: str) -> str:
-    """The duration in Slurm's form, which the daemon reads. It explains what is no duration, and
-    knows words of its own, as UNLIMITED."""
+    """The duration in Slurm's form, which the daemon reads. Other text is not changed: the daemon
+    also reads words such as UNLIMITED, and reports errors."""
     if not _SPAN.fullmatch(text):
         return text
     minutes, seconds = divmod(seconds_of(text) or 0, 60)

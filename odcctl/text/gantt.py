@@ -1,4 +1,4 @@
-"""The plan as a Gantt in a terminal: a line for each node, time to the right."""
+"""The plan as a Gantt chart in a terminal: one line for each node, time to the right."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from odcctl.text.jobs import job_id
 from odcctl.text.render import clean
 
-LEAST_WIDTH = 60
+MIN_WIDTH = 60
 USUAL_WIDTH = 100
-MOST_LABEL = 24
+MAX_LABEL = 24
 STEPS_H = (1, 2, 3, 4, 6, 12, 24, 48, 168)
 TICK_GAP = 8
 
 
 class Signs(NamedTuple):
-    """running: until its likely end; rest: from there to its limit."""
+    """running: a job until its expected end; rest: from there to its time limit."""
 
     running: str
     rest: str
@@ -41,13 +41,13 @@ class Scale:
         return max(0, min(self.width, round(share * self.width)))
 
 
-def draw(told: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[str]:
-    """Lines of a Gantt. width: of the terminal, None: a usual one."""
+def draw(plan: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[str]:
+    """The lines of the chart. width: of the terminal; None: USUAL_WIDTH."""
     signs = BLOCKS if blocks else ASCII
-    nodes: Sequence[Mapping[str, Any]] = told["nodes"]
-    label = min(max((len(clean(node["name"])) for node in nodes), default=4), MOST_LABEL)
-    columns = max(LEAST_WIDTH, width or USUAL_WIDTH) - label - 2
-    scale = Scale(_local(told["from"]), _local(told["to"]), columns, _local(told["at"]))
+    nodes: Sequence[Mapping[str, Any]] = plan["nodes"]
+    label = min(max((len(clean(node["name"])) for node in nodes), default=4), MAX_LABEL)
+    columns = max(MIN_WIDTH, width or USUAL_WIDTH) - label - 2
+    scale = Scale(_local(plan["from"]), _local(plan["to"]), columns, _local(plan["at"]))
     lines = [" " * (label + 2) + _axis(scale)]
     for node in nodes:
         name = clean(node["name"])
@@ -55,7 +55,8 @@ def draw(told: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[st
         for number, line in enumerate(_lines(node, scale, signs)):
             lines.append(f"{name if number == 0 else '':<{label}}  {line}".rstrip())
     lines.append(
-        f"{signs.running} runs, expected until  {signs.rest} its limit  {signs.planned} planned  "
+        f"{signs.running} running, expected until  {signs.rest} until its limit  {signs.planned} "
+        "planned  "
         f"{signs.booked} booked  {signs.down} node not up"
     )
     return lines
@@ -66,18 +67,18 @@ def _local(text: str) -> datetime:
 
 
 def _local_after(day: datetime, hours: int) -> datetime:
-    """The moment when local clocks show so many hours after midnight of the day."""
+    """The time at which local clocks show this many hours after midnight of the day."""
     return (day.replace(tzinfo=None) + timedelta(hours=hours)).astimezone()
 
 
 def _axis(scale: Scale) -> str:
-    """Round local times, as many as fit."""
+    """Full hours or days in local time, as many as fit."""
     whole_h = (scale.end - scale.begin).total_seconds() / 3600
     step = next((s for s in STEPS_H if whole_h / s * TICK_GAP <= scale.width), STEPS_H[-1])
     line = [" "] * scale.width
     day = scale.begin.replace(hour=0, minute=0, second=0, microsecond=0)
     number = 0
-    # A day with a change of the clock has 23 or 25 hours.
+    # A day with a change to or from summer time has 23 or 25 hours.
     while (moment := _local_after(day, step * number)) < scale.end:
         number += 1
         at = scale.column(moment)
@@ -88,7 +89,7 @@ def _axis(scale: Scale) -> str:
 
 
 def _lines(node: Mapping[str, Any], scale: Scale, signs: Signs) -> list[str]:
-    """One line, or as many as overlap at once: bars that share a node lie below each other."""
+    """The lines of a node: bars that overlap are drawn below each other."""
     found: list[tuple[list[str], int]] = []
     bars = [bar for bar in node["bars"] if bar["kind"] != "booking"]
     for bar in sorted(bars, key=lambda bar: str(bar["starts_at"])):
@@ -118,9 +119,9 @@ def _bar(bar: Mapping[str, Any], scale: Scale, signs: Signs) -> tuple[int, int, 
         text = [signs.planned] * wide
     else:
         # A job whose end cannot be estimated is drawn as certain up to now.
-        likely = _local(bar["likely_end_at"]) if bar["likely_end_at"] else scale.now
-        sure = max(1, scale.column(likely) - begin)
-        text = [signs.running if at < sure else signs.rest for at in range(wide)]
+        expected_end = _local(bar["likely_end_at"]) if bar["likely_end_at"] else scale.now
+        expected_columns = max(1, scale.column(expected_end) - begin)
+        text = [signs.running if at < expected_columns else signs.rest for at in range(wide)]
     # The job's id if it fits, with a gap on both sides.
     name = f" {job_id({'id': bar['job_id'], **bar})} "
     if len(name) + 2 <= wide:

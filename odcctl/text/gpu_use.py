@@ -12,50 +12,50 @@ HEADER = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "GPUS", "GPU-H", "BUSY", "S
 TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
 JOULES_A_KWH = 3_600_000
 UNMEASURED = (
-    "\n  An operator names a Prometheus that has DCGM's series by ODC_PROMETHEUS_URL;"
-    "\n  on one machine NVIDIA's driver reports it. See docs/operating/gpu-use.md."
+    "\n  An operator can set ODC_PROMETHEUS_URL to a Prometheus that has DCGM's series;"
+    "\n  on one machine, NVIDIA's driver reports the usage. See docs/operating/gpu-use.md."
 )
 """The hint below jobs without measurements."""
 
 
 def describe(job: Mapping[str, Any], now_s: float) -> str:
-    """The lines of `show`; empty where nothing is known."""
+    """The lines of `show`; empty without any measurement."""
     use = job.get("gpu_use")
     if not use:
         return ""
     lines: list[str] = []
     if use["seen_gpu_s"]:
-        told = [f"{busy(use)} busy of {hours(use['held_gpu_s'])} GPU-hours"]
+        parts = [f"{busy(use)} busy of {hours(use['held_gpu_s'])} GPU-hours"]
         if seen(use) != "100 %":
-            told.append(f"{seen(use)} of them seen")
+            parts.append(f"{seen(use)} of them monitored")
         if use["mem_peak_mib"] is not None:
-            told.append(f"at most {render.memory(use['mem_peak_mib'])} of a GPU's memory")
+            parts.append(f"at most {render.memory(use['mem_peak_mib'])} of a GPU's memory")
         if use["energy_j"] is not None:
-            told.append(energy(use["energy_j"]))
-        lines.append(", ".join(told))
+            parts.append(energy(use["energy_j"]))
+        lines.append(", ".join(parts))
     elif use["held_gpu_s"] and not use["owed"]:
-        lines.append(f"of {hours(use['held_gpu_s'])} GPU-hours nothing is known")
+        lines.append(f"unknown, for {hours(use['held_gpu_s'])} GPU-hours")
     if use["gave_up"]:
-        lines.append(f"not all is known: {use['gave_up']}")
+        lines.append(f"incomplete: {use['gave_up']}")
     if use["owed"]:
-        lines.append(f"of {render.counted(use['owed'], 'attempt')} it is being fetched")
+        lines.append(f"still to be fetched for {render.counted(use['owed'], 'attempt')}")
     if use["now"]:
         lines.append(_now(use["now"], job, now_s))
     return "\n".join(lines)
 
 
 def _now(now: Mapping[str, Any], job: Mapping[str, Any], now_s: float) -> str:
-    told = [f"now {percent(now['util_ratio'])} busy"]
+    parts = [f"now {percent(now['util_ratio'])} busy"]
     if now["mem_used_mib"] is not None:
-        told.append(f"{render.memory(now['mem_used_mib'])} used")
+        parts.append(f"{render.memory(now['mem_used_mib'])} used")
     if now["idle_gpus"]:
         since = render.clock(now["idle_since"], now_s)
-        told.append(f"{now['idle_gpus']} of {job['gpus']} GPUs idle since {since}")
-    return ", ".join(told)
+        parts.append(f"{now['idle_gpus']} of {job['gpus']} GPUs idle since {since}")
+    return ", ".join(parts)
 
 
 def rows(listed: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """A line a job, under HEADER."""
+    """One row for each job, under HEADER."""
     return [_row(job) for job in listed]
 
 
@@ -71,7 +71,7 @@ def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def totals(listed: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """A line a user whose GPUs are known, who let most lie first, under TOTALS."""
+    """One row for each user with measurements, most idle GPU-hours first, under TOTALS."""
     by_user: dict[str, list[Mapping[str, Any]]] = {}
     for job in listed:
         if job.get("gpu_use"):
@@ -98,26 +98,26 @@ def _sum(uses: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _idle_s(use: Mapping[str, Any]) -> float:
-    """As far as it was seen."""
+    """The idle part of the measured time."""
     return use["seen_gpu_s"] - use["busy_gpu_s"]
 
 
 def busy(use: Mapping[str, Any]) -> str:
-    """Of the measured time. A job has the figure itself: its seconds are rounded."""
+    """The busy share of the measured time. A job has the exact ratio: its seconds are rounded."""
     if not use or not use["seen_gpu_s"]:
         return "-"
     return percent(use.get("busy_ratio", use["busy_gpu_s"] / use["seen_gpu_s"]))
 
 
 def seen(use: Mapping[str, Any]) -> str:
-    """Of what was held."""
+    """The measured share of the allocated time."""
     if not use or not use["held_gpu_s"]:
         return "-"
     return percent(use["seen_gpu_s"] / use["held_gpu_s"])
 
 
 def percent(ratio: float | None) -> str:
-    """Whole ones; never 0 of what is something, or 100 of what is not all."""
+    """Whole percents; small positive ratios are "<1 %", never 0 %."""
     if ratio is None:
         return "-"
     if 0 < ratio < 0.005:

@@ -82,7 +82,7 @@ def _unfold_part(part: str, whole: str) -> list[str]:
     match = _BRACKETS.search(part)
     if match is None:
         if "[" in part or "]" in part:
-            raise WrongUsage(f'"{whole}" has a bracket without its partner', HINT)
+            raise WrongUsage(f'"{whole}" has an unmatched bracket', HINT)
         return [part]
     heads: list[str] = []
     for item in match.group(1).split(","):
@@ -91,7 +91,9 @@ def _unfold_part(part: str, whole: str) -> list[str]:
             raise WrongUsage(f'"{item}" in "{whole}" is not a number or a range', HINT)
         first, last = limits.group(1), limits.group(2) or limits.group(1)
         if not 0 <= int(last) - int(first) < MAX_NAMES:
-            raise WrongUsage(f'"{item}" in "{whole}" is not a rising range of sensible size', HINT)
+            raise WrongUsage(
+                f'"{item}" in "{whole}" is not an ascending range, or is too large', HINT
+            )
         heads += [f"{n:0{len(first)}}" for n in range(int(first), int(last) + 1)]
     rest = _unfold_part(part[match.end() :], whole) if part[match.end() :] else [""]
     return [part[: match.start()] + head + tail for head in heads for tail in rest]

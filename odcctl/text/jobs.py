@@ -27,7 +27,7 @@ _SELECTOR = re.compile(r"\d+(_(\d+|\[[\d,\-:%]+\]))?$")
 
 
 def job_id(job: Job) -> str:
-    """7, 7_3 for an element of an array, 7_[3-9%2] for the tasks of one that wait."""
+    """7, 7_3 for an element of an array, 7_[3-9%2] for its pending tasks."""
     array = job.get("array_job_id")
     if array is None:
         return str(job["id"])
@@ -47,17 +47,17 @@ def gpus(job: Job) -> str:
 
 
 def nodes(job: Job, to: str = "-") -> str:
-    """How many it has, or asks for: 2, or 2-4 while that is open."""
-    least, most = job.get("node_count") or 1, job.get("node_count_max")
-    return f"{least}{to}{most}" if most and job["state"] == "PENDING" else str(least)
+    """How many nodes the job has or requests: 2, or 2-4 while that is undecided."""
+    lowest, highest = job.get("node_count") or 1, job.get("node_count_max")
+    return f"{lowest}{to}{highest}" if highest and job["state"] == "PENDING" else str(lowest)
 
 
 def place(job: Job, now_s: float) -> str:
-    """The nodes of a job that has some; why a pending one waits, and until when it may."""
+    """The nodes of a job that has some; for a pending job its reason and planned start."""
     if job["state"] != "PENDING":
         return fold(job.get("node_names") or ()) or clean(job.get("reason") or "")
     text = job.get("reason") or ""
-    if text == "None":  # Slurm's word for: no pass has looked at it yet
+    if text == "None":  # Slurm's word for a job that no pass has considered yet
         text = ""
     why, planned = job.get("why"), job.get("planned_start_at")
     if why:
@@ -69,7 +69,7 @@ def place(job: Job, now_s: float) -> str:
 
 
 def expected_start(job: Job, now_s: float) -> tuple[str, str]:
-    """When a pending job should start, and between which times 8 of 10 such jobs do."""
+    """When a pending job should start, and the interval in which 8 of 10 such jobs do."""
     eta = job.get("eta")
     if not eta:
         return "", ""
@@ -88,12 +88,12 @@ def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
 
 @cache  # thousands of jobs wait for the same reason
 def local_times(text: str, now_s: float) -> str:
-    """The daemon's sentences have times in UTC; people read their own zone's."""
+    """A sentence of the daemon, with its UTC times in the local zone."""
     return MOMENT.sub(lambda found: clock(found[0], now_s), clean(text))
 
 
 def exit_code(job: Job) -> str:
-    """code:signal, as sacct has it; - when it never had one."""
+    """code:signal, as in sacct; - if the job has none."""
     code, signal = job.get("exit_code"), job.get("signal")
     return "-" if code is None and signal is None else f"{code or 0}:{signal or 0}"
 
@@ -117,15 +117,15 @@ def parse_states(text: str | None) -> tuple[str | None, bool]:
 
 
 def check_selector(text: str) -> str:
-    """7, 7_3 or 7_[1-4,9]; anything else is wrong usage, before the daemon is asked."""
+    """7, 7_3 or 7_[1-4,9]; anything else is wrong usage, without a request to the daemon."""
     if not _SELECTOR.match(text):
         raise WrongUsage(f'"{text}" is not a job', "Write 7, or 7_3 or 7_[1-4] for array tasks.")
     return text
 
 
-def check_selectors(words: list[str]) -> list[str]:
-    """Selectors from words that may hold several by commas: 7 8_3,9."""
+def check_selectors(arguments: list[str]) -> list[str]:
+    """Selectors from arguments that may have several, separated by commas: 7 8_3,9."""
     found: list[str] = []
-    for word in words:
-        found += [check_selector(part) for part in re.split(r",(?![^\[]*\])", word) if part]
+    for argument in arguments:
+        found += [check_selector(part) for part in re.split(r",(?![^\[]*\])", argument) if part]
     return found

@@ -1,4 +1,4 @@
-"""Limits on a command line: --limit user.gpus=16, read and shown; and QOS as they are shown."""
+"""Limits on a command line: parse and print --limit user.gpus=16, and print QOS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odcctl.text.durations import for_daemon
 
 
 def read_limits(texts: Sequence[str]) -> dict[str, dict[str, int | str | None]]:
-    """--limit, as the API takes it. Raises ValueError."""
+    """The values of --limit, in the API's format. Raises ValueError."""
     limits: dict[str, dict[str, int | str | None]] = {}
     for text in ",".join(texts).split(","):
         if not text:
@@ -18,7 +18,7 @@ def read_limits(texts: Sequence[str]) -> dict[str, dict[str, int | str | None]]:
         name, equals, value = text.partition("=")
         per, dot, what = name.partition(".")
         if not (equals and dot and what and value):
-            raise ValueError(f'--limit takes PER.WHAT=N, not "{text}"')
+            raise ValueError(f'--limit must be PER.WHAT=N, not "{text}"')
         if value == "none":
             amount: int | str | None = None
         elif what == "wall":
@@ -41,7 +41,7 @@ def text_of(limits: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def qos_text(terms: Mapping[str, Any]) -> str:
-    """The QOS of an account or of a user in one; the default has a star."""
+    """The QOS of an account, or of a user in an account; the default has a star."""
     default, allowed = terms["default_qos"], terms["qos"]
     if allowed is None:
         return f"{default}*" if default else ""

@@ -1,4 +1,4 @@
-"""Questions to the person at a terminal. Without one nothing ever asks."""
+"""Questions to the user at a terminal. Callers check that there is one."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def ask(question: str) -> str:
-    """One line, without blanks around it. The end of input is as Ctrl-C."""
-    say(question, end=" ")
+def prompt(question: str) -> str:
+    """Read one line, without surrounding blanks. The end of input counts as Ctrl-C."""
+    show(question, end=" ")
     try:
         line = _line()
     except UnicodeDecodeError:
         return ""
     except KeyboardInterrupt:
-        say("")
+        show("")
         raise
     if not line:
-        say("")
+        show("")
         raise KeyboardInterrupt
     return line.strip()
 
 
 def _line() -> str:
-    """Read a line. Ctrl-C works also at the moment the question shows: a read that has not
-    begun yet would not notice the signal before the next key, a descriptor does."""
+    """Read a line. Waits on a descriptor, too, so that Ctrl-C works from the moment the question
+    shows: a signal before the read begins would go unnoticed until the next key."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     before = signal.set_wakeup_fd(wake)
@@ -44,45 +44,45 @@ def _line() -> str:
         os.close(wake)
 
 
-def ask_until(question: str, default: str, read: Callable[[str], T]) -> T:
-    """The answer, parsed by read, which raises ValueError with the reason to ask again.
-    default: what an empty answer means."""
+def prompt_until_valid(question: str, default: str, read: Callable[[str], T]) -> T:
+    """Ask until read accepts the answer; read raises ValueError with the reason to ask again.
+    default: used for an empty answer."""
     while True:
-        answer = ask(f"{question} [{default}]:" if default else f"{question}:")
+        answer = prompt(f"{question} [{default}]:" if default else f"{question}:")
         try:
             return read(answer or default)
         except ValueError as error:
-            say(f"  {error}")
+            show(f"  {error}")
 
 
 def agree(question: str, default: bool = False) -> bool:
     def read(answer: str) -> bool:
         if answer.lower() not in ("y", "yes", "n", "no"):
-            raise ValueError("y or n, please")
+            raise ValueError("enter y or n")
         return answer.lower() in ("y", "yes")
 
-    return ask_until(f"{question} (y/n)", "y" if default else "n", read)
+    return prompt_until_valid(f"{question} (y/n)", "y" if default else "n", read)
 
 
 def choose(question: str, names: Sequence[str], lines: Sequence[str], default: int = 0) -> int:
-    """Which of these, by number or by name. lines: how each is shown."""
+    """The index of the choice, made by number or by name. lines: the text of each choice."""
     width = len(str(len(names)))
     for number, line in enumerate(lines, start=1):
-        say(f"  {number:>{width}}. {line}")
+        show(f"  {number:>{width}}. {line}")
 
     def read(answer: str) -> int:
         if answer.isascii() and answer.isdecimal() and 0 < int(answer) <= len(names):
             return int(answer) - 1
-        alike = [at for at, name in enumerate(names) if name.casefold() == answer.casefold()]
-        if len(alike) != 1:
-            raise ValueError(f"a number from 1 to {len(names)}, please, or a name")
-        return alike[0]
+        matches = [at for at, name in enumerate(names) if name.casefold() == answer.casefold()]
+        if len(matches) != 1:
+            raise ValueError(f"enter a number from 1 to {len(names)}, or a name")
+        return matches[0]
 
-    return ask_until(question, str(default + 1), read)
+    return prompt_until_valid(question, str(default + 1), read)
 
 
-def say(text: str, end: str = "\n") -> None:
-    """To the person: beside the result, unless only the result is on the terminal."""
+def show(text: str, end: str = "\n") -> None:
+    """Print to standard error if it is a terminal, otherwise to standard output."""
     stream = sys.stderr if sys.stderr.isatty() else sys.stdout
     stream.write(text + end)
     stream.flush()

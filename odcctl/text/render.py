@@ -30,7 +30,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | Non
 
 
 def terminal_width() -> int | None:
-    """How wide the terminal is; None when standard output is none, and nothing is cut."""
+    """The terminal's width; None if standard output is not a terminal: nothing is cut."""
     if not sys.stdout.isatty():
         return None
     try:
@@ -52,7 +52,7 @@ def block(title: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def clean(text: str) -> str:
-    """Text that users chose, made harmless to a terminal."""
+    """Text that users chose, without characters that could control a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else "?" for c in text)
@@ -79,7 +79,7 @@ def duration(seconds: float | None) -> str:
 
 
 def limit(seconds: int | None) -> str:
-    """A time limit; the API has null for none."""
+    """A time limit; None means no limit."""
     return "UNLIMITED" if seconds is None else duration(seconds)
 
 
@@ -98,7 +98,7 @@ def when(text: str | None) -> str:
 
 
 def local_moments(text: str) -> str:
-    """A text of the daemon with its moments in the local zone, in full, as options take them."""
+    """A text of the daemon with its times in the local zone, in full, as options accept them."""
     return MOMENT.sub(lambda found: when(found[0]).replace(" ", "T"), text)
 
 
@@ -126,8 +126,8 @@ def memory(mib: int | None) -> str:
 
 
 def put(text: str) -> None:
-    """Write to standard output in one go. Characters that control a terminal are escaped: the
-    server may be another user's."""
+    """Write to standard output at once. Characters that control a terminal are escaped, since the
+    server may belong to another user."""
     sys.stdout.write(harmless(text))
 
 
@@ -136,7 +136,7 @@ def put_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """A message beside the result, escaped as by put."""
+    """Write a message to standard error, escaped as by put."""
     print(harmless(text), file=sys.stderr, flush=True)
 
 

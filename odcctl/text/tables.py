@@ -17,9 +17,9 @@ def column_name(title: str) -> str:
 def select(
     header: Sequence[str], rows: Rows, columns: str | None
 ) -> tuple[Sequence[str], Rows]:  # fmt: skip
-    """The columns that were named, by commas and in that order; None for all of them.
+    """The table with only these comma-separated columns, in that order; None: all columns.
 
-    Raises ValueError for a name that is none of theirs.
+    Raises ValueError for an unknown column.
     """
     if columns is None:
         return header, rows
@@ -36,7 +36,7 @@ def select(
 
 def csv_text(header: Sequence[str], rows: Rows) -> str:
     """Comma-separated values (RFC 4180, but with newlines alone). An empty header is left out."""
-    import csv  # for this alone
+    import csv  # only needed here
     import io
 
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""Times of the past as people write them: 2h, 7d, today, yesterday, 2026-07-01T12:00."""
+"""Times in the past, as users write them: 2h, 7d, today, yesterday, 2026-07-01T12:00."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def moment_of(text: str) -> str | None:
-    """A time as people write it, in the API's form; None if it is none."""
+    """A time that a user wrote, in the API's format; None if it is not a time."""
     now = datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if text in ("today", "yesterday"):

@@ -255,7 +255,9 @@ class QosRoutes:
 
     def _check_idle(self, form: EditQos) -> None:
         terms = given_fields(form)
-        if self._api.box_terminals and (terms.get("idle_warn_s") or terms.get("idle_release_s")):
+        if self._api.dev_server_terminals and (
+            terms.get("idle_warn_s") or terms.get("idle_release_s")
+        ):
             raise NotImplementedYet(
                 "dev servers are shells on the daemon's machine here, so odc cannot check whether "
                 "one is idle",

@@ -18,10 +18,16 @@ MEDIA_TYPE = "application/octet-stream"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-class BuildQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BuildQuery(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"rebuild": "anew"},
+):
     dockerfile: Annotated[str, msgspec.Meta(pattern=f"^{DOCKERFILE.pattern}$")] = "Dockerfile"
     """Its path within the folder."""
-    anew: bool = False
+    rebuild: bool = False
     """Build again even if the image exists, for example after the registry lost it."""
 
 
@@ -89,7 +95,7 @@ class BuildRoutes:
         digest = own_digest(call.who.uid, context.digest)
         build = await self._api.store.builds.put(
             call.who, digest, target, query.dockerfile, context.packed, self._api.clock.now(),
-            anew=query.anew,
+            rebuild=query.rebuild,
         )  # fmt: skip
         self._api.wake()
         return Response(build, media_type=JSON)

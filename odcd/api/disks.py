@@ -201,7 +201,7 @@ def need_disks(api: Api) -> int:
     """The size of a new disk. Raises NotImplementedYet when the daemon has no disks."""
     if api.disk_gib is not None:
         return api.disk_gib
-    if api.box_terminals:
+    if api.dev_server_terminals:
         raise NotImplementedYet(
             "there are no disks here: dev servers are processes of this machine and use your own "
             "home folder, which is permanent",

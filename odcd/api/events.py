@@ -18,7 +18,7 @@ from odcd.api.http.context import Api, unknown_job
 from odcd.api.http.routing import Call, Operation
 from odcd.api.http.streaming import Streamed
 from odcd.errors import BadRequest
-from odcd.events import Event, Heartbeat, Lagged, Wanted
+from odcd.events import Event, EventFilter, Heartbeat, Lagged
 from odcd.records.job import Identity
 
 MEDIA_TYPE = "text/event-stream"
@@ -66,8 +66,8 @@ class EventRoutes:
 
     async def all(self, call: Call) -> Response:
         query = call.query(EventsQuery)
-        wanted = None if call.who.operator else _seen_by(call.who)
-        return self._streamed(_after(call, query), query.follow, wanted=wanted, who=call.who)
+        matches = None if call.who.operator else _seen_by(call.who)
+        return self._streamed(_after(call, query), query.follow, matches=matches, who=call.who)
 
     async def of_job(self, call: Call) -> Response:
         query = call.query(EventsQuery)
@@ -75,20 +75,20 @@ class EventRoutes:
         if await self._api.store.jobs.get_owner(selector.job_id) is None:
             raise unknown_job(selector.job_id)
         after = _after(call, query)
-        wanted = _of_tasks(selector.tasks) if selector.tasks else None
+        matches = _of_tasks(selector.tasks) if selector.tasks else None
         after = 0 if after is None else after
-        return self._streamed(after, query.follow, selector.job_id, wanted)
+        return self._streamed(after, query.follow, selector.job_id, matches)
 
     def _streamed(
         self,
         after: int | None,
         follow: bool,
         job_id: int | None = None,
-        wanted: Wanted | None = None,
+        matches: EventFilter | None = None,
         who: Identity | None = None,
     ) -> Response:
         """who: leaves out the events of bookings that this user may not see."""
-        events = self._api.events.stream(after, job_id=job_id, wanted=wanted, follow=follow)
+        events = self._api.events.stream(after, job_id=job_id, matches=matches, follow=follow)
         if who is not None and not who.operator:
             events = SeenBookings(self._api.store.bookings, who).of(events)
         return Streamed(_sse(events), media_type=MEDIA_TYPE, stopping=self._api.events.closing)
@@ -101,8 +101,8 @@ async def _sse(events: AsyncGenerator[Event | Heartbeat | Lagged]) -> AsyncGener
             if isinstance(event, Event):
                 yield f"id: {event.id}\nevent: {event.kind}\ndata: {event.body}\n\n".encode()
             elif isinstance(event, Lagged):
-                told = {"id": event.last_id, "kind": "lagged", "actor": "odcd"}
-                data = msgspec.json.encode(told).decode()
+                lagged = {"id": event.last_id, "kind": "lagged", "actor": "odcd"}
+                data = msgspec.json.encode(lagged).decode()
                 yield f"id: {event.last_id}\nevent: lagged\ndata: {data}\n\n".encode()
             else:
                 yield BEAT
@@ -117,31 +117,31 @@ def _after(call: Call, query: EventsQuery) -> int | None:
     return int(last)
 
 
-def _seen_by(who: Identity) -> Wanted:
+def _seen_by(who: Identity) -> EventFilter:
     """Login events are only for operators; disk events for operators and the users they concern.
     Bookings: SeenBookings."""
 
-    def wanted(event: Event) -> bool:
+    def matches(event: Event) -> bool:
         if event.kind.startswith("disk_") and event.job_id is None:
-            told: dict[str, Any] = msgspec.json.decode(event.body)
-            return who.user in (told["actor"], (told.get("detail") or {}).get("user"))
+            body: dict[str, Any] = msgspec.json.decode(event.body)
+            return who.user in (body["actor"], (body.get("detail") or {}).get("user"))
         return not event.kind.startswith("login")
 
-    return wanted
+    return matches
 
 
-def _of_tasks(tasks: str) -> Wanted:
+def _of_tasks(tasks: str) -> EventFilter:
     """tasks: of a Selector, whose ranges are in ascending order and do not touch."""
     lows, highs = array("q"), array("q")
     for found in _RANGE.finditer(tasks):
         lows.append(int(found[1]))
         highs.append(int(found[2]))
 
-    def wanted(event: Event) -> bool:
+    def matches(event: Event) -> bool:
         task = event.array_task_id
         if task is None:
             return False
         at = bisect_right(lows, task) - 1
         return at >= 0 and task < highs[at]
 
-    return wanted
+    return matches

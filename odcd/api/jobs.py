@@ -147,7 +147,7 @@ class JobRoutes:
         wait, moment = query.wait, as_of(query.as_of)
         selector = call.selector()
         if wait is not None and moment is not None:
-            raise BadRequest("wait and as_of exclude each other", "Leave one of them out.")
+            raise BadRequest("wait and as_of cannot be used together", "Leave one of them out.")
         if wait is None:
             jobs, cursor = await self._api.store.jobs.list_rows(
                 selector, self._api.clock.now(), moment, after=query.cursor, limit=query.limit

@@ -145,7 +145,7 @@ def _own_key(call: Call) -> str:
     if digest is None:
         raise WrongState(
             "the request has no API key: on the socket, the kernel identifies the caller",
-            "Call this over TCP with the API key that is to change.",
+            "Call this over TCP with the API key that you want to change.",
         )
     return digest
 

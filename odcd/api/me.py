@@ -15,7 +15,7 @@ class EditMe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The GitHub user whose SSH keys may connect to the caller's dev servers; null: none."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Me(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The caller, and what they have set."""
 
     user: str
@@ -36,7 +36,7 @@ class MeRoutes:
                 tag="accounts",
                 serve=self.edit,
                 body=EditMe,
-                answers={200: (Told,)},
+                answers={200: (Me,)},
                 summary="Set the caller's GitHub user, whose SSH keys may connect",
             ),
         )

@@ -16,7 +16,7 @@ from odcd.api.jobs import split_values
 from odcd.api.past import as_of
 from odcd.errors import BadRequest, UnknownPass
 
-MOST_HOURS = 31 * 24
+MAX_HOURS = 31 * 24
 
 
 class PlanQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,9 +25,9 @@ class PlanQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GanttQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    hours: Annotated[float, msgspec.Meta(gt=0, le=MOST_HOURS)] = 24
+    hours: Annotated[float, msgspec.Meta(gt=0, le=MAX_HOURS)] = 24
     """Hours to show ahead of now."""
-    past_hours: Annotated[float, msgspec.Meta(ge=0, le=MOST_HOURS)] = 0
+    past_hours: Annotated[float, msgspec.Meta(ge=0, le=MAX_HOURS)] = 0
     """Hours to show before now; ended jobs are not shown."""
     gpu_type: str | None = None
     """Only nodes of these types, separated by commas."""

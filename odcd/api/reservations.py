@@ -130,8 +130,8 @@ class ReservationRoutes:
             raise refusal(answer.code, answer.message or "refused", answer.hint)
         if dry_run:
             (preview,) = await self._previews.of(call.who, [spec], now, call.turns())
-            if "disk" in spec.asked:
-                await self._await_disk(call.who, str(spec.asked["disk"]), preview, now)
+            if "disk" in spec.details:
+                await self._await_disk(call.who, str(spec.details["disk"]), preview, now)
             return Response(msgspec.json.encode(preview), 200, media_type=JSON)
         assert answer.job_id is not None
         self._places.forget()
@@ -143,18 +143,18 @@ class ReservationRoutes:
         # The user database may be slow (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(
-            form, there, home, shell, self._api.address, terminal=self._api.box_terminals
+            form, there, home, shell, self._api.address, terminal=self._api.dev_server_terminals
         )  # fmt: skip
-        if form.ssh and self._api.box_terminals:
+        if form.ssh and self._api.dev_server_terminals:
             raise NotImplementedYet(
                 "dev servers are shells on the daemon's machine here, so ssh cannot reach them",
                 "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",
             )
-        if "disk" in spec.asked:
+        if "disk" in spec.details:
             need_disks(self._api)
         if self._api.shared_storage:
-            shared = {**spec.asked, "shared_storage": True}
-            spec = msgspec.structs.replace(spec, asked=shared)
+            shared = {**spec.details, "shared_storage": True}
+            spec = msgspec.structs.replace(spec, details=shared)
         return spec
 
     async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
@@ -175,13 +175,14 @@ class ReservationRoutes:
         name = name or await self._api.store.users.get_github_user(who.uid)
         if name is None:
             raise BadRequest(
-                "you connect to a dev server with your SSH keys from GitHub, and odc does not know "
-                "your GitHub name",
+                "dev servers accept your SSH keys from GitHub, but odc does not know your GitHub "
+                "name",
                 "Set it once: odcctl config set github_user NAME",
             )
+        self._api.fairness.lookup(who)
         lines = await keys.of(name)
-        wishes = {**spec.asked, "github_user": name, "ssh_keys": lines}
-        return msgspec.structs.replace(spec, asked=wishes)
+        wishes = {**spec.details, "github_user": name, "ssh_keys": lines}
+        return msgspec.structs.replace(spec, details=wishes)
 
     async def _with_build(
         self, who: Identity, spec: ReservationSpec, digest: str
@@ -194,7 +195,7 @@ class ReservationRoutes:
                 f"the image could not be built: {build.error}",
                 "Send its context again to retry: odcctl reserve --dockerfile PATH.",
             )
-        return msgspec.structs.replace(spec, asked={**spec.asked, "build_id": build.id})
+        return msgspec.structs.replace(spec, details={**spec.details, "build_id": build.id})
 
     async def _shown(self, call: Call, job_id: int, status: int = 200) -> Response:
         now = self._api.clock.now()
@@ -242,7 +243,7 @@ class ReservationRoutes:
         if not changes:
             if form.add_user is not UNSET or form.jupyter is not UNSET:
                 return await self._shown(call, job_id)
-            raise BadRequest("a change without anything that changes", "Give a name or a comment.")
+            raise BadRequest("the request changes nothing", "Give a name or a comment.")
         outcomes = await self._api.store.jobs.update(
             call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes,
             stored_bytes=self._api.fairness.stored_bytes,
@@ -259,6 +260,7 @@ class ReservationRoutes:
                 f"reservation {job_id} does not use SSH, so it cannot use keys of other users",
                 "Only its owner and operators can connect, through its terminal.",
             )
+        self._api.fairness.lookup(who)
         lines = await self._api.keys.of(name)
         attempt, every = await self._api.store.reservations.share(
             who, job_id, name, lines, self._api.clock.now()

@@ -19,7 +19,7 @@ from odcd.api.answers.submit import (
     TestOnly,
     WhatIf,
 )
-from odcd.api.http.bodies import MOST_PARTS, decode_parts
+from odcd.api.http.bodies import MAX_PARTS, decode_parts
 from odcd.api.http.context import Api
 from odcd.api.http.problems import problem_of
 from odcd.api.http.routing import JSON, Call, Operation
@@ -68,7 +68,7 @@ class SubmitRoutes:
         self._job = msgspec.json.Decoder(JobSpec)
         self._batch = msgspec.json.Decoder(_Batch)
         self._alternatives = msgspec.json.Decoder(_Alternatives)
-        self._words = msgspec.json.Decoder(list[str])
+        self._command_line = msgspec.json.Decoder(list[str])
         self._argv = msgspec.json.Decoder(SubmitArgv)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -128,7 +128,7 @@ class SubmitRoutes:
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
-        batch = await call.body(self._batch, max_values=MOST_PARTS)
+        batch = await call.body(self._batch, max_values=MAX_PARTS)
         specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
         ids = await self._submit(call, specs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
@@ -188,14 +188,14 @@ class SubmitRoutes:
 
     async def what_if(self, call: Call) -> Response:
         """Predict where and when each job would start. Submits nothing."""
-        form = await call.body(self._alternatives, max_values=MOST_PARTS)
+        form = await call.body(self._alternatives, max_values=MAX_PARTS)
         if bool(form.jobs) == bool(form.argv):
             raise BadRequest("give either jobs or argv", "One of them needs an alternative.")
         now = self._api.clock.now()
         turns = call.turns()
         specs = await decode_parts(form.jobs, self._job, "jobs", turns)
-        for words in await decode_parts(form.argv, self._words, "argv", turns):
-            specs.append(_imagined(words, now))
+        for command_line in await decode_parts(form.argv, self._command_line, "argv", turns):
+            specs.append(_imagined(command_line, now))
             if turns.are_due():
                 await turns.take()
         forecast = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now, turns))

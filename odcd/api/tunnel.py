@@ -151,7 +151,7 @@ class _Bridge:
                 ending = ENDED, WHY_ENDED
             for task in (*tasks, stopping, leaving):
                 task.cancel()
-        code, reason = ending or (WENT_AWAY, "the daemon stops: connect again")
+        code, reason = ending or (WENT_AWAY, "the daemon is stopping: connect again")
         await self._socket.close(code, _cut(reason))
 
     async def _carry_up(self) -> Ending | None:

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 FLUSH_S = 0.25
 """The maximum time a line stays in memory: a killed daemon loses this much."""
-MOST_LINES = 100_000
+MAX_LINES = 100_000
 """The number of lines kept while the file cannot be written. After that the newest are lost, and
 the log reports how many."""
 MODE = 0o640
@@ -57,7 +57,7 @@ class AuditLog:
 
     def note(self, facts: Mapping[str, Any]) -> None:
         """Record an event with the current time. This takes microseconds."""
-        if len(self._lines) >= MOST_LINES:
+        if len(self._lines) >= MAX_LINES:
             self._lost += 1
             return
         at = self._clock.now().astimezone(UTC)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from odcd.clock import Clock
 
 WINDOW_S = 60.0
-MOST = 120
+MAX_LINES = 120
 """Failed requests of one client that are logged within the window."""
-MOST_OF_ALL = 6_000
+MAX_OVERALL = 6_000
 KEPT = 10_000
 EVERYBODY = ""
 
@@ -33,7 +33,7 @@ class RefusalMeter:
         """Return how many refusals of this client were left out before this one; None: do not log
         it."""
         own, everybody = self._window(client), self._window(EVERYBODY)
-        if own.lines >= MOST or everybody.lines >= MOST_OF_ALL:
+        if own.lines >= MAX_LINES or everybody.lines >= MAX_OVERALL:
             own.left_out += 1
             return None
         own.lines += 1

@@ -31,7 +31,7 @@ class AccessPoints(Link):
         if there:
             return min(there, key=lambda one: (one.state, one.id))
         all_tags = {**tags, **aws_records.own_tags(self._server_id, operation)}
-        async with asking("make an access point"):
+        async with asking("create an access point"):
             try:
                 answer = await self._efs_once.create_access_point(
                     ClientToken=aws_records.token(self._server_id, operation),

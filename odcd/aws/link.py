@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_efs import EFSClient
 
 AT_ONCE = 32
-MOST_IDS = 200
+MAX_IDS = 200
 
 
 class _Named(Protocol):
@@ -144,12 +144,14 @@ class Link:
         """Look up each id. An id missing from a list proves nothing, so it is queried
         individually."""
         found: dict[str, T] = {}
-        for at in range(0, len(ids), MOST_IDS):
-            found |= {one.id: one for one in await list_some(ids[at : at + MOST_IDS])}
+        for at in range(0, len(ids), MAX_IDS):
+            found |= {one.id: one for one in await list_some(ids[at : at + MAX_IDS])}
         for id in ids:
             one = found.get(id) or await find(id)
             if one is not None:
                 found[id] = one
             elif self._clock.monotonic() - self._new.get(id, -1e9) < self._limits.new_s:
-                raise CloudBusy(f"AWS does not show {id} yet, which it has just made", sent=False)
+                raise CloudBusy(
+                    f"AWS does not show {id} yet, which it has just created", sent=False
+                )
         return {id: found[id] for id in ids if id in found}

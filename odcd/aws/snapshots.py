@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_ec2.type_defs import FilterTypeDef, SnapshotTypeDef
 
 PAGE = 1000
-MOST_TAGGED = 500
+MAX_TAGGED = 500
 GONE = "InvalidSnapshot.NotFound"
 
 
@@ -54,7 +54,7 @@ class Snapshots(Link):
     ) -> Snapshot:
         now = self._clock.monotonic()
         if now - self._unanswered.get(volume_id, -1e9) < self._limits.settle_s:
-            raise CloudBusy(f"AWS may already be making a snapshot of {volume_id}", sent=True)
+            raise CloudBusy(f"AWS may already be creating a snapshot of {volume_id}", sent=True)
         all_tags = {
             **tags,
             **aws_records.own_tags(self._server_id, operation),
@@ -63,7 +63,7 @@ class Snapshots(Link):
         # Set before the request is sent: a cancelled task also leaves it unanswered.
         self._unanswered[volume_id] = now
         try:
-            async with asking(f"make a snapshot of {volume_id}"):
+            async with asking(f"create a snapshot of {volume_id}"):
                 answer = await self._ec2_once.create_snapshot(
                     VolumeId=volume_id,
                     TagSpecifications=[
@@ -79,7 +79,7 @@ class Snapshots(Link):
             raise
         snapshot = aws_records.snapshot_of(answer)
         if snapshot is None:
-            raise CloudBusy("AWS made a snapshot that is already deleted", sent=True)
+            raise CloudBusy("AWS created a snapshot that is already deleted", sent=True)
         self._note_new(snapshot.id)
         return snapshot
 
@@ -92,10 +92,10 @@ class Snapshots(Link):
         self._new.pop(id, None)
 
     async def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
-        for at in range(0, len(ids), MOST_TAGGED):
-            async with asking("tag what it made"):
+        for at in range(0, len(ids), MAX_TAGGED):
+            async with asking("tag the new snapshot"):
                 await self._ec2.create_tags(
-                    Resources=ids[at : at + MOST_TAGGED], Tags=aws_records.tag_list(tags)
+                    Resources=ids[at : at + MAX_TAGGED], Tags=aws_records.tag_list(tags)
                 )
 
     async def list_snapshots(self) -> list[Snapshot]:

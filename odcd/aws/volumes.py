@@ -38,7 +38,7 @@ class Volumes(Link):
         if found is not None:
             return found
         all_tags = {**tags, **aws_records.own_tags(self._server_id, operation)}
-        wanted: CreateVolumeRequestTypeDef = {
+        request: CreateVolumeRequestTypeDef = {
             "ClientToken": aws_records.token(self._server_id, operation),
             "AvailabilityZone": zone,
             "Size": size_gib,
@@ -51,20 +51,20 @@ class Volumes(Link):
             ],
         }
         if self._settings.disk_kms_key is not None:
-            wanted["KmsKeyId"] = self._settings.disk_kms_key
+            request["KmsKeyId"] = self._settings.disk_kms_key
         if snapshot_id is not None:
-            wanted["SnapshotId"] = snapshot_id
-        async with asking("make a volume"):
+            request["SnapshotId"] = snapshot_id
+        async with asking("create a volume"):
             try:
-                answer = await self._ec2_once.create_volume(**wanted)
+                answer = await self._ec2_once.create_volume(**request)
             except ClientError as error:
                 if code_of(error) != "IdempotentParameterMismatch":
                     raise
                 # It was requested before with other parameters, and is not in the lists yet.
-                raise CloudBusy("AWS does not show a volume that it made", sent=True) from error
+                raise CloudBusy("AWS does not show a volume that it created", sent=True) from error
         volume = aws_records.volume_of(answer)
         if volume is None:
-            raise CloudBusy("AWS made a volume that is already deleted", sent=True)
+            raise CloudBusy("AWS created a volume that is already deleted", sent=True)
         self._note_new(volume.id)
         return volume
 

@@ -21,7 +21,7 @@ from odcd.errors import OdcError, TooLarge
 CPU_S = 10
 MEMORY_BYTES = 512 * 1024 * 1024
 """In addition to the size of the daemon."""
-MOST_DESCRIPTORS = 1_048_576
+MAX_DESCRIPTORS = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _begin(context: int, answer: int) -> None:
     gc.freeze()
     os.dup2(context, 0)
     os.dup2(answer, 1)
-    os.closerange(3, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], MOST_DESCRIPTORS))
+    os.closerange(3, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], MAX_DESCRIPTORS))
 
 
 def _limit() -> None:

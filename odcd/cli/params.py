@@ -91,14 +91,15 @@ Kubeconfig = Annotated[
     str | None,
     typer.Option(
         "--kubeconfig", metavar="FILE", click_type=FILE,
-        help="of --executor kubernetes; default the pod's own, else $KUBECONFIG, else "
+        help="with --executor kubernetes; default the pod's own, else $KUBECONFIG, else "
         "~/.kube/config",
     ),
 ]  # fmt: skip
 Context = Annotated[
     str | None,
-    typer.Option("--context", metavar="NAME", help="of the kubeconfig; default its own"),
+    typer.Option("--context", metavar="NAME", help="of the kubeconfig; default its current one"),
 ]
 NewPostgres = Annotated[
-    Literal[16, 18] | None, typer.Option("--pg", help="PostgreSQL of a new home; default 18")
+    Literal[16, 18] | None,
+    typer.Option("--pg", help="the PostgreSQL version of a new home; default 18"),
 ]

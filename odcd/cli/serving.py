@@ -13,30 +13,30 @@ Nodes = Annotated[
     list[str] | None,
     typer.Option(
         "--node", metavar=NODE_FORM,
-        help="declare a node for accounting only, by zone, placement group and layers of the "
-        'network if need be; "self" is this machine, the default; may be repeated',
+        help="declare a node whose GPUs need not exist, optionally with its zone, placement group "
+        'and network layers; "self" is this machine, the default; may be repeated',
     ),
 ]  # fmt: skip
 Listen = Annotated[
     str | None,
     typer.Option(
         "--listen", metavar="HOST:PORT",
-        help="serve HTTP over TCP there, with tokens; none: nowhere; default of up a free port of "
-        "127.0.0.1 from 7070 on",
+        help="serve HTTP over TCP on this address, with API keys; none: do not; default of up: "
+        "a free port of 127.0.0.1, from 7070 on",
     ),
 ]  # fmt: skip
 TlsCert = Annotated[
     str | None,
     typer.Option(
         "--tls-cert", metavar="FILE", click_type=FILE,
-        help="serve TCP by TLS with this certificate and its chain (PEM); default $ODC_TLS_CERT",
+        help="use TLS on TCP, with this certificate and its chain (PEM); default $ODC_TLS_CERT",
     ),
 ]  # fmt: skip
 TlsKey = Annotated[
     str | None,
     typer.Option(
         "--tls-key", metavar="FILE", click_type=FILE,
-        help="its key (PEM, no password); default $ODC_TLS_KEY, else the file of the certificate",
+        help="its key (PEM, no password); default $ODC_TLS_KEY, else the file of --tls-cert",
     ),
 ]  # fmt: skip
 Operators = Annotated[
@@ -49,7 +49,7 @@ Operators = Annotated[
 AllowRootJobs = Annotated[
     bool,
     typer.Option(
-        "--allow-root-jobs", help="run jobs of root too; by default they are refused"
+        "--allow-root-jobs", help="also run jobs of root, which are refused by default"
     ),
 ]  # fmt: skip
 LogFormat = Annotated[

@@ -53,13 +53,13 @@ ClusterSize = Annotated[
     str | None,
     typer.Option(
         "--cluster", metavar="NODESxGPUS",
-        help="27x8, or 100x1 for a flat machine; default: as the head of the trace says",
+        help="27x8, or 100x1 for a flat machine; default: the size in the header of the trace",
     ),
 ]  # fmt: skip
 PolicyName = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="NAME", help="how jobs are ordered; default: as a fresh install"
+        "--policy", metavar="NAME", help="the policy; default: that of a new installation"
     ),
 ]
 PlanDepth = Annotated[
@@ -71,7 +71,7 @@ PlanDepth = Annotated[
 ]  # fmt: skip
 Backfill = Annotated[
     Literal["order", "fifo", "sjbf", "safbf"] | None,
-    typer.Option("--backfill", help="the order of the candidates behind the planned starts"),
+    typer.Option("--backfill", help="the order of backfill candidates"),
 ]
 MaxWait = Annotated[
     int | None,
@@ -85,11 +85,11 @@ EstimateKind = Annotated[
     typer.Option(
         "--estimates",
         help="plan with the users' limits, the true run times, or the mean of the user's "
-        "last two, raised when a job outlives it; no job is ended by it",
+        "last two, increased when a job runs longer; it never ends a job",
     ),
 ]
 NoEta = Annotated[
-    bool, typer.Option("--no-eta", help="predict no starts, which takes less time")
+    bool, typer.Option("--no-eta", help="do not predict starts, which is faster")
 ]  # fmt: skip
 JobCount = Annotated[
     int | None,
@@ -99,7 +99,7 @@ Recipe = Annotated[
     str | None,
     typer.Option(
         "--generate", metavar="RECIPE",
-        help="replay a made-up workload: lublin,jobs=5000,load=0.8,users=50,seed=1",
+        help="replay a generated workload: lublin,jobs=5000,load=0.8,users=50,seed=1",
     ),
 ]  # fmt: skip
 Save = Annotated[
@@ -110,7 +110,7 @@ Save = Annotated[
     ),
 ]  # fmt: skip
 AsJson = Annotated[
-    bool, typer.Option("--json", help="print one JSON object; of several traces a list")
+    bool, typer.Option("--json", help="print print one JSON object; for several traces, a list")
 ]
 Out = Annotated[
     str | None,
@@ -123,6 +123,6 @@ Picture = Annotated[
     str | None,
     typer.Option(
         "--picture", metavar="FILE.svg", click_type=FILE,
-        help="draw GPUs held and jobs waiting over time",
+        help="draw allocated GPUs and waiting jobs over time",
     ),
 ]  # fmt: skip

@@ -23,7 +23,7 @@ def backup(
     home: DatabaseHome = None,
     dsn: Dsn = None,
 ) -> int:
-    """Write the whole queue, as it is at one moment, to a file; the daemon goes on."""
+    """Write the whole queue at one moment to a file, while the daemon continues."""
     from odcd.clock import SystemClock
     from odcd.database.backup import Summary, write_backup
     from odcd.home.database_access import with_database

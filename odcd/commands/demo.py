@@ -26,11 +26,9 @@ app = new_app()
 
 @app.command(cls=Command, epilog="odcd demo")
 def demo(
-    keep: Annotated[
-        bool, typer.Option("--keep", help="leave the home and its daemon there")
-    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="keep the home and its daemon")] = False,
 ) -> int:
-    """Run real jobs through a scheduler of its own in a temporary home."""
+    """Run real jobs on a scheduler of its own in a temporary home."""
     home = Path(tempfile.mkdtemp(prefix="odc-demo-", dir="/tmp"))
     # The account of the database and of the jobs must be able to enter it.
     home.chmod(0o755)
@@ -41,7 +39,7 @@ def demo(
         if keep:
             home = f"ODC_HOME={shown.odc_home}"
             print(f"\nThe scheduler keeps running: {home}; stop it with `odcd down`.")
-            print(f"Look at it: {home} odcctl page --open")
+            print(f"To open its page: {home} odcctl page --open")
         else:
             shown.clean_up()
     return 0
@@ -73,7 +71,7 @@ class Demo:
         self._up = True
         self._show("odcctl", "nodes")
 
-        self._say("Everybody submits")
+        self._say("Submit jobs")
         hogs = self._submit("-J", "sweep", "-a", "0-3", "-G", "h100:8", "-t", "0:20", "sweep.sh")
         gang = self._submit("-J", "gang", "-N", "2", "--gres", "gpu:h100:8", "-t", "1", "gang.sh")
         primes = self._submit("-J", "primes", "-a", "1-6%3", "-w", _self(), "-t", "1", "primes.sh")
@@ -157,7 +155,7 @@ class Demo:
     def clean_up(self) -> None:
         """Leave the machine as it was."""
         if self._up:
-            self._say("And it is gone")
+            self._say("Stop the scheduler")
             self._show("odcd", "down", "--force")
         shutil.rmtree(self._home, ignore_errors=True)
 

@@ -29,7 +29,7 @@ def doctor(
     context: Context = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> int:
-    """Check what the daemon needs of this machine or a cluster, and say what is missing."""
+    """Check this machine or a cluster, and report what the daemon lacks."""
     from odcd.doctor.host import examine
     from odcd.settings import find_home
 

@@ -27,8 +27,7 @@ def down(
         bool,
         typer.Option(
             "--force",
-            help="with jobs running too: they are ended, and requeued if they may be, else "
-            "cancelled",
+            help="stop even if jobs are running: they are requeued if allowed, otherwise cancelled",
         ),
     ] = False,
 ) -> int:

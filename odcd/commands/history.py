@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 MAX_KEEP_DAYS = 3650
 RESTORE = "odcd history restore /backups/history jobs-1-500000-20260101T000000000000Z"
 
-app = new_app(
-    PlainGroup, "Export ended jobs to compressed files, list exports, bring one back for reading."
-)
+app = new_app(PlainGroup, "Export ended jobs to compressed files, list exports, restore one.")
 
 Target = Annotated[
     str,
     typer.Argument(metavar="TARGET", help="a folder, or s3://BUCKET/PREFIX", click_type=FOLDER),
 ]
 Endpoint = Annotated[
-    str | None, typer.Option("--endpoint", metavar="URL", help="of an S3-compatible store")
+    str | None,
+    typer.Option("--endpoint", metavar="URL", help="the address of an S3-compatible store"),
 ]
 
 
@@ -56,25 +55,25 @@ def export(
 ) -> int:
     """Write ended jobs to a folder or bucket; nothing is deleted."""
     from odcd.clock import SystemClock
-    from odcd.history.export import Wanted
+    from odcd.history.export import Selection
     from odcd.history.export import export as export_jobs
     from odcd.history.manifest import Manifest
     from odcd.history.targets import open_target
     from odcd.home.database_access import with_database
 
     low, high = _range_of(ids)
-    wanted = Wanted(low=low, high=high, before=_date(before))
+    selection = Selection(low=low, high=high, before=_date(before))
     place = _absolute(target)
 
     async def work(dsn: str) -> Manifest | None:
         async with open_target(place, endpoint) as opened:
-            return await export_jobs(dsn, opened, wanted, SystemClock())
+            return await export_jobs(dsn, opened, selection, SystemClock())
 
     done = with_database(*locate_database(home, dsn), work, of=Manifest | None)
     if done is None:
         print("no ended job matches: nothing was written")
         return 0
-    print(f"{done.name}: {_words(done)}")
+    print(f"{done.name}: {_summary(done)}")
     return 0
 
 
@@ -97,7 +96,7 @@ async def _list(target: str, endpoint: str | None) -> None:
         async with open_target(target, endpoint) as opened:
             for name in await opened.exports():
                 manifest = await read_manifest(opened, name, Path(scratch))
-                summary = "cut short, not usable" if manifest is None else _words(manifest)
+                summary = "incomplete, not usable" if manifest is None else _summary(manifest)
                 print(f"{shown(name)}: {summary}")
 
 
@@ -114,14 +113,14 @@ def restore(
         int,
         typer.Option(
             "--keep-days", metavar="N", min=1, max=MAX_KEEP_DAYS,
-            help="how long retention leaves its jobs alone",
+            help="days for which retention keeps its jobs",
         ),
     ] = 30,
     endpoint: Endpoint = None,
     home: DatabaseHome = None,
     dsn: Dsn = None,
 ) -> int:  # fmt: skip
-    """Bring an export back, so that odcctl shows its jobs again."""
+    """Restore an export, so that odcctl shows its jobs again."""
     from odcd.clock import SystemClock
     from odcd.history.manifest import Manifest
     from odcd.history.restore import restore as restore_jobs
@@ -135,11 +134,11 @@ def restore(
             return await restore_jobs(dsn, opened, name, SystemClock(), keep=keep)
 
     manifest, rows = with_database(*locate_database(home, dsn), work, of=tuple[Manifest, int])
-    print(f"{manifest.name}: {_words(manifest)}; {rows} missing rows were restored")
+    print(f"{manifest.name}: {_summary(manifest)}; {rows} missing rows were restored")
     return 0
 
 
-def _words(manifest: Manifest) -> str:
+def _summary(manifest: Manifest) -> str:
     size = sum(table.bytes for table in manifest.tables.values())
     return shown(
         f"{manifest.rows} {manifest.kind}, ids {manifest.low}-{manifest.high - 1}, "

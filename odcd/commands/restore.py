@@ -23,12 +23,10 @@ def restore(
     ],
     home: DatabaseHome = None,
     dsn: Dsn = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="throw away the jobs that are there")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="discard the existing jobs")] = False,
     pg: NewPostgres = None,
 ) -> int:
-    """Take a queue back from a file of `odcd backup`, while no daemon runs on it."""
+    """Restore a queue from a file of `odcd backup`, while no daemon uses the database."""
     from odcd.audit.command import CommandAudit
     from odcd.clock import SystemClock
     from odcd.database import schema

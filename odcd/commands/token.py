@@ -62,10 +62,12 @@ def token(
     ] = None,
     gid: Annotated[
         int | None,
-        typer.Option("--gid", metavar="N", help="with --uid; default the same number"),
+        typer.Option(
+            "--gid", metavar="N", help="the user's gid, with --uid; default the same number"
+        ),
     ] = None,
 ) -> int:  # fmt: skip
-    """Make an API token for a user of this machine, or for any other with --uid."""
+    """Create an API key for a user of this machine, or for any other user with --uid."""
     from odcd.audit.command import CommandAudit
     from odcd.clock import SystemClock
     from odcd.database.pool import Database

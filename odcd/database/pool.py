@@ -182,17 +182,17 @@ class Database:
     @asynccontextmanager
     async def dedicated(
         self, *, kind: Kind | None = None, name: str | None = None,
-        isolation: Isolation = "read committed", most_s: float | None = None,
+        isolation: Isolation = "read committed", limit_s: float | None = None,
     ) -> AsyncGenerator[Session]:  # fmt: skip
-        """A connection outside the pool, closed at the end; nothing on it is retried. most_s: the
+        """A connection outside the pool, closed at the end; nothing on it is retried. limit_s: the
         statement_timeout of this connection, on which PostgreSQL plans each statement again."""
         kind = kind or self._kind
-        if most_s is not None:
-            kind = kind.limited(most_s)
+        if limit_s is not None:
+            kind = kind.limited(limit_s)
         try:
             connection = await connect(
                 self._dsn, kind=kind, name=self._name(kind, name), isolation=isolation,
-                cached=most_s is None,
+                cached=limit_s is None,
             )  # fmt: skip
         except DatabaseDown:
             self._watch.database_down()

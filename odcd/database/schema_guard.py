@@ -70,7 +70,7 @@ async def check_beside(
     what = (
         f"version {row['version']}, this odc has {source.version}"
         if row["version"] != source.version
-        else f"version {row['version']} like this odc, but with other functions"
+        else f"version {row['version']} the same as this odc, but with different functions"
     )
     raise WrongState(
         f"the database is at {what}, and other daemons are using it",

@@ -17,16 +17,22 @@ AT_ONCE = 8
 """Statements of requests that may run at once; the pool has a few more connections."""
 PER_USER = 4
 PER_ENDPOINT = 6
-MOST_WAITING = 100
+MAX_WAITING = 100
 """Statements of one user that may wait for a slot; the next one is rejected at once."""
 PATIENCE_S = 10.0
+IDENTIFY = "identification"
+"""Stands for the endpoint until the caller is known."""
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
+    """known: the user of an identified request; otherwise a client, whose statements wait without a
+    limit on their number: its connections are limited."""
+
     user: str
     endpoint: str
+    known: bool = True
 
 
 _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
@@ -35,6 +41,11 @@ _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
 def ask_as(user: str, endpoint: str) -> None:
     """Count the statements of this task and its child tasks for this user and endpoint."""
     _asker.set(Asker(user, endpoint))
+
+
+def ask_unknown(client: str) -> None:
+    """Count the statements of this task for a client that is not identified yet."""
+    _asker.set(Asker(client, IDENTIFY, known=False))
 
 
 @dataclass(slots=True)
@@ -48,7 +59,7 @@ class _Share:
 class Slots:
     def __init__(
         self, *, at_once: int = AT_ONCE, per_user: int = PER_USER,
-        per_endpoint: int = PER_ENDPOINT, waiting: int = MOST_WAITING,
+        per_endpoint: int = PER_ENDPOINT, waiting: int = MAX_WAITING,
         patience_s: float = PATIENCE_S,
     ) -> None:  # fmt: skip
         self._all = asyncio.Semaphore(at_once)
@@ -74,7 +85,7 @@ class Slots:
             _share(self._users, asker.user, self._per_user) as user,
             _share(self._endpoints, asker.endpoint, self._per_endpoint) as endpoint,
         ):
-            if user.using > self._per_user + self._waiting:
+            if asker.known and user.using > self._per_user + self._waiting:
                 raise _too_many(asker)
             # The user's slots first: a statement that waits for them delays no other user.
             await self._take(user.slots, _too_many(asker))

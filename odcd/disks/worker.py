@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 32
 """Concurrent calls to the cloud and the cluster."""
 RECONCILE_EVERY = timedelta(minutes=5)
-BOX_UID = 1081
+DEV_SERVER_UID = 1081
 """The uid of every user in dev servers: files of shared storage appear as their own."""
 SOON_S = 0.25
 """The time between two checks while work is in progress."""
@@ -192,8 +192,8 @@ class DiskWorker:
             case "storage", "create":
                 made = await self._cloud.create_access_point(
                     work.operation,
-                    uid=BOX_UID,
-                    gid=BOX_UID,
+                    uid=DEV_SERVER_UID,
+                    gid=DEV_SERVER_UID,
                     path=f"/users/{work.uid}",
                     tags=work.tags,
                 )

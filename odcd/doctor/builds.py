@@ -40,7 +40,7 @@ async def examine_builds(cluster: Cluster, own: BuildSettings) -> AsyncIterator[
             yield Finding(
                 about="builds",
                 verdict="note",
-                text="not tried: only odcd's own account may make Jobs of builds",
+                text="not tried: only odcd's own account may create Jobs of builds",
             )
             return
         yield Finding(

@@ -98,12 +98,12 @@ async def _objects(x: Examination) -> AsyncIterator[Finding]:
     named = {x.settings.namespace_batch: "baseline", x.settings.namespace_dev: "privileged"}
     present = True
     for namespace, level in named.items():
-        wanted = [
+        paths = [
             f"/api/v1/namespaces/{namespace}",
             f"/api/v1/namespaces/{namespace}/services/{naming.service(namespace)}",
             f"/api/v1/namespaces/{namespace}/serviceaccounts/{SERVICE_ACCOUNT}",
         ]
-        for path in wanted:
+        for path in paths:
             what = path.removeprefix("/api/v1/").replace("/", " ").removesuffix("s")
             try:
                 answer = await x.cluster.get(path)
@@ -112,7 +112,7 @@ async def _objects(x: Examination) -> AsyncIterator[Finding]:
                 yield _absent(what, error)
                 continue
             labels = msgspec.json.decode(answer, type=_Named).metadata.labels
-            if path == wanted[0] and labels.get(LEVEL) != level:
+            if path == paths[0] and labels.get(LEVEL) != level:
                 yield Finding(
                     about="namespace",
                     verdict="note",

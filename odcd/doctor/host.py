@@ -78,8 +78,8 @@ def _account(_: Path) -> Iterator[Finding]:
             verdict="note",
             text=f"{accounts.ACCOUNT}, which also runs PostgreSQL, because there is no account "
             f"{accounts.DATABASE_ACCOUNT}",
-            hint="`odcd up` makes the account if it can; then someone who takes over the daemon is "
-            "not a database superuser.",
+            hint="`odcd up` creates the account if it can; then someone who takes over the daemon "
+            "is not a database superuser.",
         )
     elif accounts.exists(accounts.ACCOUNT):
         yield Finding(
@@ -91,7 +91,7 @@ def _account(_: Path) -> Iterator[Finding]:
         yield Finding(
             about="account",
             verdict="note",
-            text=f"{accounts.ACCOUNT} does not exist; `odcd up` makes it",
+            text=f"{accounts.ACCOUNT} does not exist; `odcd up` creates it",
         )
 
 
@@ -109,7 +109,7 @@ def _home(home: Path) -> Iterator[Finding]:
         yield Finding(
             about="home",
             verdict="bad",
-            text=f"{home} cannot be made: you may not write to {there}",
+            text=f"{home} cannot be created: you may not write to {there}",
             hint="Choose another with --home or ODC_HOME.",
         )
 

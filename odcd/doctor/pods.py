@@ -31,7 +31,10 @@ async def examine_pods(
         offers = {node.name: offer_of(nodes[node.name])}
         kind = "job"
         try:
-            for kind, dispatch in (("job", _example(node)), ("dev server", _example_box(node))):
+            for kind, dispatch in (
+                ("job", _example(node)),
+                ("dev server", _example_dev_server(node)),
+            ):
                 pod = pod_of(dispatch, dispatch.members[0], {}, offers, own)
                 namespace = pod["metadata"]["namespace"]
                 path = f"/api/v1/namespaces/{namespace}/pods"
@@ -45,7 +48,7 @@ async def examine_pods(
                 yield Finding(
                     about="admission",
                     verdict="note",
-                    text="not tried: only odcd's own account may make pods",
+                    text="not tried: only odcd's own account may create pods",
                     hint="Run this where odcd runs: kubectl -n gpu-controlplane exec deploy/odcd "
                     "-- odcd doctor --executor kubernetes",
                 )
@@ -66,14 +69,14 @@ async def examine_pods(
         yield Finding(
             about="fences",
             verdict="bad",
-            text=f"a pod that odcd never makes would be admitted in {namespace}",
+            text=f"a pod that odcd never creates would be admitted in {namespace}",
             hint=f"The admission policies are missing, or not bound. {MANIFESTS}",
         )
     if fenced and all(fenced.values()):
         yield Finding(
             about="fences",
             verdict="note",
-            text="pods that odcd never makes are refused; networks and quotas are not checked",
+            text="pods that odcd never creates are refused; networks and quotas are not checked",
             hint="odcd may not read them: kubectl get networkpolicy,resourcequota -A",
         )
 
@@ -92,7 +95,7 @@ async def _refusal_of_a_strange_pod(cluster: Cluster, path: str, pod: dict[str, 
     return ""
 
 
-def _example_box(node: NodeReport) -> Dispatch:
+def _example_dev_server(node: NodeReport) -> Dispatch:
     return replace(_example(node), kind="reservation", ask={})
 
 

@@ -13,19 +13,19 @@ from odcd.clock import Clock
 from odcd.engines.base import Term
 from odcd.errors import BadRequest, RunnerDown
 from odcd.executor.base import Executor
-from odcd.executor.kubernetes.boxes import BoxStorage
 from odcd.executor.kubernetes.build_jobs import BuildPlace
 from odcd.executor.kubernetes.builds import BuildJobs
 from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.claims import Claims
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
 from odcd.executor.kubernetes.executor import KubernetesExecutor
 from odcd.executor.kubernetes.objects import Meta, Object
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
 from odcd.executor.kubernetes.template import PodTemplate, read_template
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity, JobSpec
 from odcd.settings import Settings
@@ -47,7 +47,7 @@ class KubernetesEngine:
         self._template = PodTemplate()
         self._cluster: Cluster | None = None
         self._reader: Executor | None = None
-        self._make_keys: Callable[[], BoxKeys] | None = None
+        self._make_keys: Callable[[], DevServerKeys] | None = None
         self.node_grace: timedelta | None = self._own.node_grace
         self.quarantine = self._own.quarantine
         self.canaries = self._own.image is not None
@@ -84,7 +84,7 @@ class KubernetesEngine:
             image=own.image,
             dev_image=own.dev_image,
             node_ports=own.node_ports,
-            storage=BoxStorage(
+            storage=DevServerStorage(
                 workspace_gib=own.workspace_gib,
                 ccache_claim=own.ccache_claim,
                 ccache_gib=own.ccache_gib,
@@ -113,7 +113,7 @@ class KubernetesEngine:
             orphan_s=own.orphan_grace.total_seconds(),
             leads=leads,
             budgets=budgets,
-            box_keys=lambda dispatch: self._keep_keys(term, dispatch),
+            ensure_keys=lambda dispatch: self._ensure_keys(term, dispatch),
             on_port=lambda dispatch, port, addresses: self._store.dev_servers.set_port(
                 term, dispatch.job_id, dispatch.attempt, port, addresses
             ),
@@ -122,7 +122,7 @@ class KubernetesEngine:
             ),
         )
 
-    async def _keep_keys(self, term: int, dispatch: Dispatch) -> BoxKeys | None:
+    async def _ensure_keys(self, term: int, dispatch: Dispatch) -> DevServerKeys | None:
         assert self._make_keys is not None
         made, now = self._make_keys(), self._clock.now()
         return await self._store.dev_servers.put_keys(term, dispatch.job_id, made, now)
@@ -154,11 +154,11 @@ class KubernetesEngine:
             await self._cluster.close()
 
 
-def _load_keys() -> Callable[[], BoxKeys]:
+def _load_keys() -> Callable[[], DevServerKeys]:
     """Called before the daemon serves, because it may not be able to read libraries later. Raises
     BadRequest."""
     try:
-        from odcd.executor.kubernetes.box_keys import make_keys
+        from odcd.executor.kubernetes.dev_server_keys import make_keys
     except ImportError as error:
         raise BadRequest(
             f"the Kubernetes executor needs a library: {error}",

@@ -30,7 +30,7 @@ class Lagged(NamedTuple):
     last_id: int
 
 
-Wanted = Callable[[Event], bool]
+EventFilter = Callable[[Event], bool]
 
 
 class _Body(msgspec.Struct):
@@ -48,7 +48,7 @@ class Reader:
     """One client's place in the events."""
 
     job_id: int | None
-    wanted: Wanted | None
+    matches: EventFilter | None
     last_id: int
     """The last event that was read for it."""
     published: int = 0
@@ -58,7 +58,7 @@ class Reader:
 
     def wants(self, event: Event) -> bool:
         """event: of this reader's job."""
-        return self.wanted is None or self.wanted(event)
+        return self.matches is None or self.matches(event)
 
     def wants_live(self, event: Event) -> bool:
         """event: of any job."""

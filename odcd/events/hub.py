@@ -15,7 +15,7 @@ from typing import Protocol
 
 from odcd.clock import Clock, SharedTurns
 from odcd.errors import OdcError
-from odcd.events.event import Event, Heartbeat, Lagged, Reader, Wanted, parse_event
+from odcd.events.event import Event, EventFilter, Heartbeat, Lagged, Reader, parse_event
 from odcd.records.job import Selector
 
 log = logging.getLogger(__name__)
@@ -130,18 +130,18 @@ class EventHub:
         after: int | None,
         *,
         job_id: int | None = None,
-        wanted: Wanted | None = None,
+        matches: EventFilter | None = None,
         follow: bool = True,
         heartbeat_s: float = HEARTBEAT_S,
     ) -> AsyncGenerator[Event | Heartbeat | Lagged]:
         """Events after the id `after` (None: only new ones); with follow, also new ones as they
         come.
 
-        job_id: only events of this job or array; wanted filters further. Ends when the hub closes.
+        job_id: only events of this job or array; matches filters further. Ends when the hub closes.
         """
         with self._client():
             position = await self._start_reading()
-            reader = Reader(job_id, wanted, position if after is None else after)
+            reader = Reader(job_id, matches, position if after is None else after)
             if after is not None:
                 async with aclosing(self._past(reader)) as history:
                     async for event in history:

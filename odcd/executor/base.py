@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import Protocol
 
-from odcd.records.dev_server import Look
+from odcd.records.dev_server import Activity
 from odcd.records.dispatch import Dispatch, Fact, Notice
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
@@ -36,7 +36,7 @@ class ByteStream(Protocol):
 class DevServers(Protocol):
     """The running dev servers of an executor."""
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+    async def notify(self, job_id: int, attempt: int, notice: Notice) -> None:
         """Notify the user of a running attempt, on its terminal and in the user's home folder.
 
         The call succeeds if either channel delivers the notice. Raises WrongState when neither
@@ -60,7 +60,7 @@ class DevServers(Protocol):
         """
         ...
 
-    async def look(self, job_id: int, attempt: int) -> Look:
+    async def look(self, job_id: int, attempt: int) -> Activity:
         """Measure the use of a running dev server. Raises WrongState or RunnerDown if unknown."""
         ...
 
@@ -153,7 +153,7 @@ class Executor(Protocol):
         """Returns when inventory() may return something new."""
         ...
 
-    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+    async def try_nodes(self, canaries: Sequence[Canary]) -> list[CanaryEnd]:
         """Make exactly these canaries run on their nodes, and return the results of those that
         ended. Call again until each has ended. Raises RunnerDown when they cannot be read.
         """

@@ -247,7 +247,7 @@ class LocalExecutor:
         """Never returns: the nodes are fixed when the daemon starts."""
         await asyncio.Event().wait()
 
-    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+    async def try_nodes(self, canaries: Sequence[Canary]) -> list[CanaryEnd]:
         return []  # canaries are never requested here
 
     def _gpu_ids_of(self, member: Member) -> Sequence[int]:

@@ -8,7 +8,7 @@ from odcd.errors import RunnerDown, WrongState
 from odcd.executor import notices
 from odcd.executor.base import ByteStream
 from odcd.executor.link import Link
-from odcd.records.dev_server import Look
+from odcd.records.dev_server import Activity
 from odcd.records.dispatch import Notice
 
 
@@ -20,17 +20,17 @@ class LocalDevServers:
         home folder must not delay these."""
         self._connect = connect
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+    async def notify(self, job_id: int, attempt: int, notice: Notice) -> None:
         notices.check(notice)
         try:
-            await self._tell(job_id, attempt, notice)
+            await self._notify(job_id, attempt, notice)
         except RunnerDown:
-            await self._tell(job_id, attempt, notice)
+            await self._notify(job_id, attempt, notice)
 
-    async def _tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+    async def _notify(self, job_id: int, attempt: int, notice: Notice) -> None:
         link = await self._connect()
         try:
-            await notices.tell(link, job_id, attempt, notice)
+            await notices.notify(link, job_id, attempt, notice)
         finally:
             link.close()
 
@@ -40,8 +40,8 @@ class LocalDevServers:
     async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
         raise _no_ssh(job_id)
 
-    async def look(self, job_id: int, attempt: int) -> Look:
-        raise WrongState(f"the use of reservation {job_id} is not measured here")
+    async def look(self, job_id: int, attempt: int) -> Activity:
+        raise WrongState(f"the usage of reservation {job_id} is not measured here")
 
     async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
         raise _no_ssh(job_id)

@@ -19,8 +19,8 @@ def check(notice: Notice) -> None:
         check_name(name)
 
 
-async def tell(link: Link, job_id: int, attempt: int, notice: Notice) -> None:
-    """See DevServers.tell. Raises RunnerDown, LeadershipLost, WrongState."""
+async def notify(link: Link, job_id: int, attempt: int, notice: Notice) -> None:
+    """See `DevServers.notify`. Raises RunnerDown, LeadershipLost, WrongState."""
     try:
         answer = await link.ask(
             "tell", job=job_id, attempt=attempt, name=notice.name, text=notice.text,

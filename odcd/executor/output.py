@@ -225,7 +225,7 @@ _NUMBERS: dict[str, Callable[[Named, Placed], int]] = {
     "n": lambda d, m: m.rank,
     "t": lambda d, m: m.rank,
 }
-_WORDS: dict[str, Callable[[Named, Placed], str]] = {
+_NAMES: dict[str, Callable[[Named, Placed], str]] = {
     "N": lambda d, m: m.node.partition(".")[0],
     "u": lambda d, m: d.user,
     "x": lambda d, m: d.name,
@@ -239,6 +239,6 @@ def _value(found: re.Match[str], dispatch: Named, member: Placed) -> str:
         return "%"
     if letter in _NUMBERS:
         return str(_NUMBERS[letter](dispatch, member)).zfill(min(int(width or 0), MAX_PADDING))
-    if letter in _WORDS:
-        return _WORDS[letter](dispatch, member)
+    if letter in _NAMES:
+        return _NAMES[letter](dispatch, member)
     return found[0]

@@ -211,7 +211,7 @@ class SimulatedExecutor:
         """Never returns."""
         await asyncio.Event().wait()
 
-    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+    async def try_nodes(self, canaries: Sequence[Canary]) -> list[CanaryEnd]:
         return []  # canaries are never requested here
 
     async def logs(

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 NAME = "ODC_DISK_RESERVE_MIB"
 LOOK_S = 1.0
 MIB = 1024 * 1024
-MOST_MIB = 1_000_000
+MAX_MIB = 1_000_000
 DEFAULT_MIB = 512
 DEFAULT_PART = 50
 """By default a fiftieth of the disk, at most 512 MiB: less than kept output leaves free."""
@@ -30,9 +30,9 @@ def read_reserve(environment: Mapping[str, str]) -> int | None:
     text = environment.get(NAME)
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) <= MOST_MIB):
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) <= MAX_MIB):
         raise BadRequest(
-            f'{NAME}="{text[:100]}" is not a number of MiB', f"Give 1 to {MOST_MIB}, or 0 for none."
+            f'{NAME}="{text[:100]}" is not a number of MiB', f"Give 1 to {MAX_MIB}, or 0 for none."
         )
     return int(text)
 
@@ -45,7 +45,7 @@ class DiskReserve:
         self._mib = mib
         self._clock = clock
         self._looked_at: float | None = None
-        self._free = self._wanted = 0
+        self._free = self._reserved = 0
         self._full = False
 
     def check(self) -> None:
@@ -54,7 +54,7 @@ class DiskReserve:
         if self._full:
             raise DiskAlmostFull(
                 f"the disk of {self._folder} has {self._free // MIB} MiB free, less than the "
-                f"reserve of {self._wanted // MIB} MiB",
+                f"reserve of {self._reserved // MIB} MiB",
                 f"Free space there; odcd then accepts jobs again. Operators set {NAME}.",
             )
 
@@ -62,9 +62,9 @@ class DiskReserve:
         self._look()
         return self._free
 
-    def wanted_bytes(self) -> int:
+    def reserved_bytes(self) -> int:
         self._look()
-        return self._wanted
+        return self._reserved
 
     def _look(self) -> None:
         now_s = self._clock.monotonic()
@@ -81,8 +81,8 @@ class DiskReserve:
         size = disk.f_blocks * disk.f_frsize
         mib = self._mib
         self._free = disk.f_bavail * disk.f_frsize
-        self._wanted = min(size // DEFAULT_PART, DEFAULT_MIB * MIB) if mib is None else mib * MIB
-        full = self._free < self._wanted
+        self._reserved = min(size // DEFAULT_PART, DEFAULT_MIB * MIB) if mib is None else mib * MIB
+        full = self._free < self._reserved
         if full != self._full:
             facts = {"folder": str(self._folder), "free_mib": self._free // MIB}
             if full:

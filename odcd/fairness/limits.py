@@ -24,8 +24,11 @@ MIB = 1024 * 1024
 BURST_S = 10.0
 """Requests not made for this long may be made at once."""
 MINUTE_S = 60.0
+LOOKUPS = 60
+"""Lists of keys at GitHub that one user may request per minute. GitHub limits those of the daemon's
+address, so that of all users together."""
 SLOT_AFTER_S = 5
-MOST_KEPT = 10_000
+MAX_KEPT = 10_000
 """The number of users in a table above which idle users are dropped from it."""
 BY_OPERATORS = "Operators set the limit with {name}."
 
@@ -50,7 +53,7 @@ class Buckets:
         short = min(count, self._size) - tokens
         if short > 0:
             return short / self._per_s
-        if len(self._kept) >= MOST_KEPT:
+        if len(self._kept) >= MAX_KEPT:
             self._kept = {
                 one: kept
                 for one, kept in self._kept.items()
@@ -77,6 +80,7 @@ class Fairness:
         clock = clock or SystemClock()
         self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
         self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)
+        self._lookups = Buckets(clock, per_s=LOOKUPS / MINUTE_S, size=LOOKUPS)
         self._open: dict[str, Counter[int]] = {"streams": Counter(), "sockets": Counter()}
 
     @property
@@ -107,6 +111,17 @@ class Fairness:
             raise _refused(
                 "submits", f"user {who.user} submits more than {self._settings.submits} jobs per "
                 "minute", wait_s, "An array counts as one job. ",
+            )  # fmt: skip
+
+    def lookup(self, who: Identity) -> None:
+        """Count one request to GitHub."""
+        if who.operator:
+            return
+        if wait_s := self._lookups.take(who.uid, 1):
+            after_s = max(1, math.ceil(wait_s))
+            raise TooManyRequests(
+                f"user {who.user} asks for the keys of more than {LOOKUPS} GitHub users per minute",
+                f"Try again in {after_s} s.", limit="lookups", retry_after_s=after_s,
             )  # fmt: skip
 
     def body(self, who: Identity) -> Receipt:

@@ -79,7 +79,7 @@ def _plain(place: Place) -> Place:
 def _ask_kernel(ours: Place, theirs: Place) -> tuple[int, int] | None:
     """uid and inode of the other end's socket; None: there is none. Raises OSError."""
     family = socket.AF_INET6 if ":" in ours[0] else socket.AF_INET
-    wanted = b"".join(
+    query = b"".join(
         [
             _ASK.pack(family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF),
             _PORTS.pack(theirs[1], ours[1]),
@@ -89,8 +89,8 @@ def _ask_kernel(ours: Place, theirs: Place) -> tuple[int, int] | None:
     )
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.setblocking(False)
-        size = _HEADER.size + len(wanted)
-        kernel.send(_HEADER.pack(size, _BY_FAMILY, _REQUEST, 1, 0) + wanted)
+        size = _HEADER.size + len(query)
+        kernel.send(_HEADER.pack(size, _BY_FAMILY, _REQUEST, 1, 0) + query)
         answer = kernel.recv(4096)
     kind = _HEADER.unpack_from(answer)[1]
     if kind == _ERROR:
@@ -102,13 +102,13 @@ def _ask_kernel(ours: Place, theirs: Place) -> tuple[int, int] | None:
 
 
 def _read_proc(ours: Place, theirs: Place) -> tuple[int, int] | None:
-    wanted = (_key(theirs), _key(ours))
+    query = (_key(theirs), _key(ours))
     for name in ("tcp", "tcp6"):
         with suppress(OSError), Path(f"/proc/self/net/{name}").open(encoding="ascii") as file:
             next(file, None)
             for line in file:
                 fields = line.split()
-                if (_key_in(fields[1]), _key_in(fields[2])) == wanted:
+                if (_key_in(fields[1]), _key_in(fields[2])) == query:
                     return int(fields[7]), int(fields[9])
     return None
 

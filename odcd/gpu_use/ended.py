@@ -17,13 +17,13 @@ from odcd.gpu_use.prometheus import (
     PrometheusRefused,
 )
 from odcd.gpu_use.queries import Labels, ask_ended, read_ended
-from odcd.records.gpu_use import Figures, Owed
+from odcd.records.gpu_use import AttemptUsage, UnmeasuredAttempt
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 15.0
-MOST_RETRY_S = 300.0
+MAX_RETRY_S = 300.0
 AT_ONCE = 20
 """Attempts per query."""
 SCRAPES = 2
@@ -58,7 +58,7 @@ class EndedUse:
                 pause_s = self._every_s
             except PrometheusDown as error:
                 log.warning("gpu_use.prometheus_down", extra={"why": str(error)})
-                pause_s = min(2 * pause_s, MOST_RETRY_S)
+                pause_s = min(2 * pause_s, MAX_RETRY_S)
             await self._clock.sleep(pause_s)
 
     async def settle_once(self) -> int:
@@ -79,13 +79,15 @@ class EndedUse:
             if len(owed) < AT_ONCE:
                 return stored
 
-    async def _write(self, found: Sequence[Figures], now: datetime) -> int:
+    async def _write(self, found: Sequence[AttemptUsage], now: datetime) -> int:
         return await self._store.save(self._term, found, now) if found else 0
 
-    def _divide(self, owed: Sequence[Owed], now: datetime) -> tuple[list[Figures], list[Owed]]:
+    def _divide(
+        self, owed: Sequence[UnmeasuredAttempt], now: datetime
+    ) -> tuple[list[AttemptUsage], list[UnmeasuredAttempt]]:
         """Split the attempts into those whose result is known and those to query Prometheus for."""
-        known: list[Figures] = []
-        to_query: list[Owed] = []
+        known: list[AttemptUsage] = []
+        to_query: list[UnmeasuredAttempt] = []
         for one in owed:
             if one.source == "nvml":
                 known.append(_as_summed(one))
@@ -102,8 +104,8 @@ class EndedUse:
         return known, to_query
 
     async def _ask(
-        self, prometheus: Prometheus, owed: Sequence[Owed], now: datetime
-    ) -> list[Figures]:
+        self, prometheus: Prometheus, owed: Sequence[UnmeasuredAttempt], now: datetime
+    ) -> list[AttemptUsage]:
         """Query the attempts together. If Prometheus refuses, split them, and at last use fewer
         samples."""
         try:
@@ -120,7 +122,7 @@ class EndedUse:
         except PrometheusFailed as error:
             # Keep trying while Prometheus keeps the data: the failure is temporary and not caused
             # by the attempt.
-            log.warning("gpu_use.not_told", extra={"job_id": owed[0].job_id, "why": str(error)})
+            log.warning("gpu_use.not_stored", extra={"job_id": owed[0].job_id, "why": str(error)})
             young = now < owed[0].ended_at + PATIENCE
             return [_again(owed[0], now + (AGAIN if young else MUCH_LATER))]
         except PrometheusRefused as error:
@@ -128,34 +130,39 @@ class EndedUse:
             return [self._later(owed[0], now, str(error))]
 
     async def _ask_at_once(
-        self, prometheus: Prometheus, owed: Sequence[Owed], now: datetime, *, coarse: bool = False
-    ) -> list[Figures]:
+        self,
+        prometheus: Prometheus,
+        owed: Sequence[UnmeasuredAttempt],
+        now: datetime,
+        *,
+        coarse: bool = False,
+    ) -> list[AttemptUsage]:
         question = ask_ended(self._labels, owed, self._scrape, coarse=coarse)
         samples = await prometheus.query("ended", question, now)
         found = read_ended(samples, owed, self._scrape, coarse=coarse)
         seen = {(f.job_id, f.attempt): f for f in found}
         return [seen.get((one.job_id, one.attempt)) or self._later(one, now, "") for one in owed]
 
-    def _later(self, one: Owed, now: datetime, why: str) -> Figures:
+    def _later(self, one: UnmeasuredAttempt, now: datetime, why: str) -> AttemptUsage:
         """Schedule another query, or give up with the reason."""
         if now < one.ended_at + PATIENCE:
             return _again(one, now + AGAIN)
         if why:
             return _without(one, f"the query to Prometheus failed: {why}")
-        if one.held <= 2 * SCRAPES * self._scrape:
+        if one.duration <= 2 * SCRAPES * self._scrape:
             return _without(one, "it ran too briefly to be measured")
         return _without(one, "Prometheus has no DCGM series of its GPUs")
 
 
-def _as_summed(one: Owed) -> Figures:
+def _as_summed(one: UnmeasuredAttempt) -> AttemptUsage:
     if one.covered_s > 0:
-        return Figures(job_id=one.job_id, attempt=one.attempt)
+        return AttemptUsage(job_id=one.job_id, attempt=one.attempt)
     return _without(one, "NVML was not sampled while it ran")
 
 
-def _again(one: Owed, at: datetime) -> Figures:
-    return Figures(job_id=one.job_id, attempt=one.attempt, again_at=at)
+def _again(one: UnmeasuredAttempt, at: datetime) -> AttemptUsage:
+    return AttemptUsage(job_id=one.job_id, attempt=one.attempt, again_at=at)
 
 
-def _without(one: Owed, why: str) -> Figures:
-    return Figures(job_id=one.job_id, attempt=one.attempt, gave_up=why)
+def _without(one: UnmeasuredAttempt, why: str) -> AttemptUsage:
+    return AttemptUsage(job_id=one.job_id, attempt=one.attempt, gave_up=why)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from odcd.clock import Clock
 from odcd.gpu_use.nvml import Device
-from odcd.records.gpu_use import HeldGpus
+from odcd.records.gpu_use import AllocatedGpus
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -62,10 +62,10 @@ class JobsDir:
                 continue
 
     async def write_once(self) -> None:
-        wanted = {device.index: "" for device in self._places}
-        wanted |= texts_of(await self._store.list_allocated(self._term), self._places)
+        contents = {device.index: "" for device in self._places}
+        contents |= texts_of(await self._store.list_allocated(self._term), self._places)
         try:
-            changed = await asyncio.to_thread(write, self._folder, wanted)
+            changed = await asyncio.to_thread(write, self._folder, contents)
         except OSError as error:
             # Logged once, because every retry may fail the same way.
             if str(error) != self._trouble:
@@ -79,7 +79,7 @@ class JobsDir:
             log.debug("gpu_use.job_files", extra={"changed": changed})
 
 
-def texts_of(held: Iterable[HeldGpus], places: Sequence[Device]) -> dict[int, str]:
+def texts_of(held: Iterable[AllocatedGpus], places: Sequence[Device]) -> dict[int, str]:
     """The contents of the files for allocated GPUs, by NVML's index."""
     ids: dict[int, list[int]] = {}
     for one in held:
@@ -91,14 +91,14 @@ def texts_of(held: Iterable[HeldGpus], places: Sequence[Device]) -> dict[int, st
     }
 
 
-def write(folder: Path, wanted: Mapping[int, str]) -> int:
+def write(folder: Path, contents: Mapping[int, str]) -> int:
     """Write the files, and empty those of other GPUs; return how many changed. Raises OSError."""
     there = {
         int(path.name): path
         for path in folder.iterdir()
         if path.name.isascii() and path.name.isdecimal()
     }
-    texts = dict.fromkeys(there, "") | dict(wanted)
+    texts = dict.fromkeys(there, "") | dict(contents)
     changed = 0
     for index, text in sorted(texts.items()):
         path = there.get(index) or folder / str(index)

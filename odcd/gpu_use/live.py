@@ -14,7 +14,7 @@ from odcd.gpu_use.prometheus import (
     Sample,
 )
 from odcd.gpu_use.queries import Labels, Window, ask_live, read_live
-from odcd.records.gpu_use import JobLook, sum_up
+from odcd.records.gpu_use import CurrentUsage, usage_by_job
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class LiveUse:
                 await self.look_once()
             except (PrometheusDown, PrometheusRefused) as error:
                 # The stored values expire by themselves.
-                log.warning("gpu_use.no_look", extra={"why": str(error)})
+                log.warning("gpu_use.not_sampled", extra={"why": str(error)})
             took_s = self._clock.monotonic() - began_s
             await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
 
@@ -58,11 +58,11 @@ class LiveUse:
         window = Window(end=now, length=self._length)
         samples = await self._prometheus.query("live", ask_live(self._labels, window), now)
         # In a thread: with thousands of GPUs this would delay a scheduling pass.
-        looks = await asyncio.to_thread(self._sum_up, samples)
+        usage = await asyncio.to_thread(self._by_job, samples)
         await self._store.record_current(
-            self._term, looks, now - self._length, now + PATIENCE * self._every, now
+            self._term, usage, now - self._length, now + PATIENCE * self._every, now
         )
-        return len(looks)
+        return len(usage)
 
-    def _sum_up(self, samples: list[Sample]) -> list[JobLook]:
-        return sum_up(read_live(samples, self._labels), self._idle_ratio)
+    def _by_job(self, samples: list[Sample]) -> list[CurrentUsage]:
+        return usage_by_job(read_live(samples, self._labels), self._idle_ratio)

@@ -86,21 +86,21 @@ class GpuUse:
                 self._term, self._store, prometheus, labels, self._clock,
                 scrape=own.scrape if prometheus else SAMPLED, kept=own.kept,
             )  # fmt: skip
-            group.create_task(self._for_ever(ended.run), name="ended-gpu-use")
+            group.create_task(self._forever(ended.run), name="ended-gpu-use")
             if prometheus is not None:
                 await self._set_meter("prometheus")
                 live = LiveUse(
                     self._term, self._store, prometheus, labels, self._clock,
                     scrape=own.scrape, idle_ratio=self._idle_ratio,
                 )  # fmt: skip
-                group.create_task(self._for_ever(live.run), name="live-gpu-use")
+                group.create_task(self._forever(live.run), name="live-gpu-use")
             # NVML may be slow to answer; the tasks above do not wait for it.
             places = await self._find_places() if self._namespaces is None else []
             if own.jobs_dir is not None:
                 self._jobs_dir = JobsDir(
                     self._term, self._store, self._clock, own.jobs_dir, places or [], self._every
                 )
-                group.create_task(self._for_ever(self._jobs_dir.run), name="jobs-dir")
+                group.create_task(self._forever(self._jobs_dir.run), name="jobs-dir")
             while places is None:
                 await self._clock.sleep(self._retry_s)
                 places = await self._find_places()
@@ -113,7 +113,7 @@ class GpuUse:
                         self._term, self._store, self._nvml, places, self._clock,
                         idle_ratio=self._idle_ratio, cgroup_of=cgroup_of, calls=self._nvml_calls,
                     )  # fmt: skip
-                    group.create_task(self._for_ever(sampler.run), name="nvml")
+                    group.create_task(self._forever(sampler.run), name="nvml")
 
     @property
     def _idle_ratio(self) -> float:
@@ -124,7 +124,7 @@ class GpuUse:
         await self._store.set_meter(self._term, source, self._idle_ratio, idle_after)
         log.info("gpu_use.source", extra={"source": source or "none"})
 
-    async def _for_ever(self, loop: Callable[[], Awaitable[None]]) -> None:
+    async def _forever(self, loop: Callable[[], Awaitable[None]]) -> None:
         """Run a loop and restart it after any error: GPU usage is useful, but scheduling must
         continue."""
         while True:

@@ -149,7 +149,7 @@ class Prometheus:
         except (OSError, ValueError) as error:
             raise PrometheusDown(f"its token cannot be read: {error}") from error
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise PrometheusDown(f"{file} holds no token")
+            raise PrometheusDown(f"{file} contains no token")
         return token
 
 
@@ -159,7 +159,7 @@ def _read(answer: Answer) -> _Response:
     try:
         response = _RESPONSE.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        what = "something else than figures" if answer.status == 200 else "no reason"
+        what = "something other than figures" if answer.status == 200 else "no reason"
         raise PrometheusDown(f"it answered with HTTP status {answer.status} and {what}") from None
     if response.status != "success" or response.data is None:
         why = " ".join(response.error.split())[:300] or f"HTTP status {answer.status}"
@@ -173,7 +173,7 @@ def _read(answer: Answer) -> _Response:
     partial = [text for text in response.warnings if not text.startswith(_REMARK)]
     if partial:
         why = "; ".join(" ".join(text.split()) for text in partial)
-        raise PrometheusFailed(f"it answered in part: {why[:300]}")
+        raise PrometheusFailed(f"its answer is partial: {why[:300]}")
     return response
 
 

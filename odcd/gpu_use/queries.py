@@ -15,17 +15,17 @@ from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
-from odcd.records.gpu_use import Figures, GpuKey, Owed, Seen, card_of
+from odcd.records.gpu_use import AttemptUsage, GpuKey, GpuSample, UnmeasuredAttempt, card_of
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
-MOST_POINTS, COARSE_POINTS = 5_000, 500
+MAX_POINTS, COARSE_POINTS = 5_000, 500
 """The number of points at which a GPU's presence is tested, per attempt."""
 LEAST_POINTS = 30
 LOOKBACK_SCRAPES = 2
 """A gap of up to this many scrapes does not count as a gap."""
-MOST_W, MOST_MIB = 5_000, 16 * 1024 * 1024
+MAX_W, MAX_MIB = 5_000, 16 * 1024 * 1024
 """No GPU draws more power or has more memory: a higher value is DCGM's marker for "none", or an
 error."""
 _Gpus = dict[str, dict[str, float]]
@@ -98,7 +98,7 @@ class Labels:
 
 
 def ask_ended(
-    labels: Labels, owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
+    labels: Labels, owed: Iterable[UnmeasuredAttempt], scrape: timedelta, *, coarse: bool = False
 ) -> str:
     """One expression for the GPUs of these attempts; each series has the figure and the attempt as
     labels.
@@ -107,9 +107,9 @@ def ask_ended(
     """
     parts: list[str] = []
     for one in owed:
-        window = Window(end=one.ended_at, length=one.held)
+        window = Window(end=one.ended_at, length=one.duration)
         forms = labels.of_attempt(one.job_id, one.attempt)
-        steps = f"[{_ms(one.held)}ms:{_step_ms(one.held, scrape, coarse)}ms] {window.at}"
+        steps = f"[{_ms(one.duration)}ms:{_step_ms(one.duration, scrape, coarse)}ms] {window.at}"
         over = steps if coarse else f"{window.range} {window.at}"
         near = f"[{_ms(LOOKBACK_SCRAPES * scrape)}ms]"
         for figure, text in (
@@ -136,8 +136,12 @@ def ask_ended(
 
 
 def read_ended(
-    samples: Iterable[Sample], owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
-) -> list[Figures]:
+    samples: Iterable[Sample],
+    owed: Iterable[UnmeasuredAttempt],
+    scrape: timedelta,
+    *,
+    coarse: bool = False,
+) -> list[AttemptUsage]:
     """Read the result of ask_ended: one record for each attempt that was observed."""
     by_attempt: dict[str, _Gpus] = {}
     for sample in samples:
@@ -146,7 +150,7 @@ def read_ended(
         gpu = f"{uuid}/{instance}" if instance else uuid
         figures = by_attempt.setdefault(labels.get("odc_attempt", ""), {}).setdefault(gpu, {})
         figures[labels.get("odc_figure", "")] = sample.value
-    found: list[Figures] = []
+    found: list[AttemptUsage] = []
     for one in owed:
         gpus = by_attempt.get(f"{one.job_id}-{one.attempt}", {})
         gpus = _own(gpus, one.gpus)
@@ -176,9 +180,9 @@ def _own(gpus: _Gpus, count: int) -> _Gpus:
     return {gpu: figures for gpu, figures in used.items() if card_of(gpu) in longest}
 
 
-def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
+def _add_up(one: UnmeasuredAttempt, gpus: _Gpus, points: int) -> AttemptUsage:
     """points: the number of points at which a GPU's presence was tested."""
-    held_s = one.held.total_seconds()
+    held_s = one.duration.total_seconds()
     covered_gpu_s = busy_gpu_s = 0.0
     energy: list[float] = []
     memory: list[float] = []
@@ -192,9 +196,9 @@ def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
         joules = _joules(figures, held_s, seen_s)
         if joules is not None:
             energy.append(joules)
-        if figures.get("memory", MOST_MIB) < MOST_MIB:
+        if figures.get("memory", MAX_MIB) < MAX_MIB:
             memory.append(figures["memory"])
-    return Figures(
+    return AttemptUsage(
         job_id=one.job_id,
         attempt=one.attempt,
         covered_s=min(held_s, covered_gpu_s / one.gpus),
@@ -208,9 +212,9 @@ def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
 def _joules(figures: dict[str, float], held_s: float, seen_s: float) -> float | None:
     """Energy from the GPU's own counter, which also covers gaps; otherwise from its power."""
     counted = figures.get("energy", 0.0) / 1000
-    if 0 < counted <= MOST_W * held_s:
+    if 0 < counted <= MAX_W * held_s:
         return counted
-    return figures["power"] * seen_s if 0 <= figures.get("power", -1) <= MOST_W else None
+    return figures["power"] * seen_s if 0 <= figures.get("power", -1) <= MAX_W else None
 
 
 def ratio_of(percent: float | None, engine: float | None) -> float | None:
@@ -238,7 +242,7 @@ def ask_live(labels: Labels, window: Window) -> str:
     return " or ".join(parts)
 
 
-def read_live(samples: Iterable[Sample], labels: Labels) -> list[Seen]:
+def read_live(samples: Iterable[Sample], labels: Labels) -> list[GpuSample]:
     by_gpu: dict[GpuKey, dict[str, float]] = {}
     places: dict[GpuKey, tuple[int | None, str | None]] = {}
     for sample in samples:
@@ -251,17 +255,17 @@ def read_live(samples: Iterable[Sample], labels: Labels) -> list[Seen]:
         index = sample.labels.get("gpu", "")
         if re.fullmatch("[0-9]{1,4}", index):
             places[key] = int(index), sample.labels.get("modelName") or None
-    found: list[Seen] = []
+    found: list[GpuSample] = []
     for key, figures in by_gpu.items():
         mean, peak = figures.get("mean", -1.0), figures.get("peak", -1.0)
         if not (0 <= mean <= 1 and 0 <= peak <= 1):
             continue
         index, model = places.get(key, (None, None))
-        memory = figures.get("memory", MOST_MIB)
+        memory = figures.get("memory", MAX_MIB)
         found.append(
-            Seen(
+            GpuSample(
                 key=key, ratio=mean, peak=peak, index=index, model=model,
-                mem_used_mib=memory if memory < MOST_MIB else None,
+                mem_used_mib=memory if memory < MAX_MIB else None,
             )
         )  # fmt: skip
     return found
@@ -283,12 +287,12 @@ def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
     """Half a scrape interval; more for long attempts, less for short ones."""
     held_s = held.total_seconds()
     step_s = min(scrape.total_seconds() / 2, held_s / LEAST_POINTS)
-    max_points = COARSE_POINTS if coarse else MOST_POINTS
+    max_points = COARSE_POINTS if coarse else MAX_POINTS
     return max(1, round(1000 * max(step_s, held_s / max_points)))
 
 
-def _points(one: Owed, scrape: timedelta, coarse: bool) -> int:
+def _points(one: UnmeasuredAttempt, scrape: timedelta, coarse: bool) -> int:
     """The number of points: Prometheus evaluates at whole multiples of the step."""
-    step_ms = _step_ms(one.held, scrape, coarse)
+    step_ms = _step_ms(one.duration, scrape, coarse)
     end_ms = round(one.ended_at.timestamp() * 1000)
-    return max(1, end_ms // step_ms - (end_ms - _ms(one.held)) // step_ms)
+    return max(1, end_ms // step_ms - (end_ms - _ms(one.duration)) // step_ms)

@@ -16,7 +16,7 @@ from odcd.clock import Clock
 from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.nvml import Device, Nvml, NvmlDown, Process, Reading
 from odcd.gpu_use.sums import Sums, own_memory
-from odcd.records.gpu_use import HeldGpus, Part, Seen, sum_up
+from odcd.records.gpu_use import AllocatedGpus, GpuSample, UsageSlice, usage_by_job
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -71,13 +71,13 @@ class Sampler:
         held = [one for one in await self._store.list_allocated(self._term) if one.running]
         live = {(one.job_id, one.attempt) for one in held}
         known = len(self._places)
-        wanted = {self._places[bit].index for one in held for bit in one.indexes if bit < known}
-        if wanted:
+        allocated = {self._places[bit].index for one in held for bit in one.indexes if bit < known}
+        if allocated:
             now_s, now = self._clock.monotonic(), self._clock.now()
             async with asyncio.TaskGroup() as group:
                 tasks = {
                     index: group.create_task(self._look(index), name=f"gpu-{index}")
-                    for index in sorted(wanted)
+                    for index in sorted(allocated)
                 }
             looks = {index: task.result() for index, task in tasks.items()}
             self._add(held, {i: look for i, look in looks.items() if look}, now_s, now)
@@ -94,7 +94,7 @@ class Sampler:
             self._hung.add(index)
             return None
         except NvmlDown as error:
-            log.warning("gpu_use.no_reading", extra={"gpu": index, "why": str(error)})
+            log.warning("gpu_use.not_read", extra={"gpu": index, "why": str(error)})
             return None
         if index in self._hung:
             log.info("gpu_use.nvml_answers", extra={"gpu": index})
@@ -110,7 +110,11 @@ class Sampler:
         return reading, groups
 
     def _add(
-        self, held: Sequence[HeldGpus], readings: Mapping[int, Look], now_s: float, now: datetime
+        self,
+        held: Sequence[AllocatedGpus],
+        readings: Mapping[int, Look],
+        now_s: float,
+        now: datetime,
     ) -> None:
         counts: dict[tuple[int, int], int] = {}
         for one in held:
@@ -131,8 +135,8 @@ class Sampler:
 
     async def write(self, keys: set[tuple[int, int]], ended: set[tuple[int, int]]) -> None:
         """Write the sums of these attempts, and forget those that ended."""
-        parts: list[Part] = []
-        seen: list[Seen] = []
+        parts: list[UsageSlice] = []
+        seen: list[GpuSample] = []
         for key in sorted(keys):
             part, gpus = self._sums.take(key, over=key in ended)
             parts.append(part)
@@ -140,7 +144,7 @@ class Sampler:
                 seen += gpus
         if parts:
             await self._store.add(self._term, parts)
-        looks = sum_up(seen, self._idle_ratio)
+        looks = usage_by_job(seen, self._idle_ratio)
         if looks:
             now = self._clock.now()
             await self._store.record_current(

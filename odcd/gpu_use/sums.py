@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from odcd.gpu_use.nvml import Device, Process, Reading
-from odcd.records.gpu_use import GpuKey, Part, Seen
+from odcd.records.gpu_use import GpuKey, GpuSample, UsageSlice
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,13 +81,13 @@ class Sums:
     def keys(self) -> set[tuple[int, int]]:
         return set(self._attempts)
 
-    def take(self, key: tuple[int, int], *, over: bool) -> tuple[Part, list[Seen]]:
+    def take(self, key: tuple[int, int], *, over: bool) -> tuple[UsageSlice, list[GpuSample]]:
         """Return the sums since the last call. over: the attempt has ended, so forget it."""
         attempt = self._attempts[key]
         gpus = attempt.gpus.values()
         memory = [gpu.peak_mib for gpu in gpus if gpu.peak_mib is not None]
         energy = [gpu.energy_j for gpu in gpus if gpu.energy_j is not None]
-        part = Part(
+        part = UsageSlice(
             job_id=key[0],
             attempt=key[1],
             since=attempt.since,
@@ -99,7 +99,7 @@ class Sums:
             gpu_uuids=sorted(gpu.device.uuid for gpu in gpus),
         )
         seen = [
-            Seen(
+            GpuSample(
                 key=GpuKey(*key, gpu.rank, gpu.device.uuid),
                 ratio=gpu.busy_s / gpu.covered_s,
                 peak=gpu.peak,

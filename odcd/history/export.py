@@ -43,7 +43,7 @@ SPAN = "select min(id) as low, max(id) + 1 as high, count(*) as rows from picked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Selection:
     """The rows to export: these ids, or all ended jobs of a range."""
 
     kind: str = "jobs"
@@ -53,7 +53,7 @@ class Wanted:
     before: datetime | None = None
 
 
-async def export(dsn: str, target: Target, wanted: Wanted, clock: Clock) -> Manifest | None:
+async def export(dsn: str, target: Target, selection: Selection, clock: Clock) -> Manifest | None:
     """Write an export, read it back and return its manifest; None if there is nothing to export.
 
     Raises OdcError when a file cannot be written, or reads back differently.
@@ -62,7 +62,7 @@ async def export(dsn: str, target: Target, wanted: Wanted, clock: Clock) -> Mani
     try:
         with tempfile.TemporaryDirectory(prefix="odc-history-") as folder:
             async with connection.transaction():
-                manifest = await _write(connection, Path(folder), wanted, clock)
+                manifest = await _write(connection, Path(folder), selection, clock)
                 if manifest is None:
                     return None
             await _send(target, manifest, Path(folder))
@@ -84,14 +84,14 @@ async def export(dsn: str, target: Target, wanted: Wanted, clock: Clock) -> Mani
 
 
 async def _write(
-    connection: driver.Connection, folder: Path, wanted: Wanted, clock: Clock
+    connection: driver.Connection, folder: Path, selection: Selection, clock: Clock
 ) -> Manifest | None:
     await connection.execute("create temp table picked (id bigint primary key) on commit drop")
-    if wanted.ids is not None:
-        await connection.execute(f"insert into picked {BY_IDS}", list(wanted.ids))
+    if selection.ids is not None:
+        await connection.execute(f"insert into picked {BY_IDS}", list(selection.ids))
     else:
         await connection.execute(
-            f"insert into picked {BY_END}", wanted.low, wanted.high, wanted.before
+            f"insert into picked {BY_END}", selection.low, selection.high, selection.before
         )
     await connection.execute("analyze picked")
     span = await connection.fetchrow(SPAN)
@@ -99,22 +99,23 @@ async def _write(
         return None
     tables = {
         name: await _copy(connection, folder, name, condition)
-        for name, condition in await _sources(connection, wanted.kind)
+        for name, condition in await _sources(connection, selection.kind)
     }
     events = await connection.fetchrow(
         "select coalesce(min(e.id), 0) as low, coalesce(max(e.id) + 1, 0) as high "
         "from odc.event as e where "
-        + ("e.id" if wanted.kind == "events" else "e.job_id")
+        + ("e.id" if selection.kind == "events" else "e.job_id")
         + " in (select id from picked)"
     )
     assert events is not None
     made_at = clock.now()
-    name = f"{wanted.kind}-{span['low']}-{span['high'] - 1}-{made_at:%Y%m%dT%H%M%S%fZ}"
+    name = f"{selection.kind}-{span['low']}-{span['high'] - 1}-{made_at:%Y%m%dT%H%M%S%fZ}"
     return Manifest(
-        format=FORMAT, odc=__version__, kind=wanted.kind, name=name,
+        format=FORMAT, odc=__version__, kind=selection.kind, name=name,
         server=await Session(connection).fetchval("select id::text from odc.server"),
         schema_version=await Session(connection).fetchval(VERSION),
-        made_at=made_at.isoformat(), before=wanted.before.isoformat() if wanted.before else None,
+        made_at=made_at.isoformat(),
+        before=selection.before.isoformat() if selection.before else None,
         low=span["low"], high=span["high"], rows=span["rows"],
         event_low=events["low"], event_high=events["high"], tables=tables,
     )  # fmt: skip

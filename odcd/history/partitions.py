@@ -63,11 +63,11 @@ class Partitions:
         try:
             made = await make_partitions(self._database.dsn)
             if made:
-                log.info("partitions.made", extra={"partitions": ",".join(made)})
+                log.info("partitions.created", extra={"partitions": ",".join(made)})
             for name in await finish_indexes(self._database.dsn):
                 log.info("partitions.index_built", extra={"index": name})
         except OdcError as error:
-            log.warning("partitions.not_made", extra={"why": error.message})
+            log.warning("partitions.not_created", extra={"why": error.message})
             return False
         except Exception:
             # Enough ids for weeks are left, so the leader keeps starting jobs.

@@ -18,7 +18,7 @@ from odcd.database.pool import Database
 from odcd.database.session import Session
 from odcd.errors import LeadershipLost, OdcError
 from odcd.history.detach import drop_partition, finish_drops
-from odcd.history.export import APPLICATION, Wanted, export
+from odcd.history.export import APPLICATION, Selection, export
 from odcd.history.settings import HistorySettings
 from odcd.history.targets import Target, open_target
 
@@ -117,8 +117,8 @@ class Retention:
             await self._clock.sleep(PAUSE_S)
         return total
 
-    async def _export(self, target: Target | None, wanted: Wanted, done: Deleted) -> None:
-        if target is not None and await export(self._database.dsn, target, wanted, self._clock):
+    async def _export(self, target: Target | None, selection: Selection, done: Deleted) -> None:
+        if target is not None and await export(self._database.dsn, target, selection, self._clock):
             done.exports += 1
 
     async def _delete_jobs(
@@ -133,7 +133,7 @@ class Retention:
             assert row is not None
             picked += row["ids"]
             if picked and (row["last"] is None or len(picked) >= EXPORTED):
-                await self._export(target, Wanted(ids=picked), done)
+                await self._export(target, Selection(ids=picked), done)
                 for at in range(0, len(picked), BATCH):
                     done.jobs += await session.fetchval(
                         "select odc.forget_jobs($1, $2, $3, $4)",
@@ -156,7 +156,7 @@ class Retention:
             assert row is not None
             ids: Sequence[int] = row["ids"]
             if ids:
-                await self._export(target, Wanted(kind="events", ids=ids), done)
+                await self._export(target, Selection(kind="events", ids=ids), done)
                 done.events += await session.fetchval(
                     "select odc.forget_events($1, $2)", self._term, ids
                 )
@@ -177,7 +177,7 @@ class Retention:
             for at in range(low, high, CHUNK) if target is not None else ():
                 end = min(at + CHUNK, high)
                 if not await session.fetchval(EXPORTED_RANGE, at, end):
-                    await self._export(target, Wanted(low=at, high=end), done)
+                    await self._export(target, Selection(low=at, high=end), done)
                     await session.execute(NOTE_RANGE, at, end, self._clock.now())
             # The export may have taken hours, in which some of these jobs were restored.
             if not await session.fetchval(STILL_WHOLE, before, self._clock.now(), part):

@@ -86,8 +86,8 @@ def service_account() -> Account:
     found = _made(ACCOUNT)
     if found is None:
         raise OdcError(
-            f"the account {ACCOUNT} does not exist and could not be made",
-            f"Make it: useradd --system --user-group --shell /usr/sbin/nologin {ACCOUNT}",
+            f"the account {ACCOUNT} does not exist and could not be created",
+            f"Create it: useradd --system --user-group --shell /usr/sbin/nologin {ACCOUNT}",
         )
     return found
 

@@ -7,7 +7,7 @@ import resource
 from collections.abc import Sequence
 from pathlib import Path
 
-MOST = 65_536
+MAX_DESCRIPTORS = 65_536
 """The soft limit is not raised further: some libraries iterate over every possible descriptor."""
 RESERVED = 256
 """For the daemon's own use: the database, the runner, files it reads, the cluster's API."""
@@ -16,17 +16,17 @@ _before: list[int] = []
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one, at most MOST; return the new limit.
+    """Raise the soft limit to the hard one, at most MAX_DESCRIPTORS; return the new limit.
 
     Children started with as_before() get the previous limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return MOST if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    target = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= target:
+        return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
     _before.append(soft)
-    return wanted
+    return target
 
 
 def for_connections() -> int:
@@ -35,7 +35,7 @@ def for_connections() -> int:
     Each may need a second one: the log it follows, or the other end of its tunnel.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MOST if soft == resource.RLIM_INFINITY else soft
+    limit = MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
     return max((limit - min(RESERVED, limit // 2)) // 2, 8)
 
 

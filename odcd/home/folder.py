@@ -48,7 +48,7 @@ def prepare_home(home: Path, account: Account) -> None:
         fresh = False
     except OSError as error:
         raise OdcError(
-            f"home {home} cannot be made: {error.strerror}", "Choose another with --home."
+            f"home {home} cannot be created: {error.strerror}", "Choose another with --home."
         ) from error
     if not fresh:
         check_ours(home, account)
@@ -137,14 +137,14 @@ def open_marker(path: Path, account: Account) -> int:
             f"{path} cannot be written: {error.strerror}",
             _LINK_HINT
             if path.is_symlink()
-            else "Run odcd as the user who made this home, or choose another with --home.",
+            else "Run odcd as the user who created this home, or choose another with --home.",
         ) from error
     try:
         status = os.fstat(descriptor)
         theirs = former_owners(account) | {os.geteuid()}
         # A file with a second hard link may be a file elsewhere that the account linked here.
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_uid not in theirs:
-            raise OdcError(f"{path} is not a file made by odcd", _LINK_HINT)
+            raise OdcError(f"{path} is not a file created by odcd", _LINK_HINT)
         if os.geteuid() == 0:
             os.fchown(descriptor, 0, account.gid)
             os.fchmod(descriptor, MARKER_MODE)
@@ -176,7 +176,7 @@ def own_folder(path: Path, uid: int, gid: int, mode: int, *, former: frozenset[i
         descriptor = os.open(path, _FOLDER & ~os.O_NOFOLLOW if linked else _FOLDER)
     except OSError as error:
         raise OdcError(
-            f"{path} is not a folder made by odcd: {error.strerror}", _LINK_HINT
+            f"{path} is not a folder created by odcd: {error.strerror}", _LINK_HINT
         ) from error
     try:
         owner = os.fstat(descriptor).st_uid

@@ -65,7 +65,7 @@ def holder(path: Path) -> int | None:
     except OSError as error:
         raise OdcError(
             f"{path} cannot be read: {error.strerror}",
-            "Run this as root, or as the user who made this home.",
+            "Run this as root, or as the user who created this home.",
         ) from error
     try:
         # A shared lock fails exactly while the daemon holds its exclusive lock.

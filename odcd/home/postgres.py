@@ -219,7 +219,7 @@ class EmbeddedPostgres:
     def _not_ours(self) -> OdcError:
         return OdcError(
             f"{self._data} does not belong to the account {accounts.current().name}",
-            "Run odcd as the user who made this home (root, if root made it), or choose another "
+            "Run odcd as the user who created this home (root, if root did), or choose another "
             "with --home.",
         )
 

@@ -78,12 +78,12 @@ def _last_errors(data: Path) -> str:
     for path in [*newest[-1:], data / "startup.log"]:
         with suppress(OSError):
             texts.append(path.read_text(errors="replace"))
-    wanted = [
+    fatal = [
         line
         for line in "\n".join(texts).splitlines()
         if "FATAL" in line or "PANIC" in line or "No space left" in line
     ]
-    return "\n".join(wanted[-3:]) or texts[-1][-500:] if texts else ""
+    return "\n".join(fatal[-3:]) or texts[-1][-500:] if texts else ""
 
 
 def send_signal(pid: int, number: int) -> None:

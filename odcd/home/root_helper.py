@@ -173,7 +173,7 @@ def _obey(
     except OdcError as error:
         return {"error": error.message, "hint": error.hint}
     except Exception as error:
-        log.exception("keeper.request_failed")
+        log.exception("root_helper.request_failed")
         return {"error": str(error) or type(error).__name__}
     return {"error": None}
 

@@ -83,7 +83,7 @@ def check_environment(environment: dict[str, str], encoded: bytes) -> None:
             "a variable of the environment has an empty name, or one with =", "Leave it out."
         )
     if _NUL in encoded and _has_nul(environment):
-        raise BadRequest("the environment has a NUL byte", "Leave the variable out.")
+        raise BadRequest("the environment contains a NUL byte", "Leave the variable out.")
     if len(encoded) > MAX_STRING_BYTES:
         for name, value in environment.items():
             if len(name.encode()) + len(value.encode()) + 1 > MAX_STRING_BYTES:
@@ -107,7 +107,7 @@ def encode_job(job: Mapping[str, object]) -> bytes:
     except UnicodeEncodeError:
         raise _not_text("one of the job's texts") from None
     if _NUL in encoded and _has_nul(job):
-        raise BadRequest("the job has a NUL byte in one of its texts", "Leave it out.")
+        raise BadRequest("the job contains a NUL byte in one of its texts", "Leave it out.")
     return encoded
 
 

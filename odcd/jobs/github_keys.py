@@ -156,18 +156,18 @@ def _lines(user: str, body: bytes) -> list[str]:
 def key_of(line: str) -> str | None:
     """Type and key of a line of authorized_keys, without its comment; None: it has options, or is
     no key."""
-    words = line.split()
-    if len(words) < 2 or words[0] not in TYPES or len(words[1]) > MAX_KEY_CHARS:
+    fields = line.split()
+    if len(fields) < 2 or fields[0] not in TYPES or len(fields[1]) > MAX_KEY_CHARS:
         return None
     try:
-        blob = base64.b64decode(words[1], validate=True)
+        blob = base64.b64decode(fields[1], validate=True)
     except (binascii.Error, ValueError):
         return None
     # The key begins with its own type, as a string: four bytes of length, then the text.
-    name = words[0].encode()
+    name = fields[0].encode()
     if not blob.startswith(len(name).to_bytes(4, "big") + name) or len(blob) < len(name) + 36:
         return None
-    return f"{words[0]} {words[1]}"
+    return f"{fields[0]} {fields[1]}"
 
 
 def _unavailable(user: str, why: str) -> KeysUnavailable:

@@ -16,7 +16,7 @@ from odcd.jobs.gpu_types import MAX_NODES, TypeThere
 from odcd.records.fields import PRINTABLE, Comment, Image, Name
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
-BOX = login_shell.script()
+LOGIN_SHELL = login_shell.script()
 """Read at import: the daemon may be unable to read its own files once it serves."""
 MIN_S, MAX_S = 300, 86_400
 MIN_HOURS, MAX_HOURS = 0.0833, 24
@@ -137,7 +137,7 @@ def spec_of(
     if request.disk == "none":
         del kept["disk"]
     return ReservationSpec(
-        script=BOX,
+        script=LOGIN_SHELL,
         work_dir=home,
         name=request.name or _name(nodes * gpus_per_node, kind.gpu_type),
         environment={
@@ -164,7 +164,7 @@ def spec_of(
         pty=terminal,
         constraint=_constraint(request.labels),
         image=request.image,
-        asked=kept,
+        details=kept,
     )
 
 
@@ -247,14 +247,14 @@ def _shape(request: Reserve, kind: TypeThere) -> tuple[int, int]:
     if gpus % per_node or nodes > max_nodes:
         several = ", ".join(str(n * per_node) for n in range(2, max_nodes + 1))
         raise BadRequest(
-            f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node}), and not "
-            f"whole nodes up to {max_nodes}",
+            f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node})"
+            + (f", and do not fill 2 to {max_nodes} whole nodes" if several else ""),
             f"Request 1 to {per_node}"
             + (f", or with --distributed for {several}." if several else "."),
         )
     if not request.distributed:
         raise BadRequest(
-            f"{gpus} GPUs of type {kind.gpu_type} are {nodes} nodes",
+            f"{gpus} GPUs of type {kind.gpu_type} need {nodes} nodes",
             "Add --distributed to reserve several nodes; your programs must support that.",
         )
     return nodes, per_node
@@ -282,12 +282,12 @@ def check_local(_who: Identity, spec: JobSpec) -> None:
             "the reservation names an image, but this daemon runs processes of its machine",
             "Leave --dockerimage out; `odcd serve --executor kubernetes` runs containers.",
         )
-    if "build" in spec.asked:
+    if "build" in spec.details:
         raise BadRequest(
             "the reservation names a build, but this daemon runs processes of its machine",
             "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
         )
-    if spec.asked.get("no_persist"):
+    if spec.details.get("no_persist"):
         raise NotImplementedYet(
             "the home folder here is your own on this machine, so it always stays",
             "Leave --no-persist out.",

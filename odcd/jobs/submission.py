@@ -213,7 +213,7 @@ def _job(spec: JobSpec, texts: _Texts, budget: RangeBudget) -> dict[str, Any]:
         "array": _array(spec.array, budget) if spec.array is not None else None,
         "dependency": dependency_request(spec.dependency) if spec.dependency is not None else None,
         "options": _options(spec),
-        "reservation": spec.asked if isinstance(spec, ReservationSpec) else None,
+        "reservation": spec.details if isinstance(spec, ReservationSpec) else None,
     }
 
 
@@ -281,9 +281,9 @@ def _fingerprint(
     """
     digest = hashlib.sha256()
     for spec, job, part in zip(specs, jobs, parts, strict=True):
-        if isinstance(spec, ReservationSpec) and "ssh_keys" in spec.asked:
-            # Not what was asked for: what GitHub said at that moment.
-            wishes = {name: value for name, value in spec.asked.items() if name != "ssh_keys"}
+        if isinstance(spec, ReservationSpec) and "ssh_keys" in spec.details:
+            # GitHub's answer of that moment, not the user's request.
+            wishes = {name: value for name, value in spec.details.items() if name != "ssh_keys"}
             part = encode_job(job | {"reservation": wishes})
         if spec.submit_line and (spec.begin_at or spec.deadline_at):
             part = encode_job(job | {"begin_at": None, "deadline_at": None})

@@ -82,8 +82,8 @@ class GitHub:
             try:
                 return msgspec.json.decode(answer.body, type=_Membership).state == "active"
             except msgspec.DecodeError:
-                raise self._server.down("answered with something else than a membership") from None
-        raise self._server.down(f"answered with status {answer.status}: is the token good?")
+                raise self._server.down("sent an answer that is not a membership") from None
+        raise self._server.down(f"answered with status {answer.status}; check its token")
 
     def _token(self) -> str:
         try:

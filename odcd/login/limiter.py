@@ -9,10 +9,10 @@ from odcd.errors import TooManyLogins
 from odcd.front.proxies import network_of
 
 WINDOW_S = 60.0
-MOST = 30
+MAX_PER_ADDRESS = 30
 """The maximum of refused logins of one address within the window, and of its refusals in the audit
 log."""
-MOST_OF_CREDENTIAL = 10
+MAX_PER_CREDENTIAL = 10
 KEPT = 10_000
 KNOWN_S = 86_400.0
 """How long an accepted credential is remembered."""
@@ -28,9 +28,9 @@ class Limiter:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._addresses = _Counts(clock, MOST)
-        self._credentials = _Counts(clock, MOST_OF_CREDENTIAL)
-        self._notes = _Counts(clock, MOST)
+        self._addresses = _Counts(clock, MAX_PER_ADDRESS)
+        self._credentials = _Counts(clock, MAX_PER_CREDENTIAL)
+        self._notes = _Counts(clock, MAX_PER_ADDRESS)
         self._known: OrderedDict[str, float] = OrderedDict()
 
     def check(self, address: str, credential: str) -> None:
@@ -39,12 +39,12 @@ class Limiter:
         both = f"{network} {credential}"
         if self._credentials.full(both):
             raise TooManyLogins(
-                f"{MOST_OF_CREDENTIAL} logins with this access key were refused within a minute",
+                f"{MAX_PER_CREDENTIAL} logins with this access key were refused within a minute",
                 "Wait a minute, correct the problem, then log in again.",
             )
         if self._addresses.full(network) and not self._is_known(both):
             raise TooManyLogins(
-                f"{MOST} logins from this address were refused within a minute",
+                f"{MAX_PER_ADDRESS} logins from this address were refused within a minute",
                 "Wait a minute, correct the problem, then log in again.",
             )
 

@@ -187,7 +187,7 @@ class Logins:
         try:
             await self._store.refuse({"reason": reason, **known}, self._clock.now())
         except OdcError as error:
-            log.error("login.untold", extra={"reason": reason, "why": error.message})
+            log.error("login.not_recorded", extra={"reason": reason, "why": error.message})
 
 
 def _is_system(name: str) -> bool:

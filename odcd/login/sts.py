@@ -44,7 +44,7 @@ class Sts:
     def _read(self, body: bytes) -> Caller:
         identity = _identity(body)
         if identity is None:
-            raise self._server.down("answered with something else than an identity")
+            raise self._server.down("sent an answer that is not an identity")
         arn, account = identity
         found = parse_caller(arn)
         if found is None:
@@ -55,7 +55,7 @@ class Sts:
                 reason="identity",
             )
         if found[0] != account:
-            raise self._server.down("answered with an identity that contradicts itself")
+            raise self._server.down("sent an identity that contradicts itself")
         return found[1]
 
 

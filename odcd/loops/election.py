@@ -153,7 +153,7 @@ class Leader:
                     async with asyncio.timeout(2):
                         await lead.leave()
                 except (TimeoutError, OdcError):
-                    log.info("leader.not_left", extra={"term": taken})
+                    log.info("leader.not_released", extra={"term": taken})
                 raise
             finally:
                 self.leading = None

@@ -12,7 +12,7 @@ from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import DevServers
 from odcd.loops.rounds import RoundMetrics, Rounds
-from odcd.records.dev_server import Warned
+from odcd.records.dev_server import ExpiryNotice
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
 
@@ -24,7 +24,7 @@ GRACE = timedelta(seconds=120)
 """Same as odc._reservation_grace()."""
 
 
-class Warner(Rounds):
+class ExpiryNotices(Rounds):
     """Woken when an end time may have been set or postponed."""
 
     name = "expiry"
@@ -49,12 +49,12 @@ class Warner(Rounds):
         every_s = self._every.total_seconds()
         return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
 
-    async def _deliver(self, warning: Warned) -> bool:
+    async def _deliver(self, warning: ExpiryNotice) -> bool:
         trouble = None
         try:
             notice = notice_of(warning)
             await self.reach(
-                warning.job_id, self._servers.tell(warning.job_id, warning.attempt, notice)
+                warning.job_id, self._servers.notify(warning.job_id, warning.attempt, notice)
             )
         except RunnerDown:
             return False
@@ -64,7 +64,7 @@ class Warner(Rounds):
         return True
 
 
-def notice_of(warning: Warned) -> Notice:
+def notice_of(warning: ExpiryNotice) -> Notice:
     ends = f"{warning.expires_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     shared_by = warning.job_id if warning.shared_home else None
     files = [file_name(level, shared_by) for level in LEVELS]

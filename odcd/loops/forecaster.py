@@ -57,7 +57,7 @@ class Forecaster:
         while True:
             try:
                 async with self._database.dedicated(kind=FORECASTER) as session:
-                    await self._refresh_for_ever(session)
+                    await self._refresh_forever(session)
             except LeadershipLost:
                 raise
             except OdcError as error:
@@ -67,7 +67,7 @@ class Forecaster:
                 log.exception("forecast.failed")
             await self._clock.sleep(RETRY_S)
 
-    async def _refresh_for_ever(self, session: Session) -> None:
+    async def _refresh_forever(self, session: Session) -> None:
         while True:
             self._wake.clear()
             took_s = await self.refresh_once(session)

@@ -13,14 +13,14 @@ from odcd.clock import Clock
 from odcd.errors import OdcError
 from odcd.executor.base import DevServers
 from odcd.loops.rounds import RoundMetrics, Rounds
-from odcd.records.dev_server import IdleNotice, LookWish
+from odcd.records.dev_server import DueCheck, IdleNotice
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
 
 AT_ONCE = 16
 
 
-class Idles(Rounds):
+class IdleMonitor(Rounds):
     name = "idle"
 
     def __init__(
@@ -37,36 +37,42 @@ class Idles(Rounds):
     async def run_once(self) -> None:
         """Check every dev server that is due."""
         async with asyncio.TaskGroup() as group:
-            for wish in await self._store.list_due_looks(self._term):
-                group.create_task(self._look_at(wish), name=f"look-{wish.job_id}")
+            for check in await self._store.list_due_looks(self._term):
+                group.create_task(self._look_at(check), name=f"look-{check.job_id}")
 
-    async def _look_at(self, wish: LookWish) -> None:
+    async def _look_at(self, check: DueCheck) -> None:
         async with self._turns:
             try:
-                look = await self.reach(wish.job_id, self._servers.look(wish.job_id, wish.attempt))
+                activity = await self.reach(
+                    check.job_id, self._servers.look(check.job_id, check.attempt)
+                )
             except OdcError:
                 return
             now = self._clock.now()
-            idle_notice = await self._store.record_look(self._term, wish, look, self._every, now)
+            idle_notice = await self._store.record_look(
+                self._term, check, activity, self._every, now
+            )
             if idle_notice is None:
                 return
             try:
-                notice = notice_of(wish, idle_notice)
-                await self.reach(wish.job_id, self._servers.tell(wish.job_id, wish.attempt, notice))
+                notice = notice_of(check, idle_notice)
+                await self.reach(
+                    check.job_id, self._servers.notify(check.job_id, check.attempt, notice)
+                )
             except OdcError:
                 # The notice is sent again after the next check. No dev server ends without a
                 # delivered notice.
                 return
-            await self._store.record_idle_notice(self._term, wish, idle_notice, self._clock.now())
+            await self._store.record_idle_notice(self._term, check, idle_notice, self._clock.now())
 
 
-def notice_of(wish: LookWish, idle_notice: IdleNotice) -> Notice:
-    name = f"IDLE_{wish.job_id}.txt"
+def notice_of(check: DueCheck, idle_notice: IdleNotice) -> Notice:
+    name = f"IDLE_{check.job_id}.txt"
     if idle_notice.idle_s is None:
         return Notice(remove=[name])
     idle = timedelta(seconds=idle_notice.idle_s)
     text = (
-        f"Reservation {wish.job_id} has been idle for {idle}: no one is connected, and its "
+        f"Reservation {check.job_id} has been idle for {idle}: no one is connected, and its "
         "GPUs and CPUs are idle.\n"
     )
     if idle_notice.release_at is not None:

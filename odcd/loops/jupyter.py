@@ -12,7 +12,7 @@ from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import DevServers
 from odcd.loops.rounds import RoundMetrics, Rounds
-from odcd.records.dev_server import JupyterWish
+from odcd.records.dev_server import JupyterRequest
 from odcd.stores.dev_servers import DevServerStore
 
 AT_ONCE = 16
@@ -20,7 +20,7 @@ RETRY_S = 3.0
 MAX_ERROR_CHARS = 500
 
 
-class Jupyters(Rounds):
+class JupyterControl(Rounds):
     """Woken when Jupyter may have been requested, or a dev server is ready."""
 
     name = "jupyter"
@@ -44,32 +44,32 @@ class Jupyters(Rounds):
 
     async def run_once(self) -> None:
         """Begin to fulfil what is due. A round does not wait for the tasks that it begins."""
-        for wish in await self._store.list_due_jupyters(self._term):
-            if wish.job_id not in self._busy:
-                self._busy.add(wish.job_id)
-                self._tasks.create_task(self._fulfil(wish), name=f"jupyter-{wish.job_id}")
+        for request in await self._store.list_due_jupyters(self._term):
+            if request.job_id not in self._busy:
+                self._busy.add(request.job_id)
+                self._tasks.create_task(self._fulfil(request), name=f"jupyter-{request.job_id}")
 
-    async def _fulfil(self, wish: JupyterWish) -> None:
+    async def _fulfil(self, request: JupyterRequest) -> None:
         try:
             async with self._turns:
-                await self.fulfil_once(wish)
+                await self.fulfil_once(request)
         except RunnerDown:
             await self._clock.sleep(RETRY_S)
         finally:
-            self._busy.discard(wish.job_id)
+            self._busy.discard(request.job_id)
             # The request may have changed in the meantime.
             self.wake()
 
-    async def fulfil_once(self, wish: JupyterWish) -> None:
+    async def fulfil_once(self, request: JupyterRequest) -> None:
         """Raises RunnerDown when it must be tried again."""
         error = None
         try:
             await self.reach(
-                wish.job_id,
-                self._servers.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted),
+                request.job_id,
+                self._servers.set_jupyter(request.job_id, request.attempt, on=request.on),
             )
         except RunnerDown:
             raise
         except OdcError as failed:
             error = failed.message[-MAX_ERROR_CHARS:]
-        await self._store.record_jupyter(self._term, wish, error, self._clock.now())
+        await self._store.record_jupyter(self._term, request, error, self._clock.now())

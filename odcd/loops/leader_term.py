@@ -19,14 +19,14 @@ from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
 from odcd.loops.election import Leader
 from odcd.loops.executor_watch import ExecutorWatch
-from odcd.loops.expiry_notices import Warner
+from odcd.loops.expiry_notices import ExpiryNotices
 from odcd.loops.forecaster import Forecaster
-from odcd.loops.idle_monitor import Idles
-from odcd.loops.jupyter import Jupyters
+from odcd.loops.idle_monitor import IdleMonitor
+from odcd.loops.jupyter import JupyterControl
 from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.quarantine import Quarantine
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.settings import Settings
@@ -82,7 +82,7 @@ class Leading:
         self._watch = ExecutorWatch(lead, services.leader, executor, engine, store, settings)
         term, every = lead.term, settings.sweep
         self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
-        self._reaper = Reaper(
+        self._reconciler = Reconciler(
             lead, store, executor, clock,
             grace=settings.grace, node_grace=engine.node_grace, quarantine=engine.quarantine,
             canaries=engine.canaries, every=every, stale_after=settings.reservation_wait,
@@ -97,13 +97,13 @@ class Leading:
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, *dev_servers, clock, settings.look, rounds)
+        self._idle_monitor = IdleMonitor(term, *dev_servers, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
-            "reaper": self._reaper,
-            "warner": Warner(term, *dev_servers, clock, every, rounds),
+            "reconciler": self._reconciler,
+            "expiry": ExpiryNotices(term, *dev_servers, clock, every, rounds),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
@@ -112,7 +112,7 @@ class Leading:
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(term, *dev_servers, clock, every, rounds)
+            self._woken["jupyter"] = JupyterControl(term, *dev_servers, clock, every, rounds)
 
     @property
     def executor(self) -> Executor | None:
@@ -135,7 +135,7 @@ class Leading:
         self._on_pass(done)
         self._forecaster.wake()
         if done.started:
-            self._reaper.note_starts()
+            self._reconciler.note_starts()
             self._gpu_use.wake()
             if self._disks is not None:
                 self._disks.wake()
@@ -160,7 +160,7 @@ class Leading:
         loops: dict[str, Loop] = {name: loop.run for name, loop in self._woken.items()}
         loops |= {
             "forecaster": self._forecaster.run,
-            "idles": self._idles.run,
+            "idles": self._idle_monitor.run,
             "partitions": self._partitions.run,
             "retention": self._retention.run,
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),

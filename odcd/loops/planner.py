@@ -220,9 +220,9 @@ class _TextCache:
             yield part
 
     async def of(self, dispatches: Iterable[Dispatch]) -> dict[str, str]:
-        wanted = {digest for d in dispatches for digest in (d.script_digest, d.environment_digest)}
-        missing = [digest for digest in wanted if digest not in self._texts]
-        found = {digest: self._texts[digest] for digest in wanted if digest in self._texts}
+        digests = {digest for d in dispatches for digest in (d.script_digest, d.environment_digest)}
+        missing = [digest for digest in digests if digest not in self._texts]
+        found = {digest: self._texts[digest] for digest in digests if digest in self._texts}
         if missing:
             found |= await self._dispatches.get_texts(missing)
         for digest, text in found.items():

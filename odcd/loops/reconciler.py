@@ -32,7 +32,7 @@ JUDGE_S = 5.0
 an hour."""
 
 
-class Reaper:
+class Reconciler:
     """Three loops: write the executor's facts to the database, pass the database's orders to the
     executor, and run the timed work (sweep)."""
 
@@ -107,13 +107,13 @@ class Reaper:
             try:
                 ended = await self._store.attempts.record_facts(self._lead.term, some, now)
             except DatabaseBusy as error:
-                log.warning("reap.busy", extra={"facts": len(some), "why": error.message})
+                log.warning("reconcile.busy", extra={"facts": len(some), "why": error.message})
                 batch = max(1, batch // 2)
                 await self._clock.sleep(BUSY_RETRY_S)
                 continue
             facts = facts[len(some) :]
             if ended:
-                log.info("reap.ended", extra={"jobs": len(ended)})
+                log.info("reconcile.ended", extra={"jobs": len(ended)})
                 self._on_change()
 
     async def _carry_out(self) -> None:
@@ -122,9 +122,9 @@ class Reaper:
             try:
                 await self.carry_out_once()
             except RunnerDown as error:
-                log.error("reap.runner_down", extra={"why": error.message})
+                log.error("reconcile.runner_down", extra={"why": error.message})
             except DatabaseBusy as error:
-                log.warning("reap.busy", extra={"why": error.message})
+                log.warning("reconcile.busy", extra={"why": error.message})
                 self._wake.set()
                 await self._clock.sleep(BUSY_RETRY_S)
             await self._clock.sleep(MIN_GAP_S)
@@ -141,7 +141,7 @@ class Reaper:
             self._lead.term, self._clock.now(), again=again
         ):
             log.info(
-                "reap.stop",
+                "reconcile.stop",
                 extra={"job_id": stop.job_id, "attempt": stop.attempt, "intent": stop.intent},
             )
             await self._executor.stop(
@@ -168,7 +168,7 @@ class Reaper:
         try:
             await self._executor.signal(job_id, attempt, signal=number, batch_only=batch_only)
         except OdcError as error:
-            log.warning("reap.unsignalled", extra={"job_id": job_id, "why": error.message})
+            log.warning("reconcile.not_signalled", extra={"job_id": job_id, "why": error.message})
 
     async def _sweep(self) -> None:
         while True:
@@ -176,7 +176,7 @@ class Reaper:
             try:
                 wait_s = await self._sweep_once()
             except DatabaseBusy as error:
-                log.warning("reap.busy", extra={"why": error.message})
+                log.warning("reconcile.busy", extra={"why": error.message})
                 wait_s = BUSY_RETRY_S
             await self._rest(wait_s)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from datetime import timedelta
 from typing import ClassVar, Protocol, TypeVar
@@ -26,8 +27,8 @@ class RoundMetrics(Protocol):
         ...
 
 
-class Rounds:
-    """A subclass sets `name` and implements run_once().
+class Rounds(ABC):
+    """A subclass sets `name` and implements run_once(), which does one round.
 
     One job that cannot be reached must not end the loop: a subclass calls the executor through
     reach() and handles its errors. Every other error ends the leader's term.
@@ -64,10 +65,10 @@ class Rounds:
             except TimeoutError:
                 continue
 
+    @abstractmethod
     async def run_once(self) -> float | None:
         """Do what is due. Return the seconds until the next round; None: `every` after the start of
         this one."""
-        raise NotImplementedError
 
     async def reach(self, job_id: int, call: Awaitable[T]) -> T:
         """Await a call of the executor that reaches a job. A failure is logged and counted.

@@ -28,6 +28,7 @@ LIMITS = (
     "statements",
     "bodies",
     "answers",
+    "lookups",
 )
 
 

@@ -31,17 +31,17 @@ class Lines:
 
     def render(self, registry: Collector) -> bytes:
         """Same as encoder(registry)."""
-        told: list[str] = []
+        rendered: list[str] = []
         for metric in registry.collect():
             keys = [(sample.name, *sample.labels.values()) for sample in metric.samples]
             if metric.name not in self._heads or not all(map(self._lines.__contains__, keys)):
                 self._learn(metric, keys)
-            told.append(self._heads[metric.name])
+            rendered.append(self._heads[metric.name])
             lines = self._lines
             for key, sample in zip(keys, metric.samples, strict=True):
-                told.append(f"{lines[key]} {floatToGoString(sample.value)}\n")
-        told.append(self._end)
-        return "".join(told).encode()
+                rendered.append(f"{lines[key]} {floatToGoString(sample.value)}\n")
+        rendered.append(self._end)
+        return "".join(rendered).encode()
 
     def _learn(self, metric: Metric, keys: list[Key]) -> None:
         text = self._encoder(_These((metric,))).removesuffix(END).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
@@ -30,7 +31,7 @@ from odcd.metrics.instruments import (
     register_build,
 )
 from odcd.metrics.lines import Lines
-from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
+from odcd.metrics.sample import MAX_FORMATS, Encoder, Sample
 
 
 class Metrics:
@@ -170,8 +171,7 @@ class Metrics:
         lines = self._lines.get(content_type)
         if lines is None:
             lines = Lines(encoder)
-            # Clients choose the content type, so the cache is limited.
-            if len(self._lines) < MOST_FORMATS:
+            if len(self._lines) < MAX_FORMATS:
                 self._lines[content_type] = lines
         body = lines.render(self.registry)
         if sample is not None:
@@ -180,5 +180,16 @@ class Metrics:
         return body, content_type
 
 
+_KNOWN = re.compile(
+    r"(text/plain; version=(0\.0\.4|1\.0\.0)|application/openmetrics-text; version=1\.0\.0)"
+    r"; charset=utf-8(; escaping=(allow-utf-8|underscores))?"
+)
+
+
 def negotiate(accept: str | None) -> tuple[Encoder, str]:
-    return choose_encoder(accept or "")
+    """The library copies any version from the header: then each would be a format of its own."""
+    try:
+        found = choose_encoder(accept or "")
+    except (TypeError, ValueError):  # the header has a version that is no number
+        found = choose_encoder("")
+    return found if _KNOWN.fullmatch(found[1]) else choose_encoder("")

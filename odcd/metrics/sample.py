@@ -15,7 +15,8 @@ Row = tuple[str, Sequence[str], float]
 Encoder = Callable[[Collector], bytes]
 
 END = b"# EOF\n"
-MOST_FORMATS = 8
+MAX_FORMATS = 8
+"""More than there are: see odcd.metrics.process.negotiate."""
 
 
 class Cluster(Collector):
@@ -62,10 +63,9 @@ class Sample:
         """Render it without the end marker of OpenMetrics."""
         found = self._rendered.get(content_type)
         if found is None:
-            told = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
-            found = encoder(self._cluster).removesuffix(END) + told
-            # Clients choose the content type, so the cache is limited.
-            if len(self._rendered) < MOST_FORMATS:
+            info_lines = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
+            found = encoder(self._cluster).removesuffix(END) + info_lines
+            if len(self._rendered) < MAX_FORMATS:
                 self._rendered[content_type] = found
         return found
 

@@ -19,6 +19,7 @@ from odcd.errors import LeadershipLost, OdcError, Unavailable
 from odcd.metrics.families import MEASURES
 from odcd.metrics.process import Metrics, negotiate
 from odcd.metrics.sample import Row, Sample
+from odcd.metrics.scrapes import Scrapes
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ APPLICATION = METRICS.name
 EVERY_S = 5.0
 SHARE = 20
 """After each sample it rests for this many times the sample's duration: at most 5 % of a core."""
-ASKED_S = 120.0
+SCRAPED_S = 120.0
 """After this time without a scrape, measuring stops."""
 FOLD_EVERY_S = 60.0
 """Events are counted even without scrapes, so that the next scrape does not show them all at
@@ -37,7 +38,7 @@ FOLDS = 20
 """Transactions per sample: a long backlog is spread over the next samples."""
 PATIENCE_S = 2.0
 """How long the first scrape after a pause waits for a sample."""
-MOST_S = 5.0
+MAX_S = 5.0
 """The time limit for one measurement."""
 RETRY_S = 5.0
 NEVER = float("-inf")
@@ -54,23 +55,24 @@ class Sampler:
         self._clock = clock
         self._metrics = metrics
         self._measures = measures
+        self._scrapes = Scrapes(clock)
         self._sample: Sample | None = None
-        self._asked_at = NEVER
+        self._scraped_at = NEVER
         self._measuring = False
         self._wake = asyncio.Event()
         self._news = asyncio.Event()
         self._accepts: dict[str, None] = {}
         self._rows: dict[str, list[Row]] = {}
         self._due: dict[str, float] = {}
-        self._most = FOLD
+        self._batch = FOLD
 
     # -- scrapes ----------------------------------------------------------------------------------
 
     async def scrape(self, accept: str | None) -> tuple[bytes, str]:
         """Return all metrics with their media type. Waits only for the first sample after a pause,
         and never for a database that does not answer."""
-        first = self._sample is None or not self._is_asked
-        self._asked_at = self._clock.monotonic()
+        first = self._sample is None or not self._is_scraped
+        self._scraped_at = self._clock.monotonic()
         if len(self._accepts) < 4:
             self._accepts[accept or ""] = None
         self._wake.set()
@@ -78,11 +80,12 @@ class Sampler:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE_S):
                     await self._news.wait()
-        return self._metrics.expose(accept, self._sample)
+        media_type = negotiate(accept)[1]
+        return self._scrapes.answer(media_type, lambda: self._metrics.expose(accept, self._sample))
 
     @property
-    def _is_asked(self) -> bool:
-        return self._clock.monotonic() - self._asked_at < ASKED_S
+    def _is_scraped(self) -> bool:
+        return self._clock.monotonic() - self._scraped_at < SCRAPED_S
 
     # -- samples ----------------------------------------------------------------------------------
 
@@ -92,9 +95,9 @@ class Sampler:
         try:
             while True:
                 try:
-                    async with self._database.dedicated(kind=METRICS, most_s=MOST_S) as session:
+                    async with self._database.dedicated(kind=METRICS, limit_s=MAX_S) as session:
                         self._measuring = True
-                        await self._measure_for_ever(session, term, placed)
+                        await self._measure_forever(session, term, placed)
                 except LeadershipLost:
                     raise
                 except OdcError as error:
@@ -113,18 +116,18 @@ class Sampler:
         self._sample = None
         self._due.clear()
         self._rows.clear()
-        self._tell()
+        self._wake_scrapes()
 
-    def _tell(self) -> None:
+    def _wake_scrapes(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def _measure_for_ever(self, session: Session, term: int, placed: Placed) -> None:
+    async def _measure_forever(self, session: Session, term: int, placed: Placed) -> None:
         await self._retry_aside(session, term)
         while True:
             self._wake.clear()
             begun = self._clock.monotonic()
-            if self._is_asked:
+            if self._is_scraped:
                 await self.measure_once(session, term, placed)
                 took_s = self._clock.monotonic() - begun
                 await self._clock.sleep(max(EVERY_S, SHARE * took_s) - took_s)
@@ -152,33 +155,33 @@ class Sampler:
             rows.append(("odcd_scheduler_jobs_considered", (), looked))
         # In a thread: rendering takes a while, and this process must answer others.
         self._sample = await asyncio.to_thread(_make, rows, job_info, list(self._accepts))
-        self._tell()
+        self._wake_scrapes()
 
     async def _fold(self, session: Session, term: int) -> None:
         """Fold new events into the totals. After a failure, halve the batch until it is only the
         failing event."""
         failed = False
         for _ in range(FOLDS):
-            most = self._most
+            batch = self._batch
             try:
                 folded = await session.fetchval(
                     "select odc.fold_tally(p_term => $1, p_limit => $2, p_now => $3)",
-                    term, most, self._clock.now(),
+                    term, batch, self._clock.now(),
                 )  # fmt: skip
-                if folded < most:
+                if folded < batch:
                     return
-                self._most = min(FOLD, 2 * most)
+                self._batch = min(FOLD, 2 * batch)
             except LeadershipLost:
                 raise
             except Exception as error:
                 if not failed or session.closed:
                     self._note(session, "fold_tally", error)
                 failed = True
-                self._most = max(1, most // 2)
+                self._batch = max(1, batch // 2)
                 # A statement that was too slow will be slow again: continue with the next sample.
                 if isinstance(error, Unavailable):
                     return
-                if most == 1 and not await self._set_aside(session, term):
+                if batch == 1 and not await self._set_aside(session, term):
                     return
 
     async def _set_aside(self, session: Session, term: int) -> bool:

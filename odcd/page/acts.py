@@ -28,7 +28,7 @@ from odcd.page.sessions import Entered, Sessions, check_origin, drop_cookie, set
 from odcd.page.tail import tail
 from odcd.records.job import Identity
 
-MOST_FORM = 8192
+MAX_FORM = 8192
 TEXT = "text/plain; charset=utf-8"
 YEAR_S = 365 * 86_400
 
@@ -129,7 +129,7 @@ class Acts:
         else:
             until, delays = None, []
             if job["time_limit_s"] is None:
-                raise BadRequest("it has no time limit", "It may run forever.")
+                raise BadRequest("the job has no time limit", "There is nothing to extend.")
             if not 0 < hours <= 24 * 366:
                 raise BadRequest("the number of hours is out of range", "For example 1.5.")
             if sure:
@@ -166,7 +166,7 @@ def _call(request: Request, who: Identity, body: dict[str, Any]) -> Call:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    body = await Call(request, None).raw(MOST_FORM)
+    body = await Call(request, None).raw(MAX_FORM)
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
     except (ValueError, UnicodeDecodeError):

@@ -229,8 +229,8 @@ class Page:
 
 
 NOTICES = {
-    "cancelled": "The job is cancelled, or was asked to end.",
-    "extended": "The job is extended.",
+    "cancelled": "The job was cancelled, or is being cancelled.",
+    "extended": "The job was extended.",
 }
 MINE = """SLOTS.c[data-user="USER"] {background-color: var(--mine)}
 .bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}
@@ -257,7 +257,7 @@ def _convert(given: dict[str, str], form: type[A]) -> A:
     """Raises BadRequest. Empty fields of a form count as absent."""
     filled = {name: value for name, value in given.items() if value}
     if any("\0" in value for value in filled.values()):
-        raise BadRequest("the address has a NUL byte", "Leave it out.")
+        raise BadRequest("the address contains a NUL byte", "Leave it out.")
     try:
         return msgspec.convert(filled, form, strict=False)
     except msgspec.ValidationError as error:

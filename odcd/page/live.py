@@ -36,10 +36,10 @@ LATE_S = 4.0
 """While a rendering takes longer than this, its view and all waiting views count as outdated."""
 KEPT_S = 0.25
 """For this long, a rendering is reused for others who open the same view."""
-MOST_VIEWS = 200
-MOST_OF_ONE = 40
+MAX_VIEWS = 200
+MAX_VIEWS_PER_USER = 40
 """The maximum of views that one user may have open, so that no user takes them all."""
-MOST_VIEWERS = 2000
+MAX_VIEWERS = 2000
 HEARTBEAT_S = 15.0
 
 
@@ -110,13 +110,13 @@ class _Watched:
 
 class Live:
     def __init__(
-        self, hub: EventHub, clock: Clock, render: Render, tell: Callable[[int], None]
+        self, hub: EventHub, clock: Clock, render: Render, on_viewers: Callable[[int], None]
     ) -> None:
-        """`tell`: called with the number of viewers."""
+        """`on_viewers`: called with the number of viewers."""
         self._hub = hub
         self._clock = clock
         self._render = render
-        self._tell = tell
+        self._on_viewers = on_viewers
         self._watched: dict[View, _Watched] = {}
         self._recent: dict[View, tuple[float, Rendered]] = {}
         self._under_way: dict[View, asyncio.Task[Rendered]] = {}
@@ -157,12 +157,14 @@ class Live:
 
     def check_room(self, view: View, by: int | None) -> None:
         """Raises Unavailable if one more viewer is too many."""
-        more = view not in self._watched and len(self._watched) >= MOST_VIEWS
-        if more or self._viewers >= MOST_VIEWERS:
+        more = view not in self._watched and len(self._watched) >= MAX_VIEWS
+        if more or self._viewers >= MAX_VIEWERS:
             raise Unavailable("too many browsers have the page open now", "Try again in a moment.")
         others = (one.viewers for other, one in self._watched.items() if other != view)
-        if sum(any(v.by == by for v in viewers) for viewers in others) >= MOST_OF_ONE:
-            raise Unavailable(f"you already have {MOST_OF_ONE} pages open", "Close some of them.")
+        if sum(any(v.by == by for v in viewers) for viewers in others) >= MAX_VIEWS_PER_USER:
+            raise Unavailable(
+                f"you already have {MAX_VIEWS_PER_USER} pages open", "Close some of them."
+            )
 
     @asynccontextmanager
     async def watch(
@@ -194,7 +196,7 @@ class Live:
 
     def _count(self, by: int) -> None:
         self._viewers += by
-        self._tell(self._viewers)
+        self._on_viewers(self._viewers)
         self._changed.set()
         if self._viewers:
             self._somebody.set()

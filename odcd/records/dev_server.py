@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
+class ExpiryNotice:
     """A notice due to the user of a dev server. minutes: it ends in this many; None: its end was
     postponed; 0: its time is over and only its grace period is left. extensible: it was not
     extended yet. shared_home: its home folder is shared with the user's other dev servers."""
@@ -22,16 +22,16 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JupyterWish:
+class JupyterRequest:
     """Whether Jupyter Lab should run in this dev server."""
 
     job_id: int
     attempt: int
-    wanted: bool
+    on: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Activity:
     """The activity of a dev server. sessions: connections to it. gpu_percent: usage of its busiest
     GPU; None: it has no GPU, or usage is unknown. cpu_s: CPU time of everything that ever ran in
     it."""
@@ -42,7 +42,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookWish:
+class DueCheck:
     """A dev server that is due for an activity check."""
 
     job_id: int
@@ -59,7 +59,7 @@ class IdleNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxKeys:
+class DevServerKeys:
     """The keys of one dev server: the host key of its SSH server, the key its members use to reach
     each other, and the token of its Jupyter Lab."""
 

@@ -97,12 +97,14 @@ class Dispatch:
         return (self.job_id, self.attempt)
 
     @property
-    def is_box(self) -> bool:
+    def is_dev_server(self) -> bool:
         return self.kind == "reservation"
 
 
-BoxPhase = Literal["scheduling", "init", "image_pull", "ssh", "gang_barrier"]
-BOX_PHASES: tuple[BoxPhase, ...] = ("scheduling", "init", "image_pull", "ssh", "gang_barrier")
+DevServerPhase = Literal["scheduling", "init", "image_pull", "ssh", "gang_barrier"]
+DEV_SERVER_PHASES: tuple[DevServerPhase, ...] = (
+    "scheduling", "init", "image_pull", "ssh", "gang_barrier",
+)  # fmt: skip
 """The phases of a dev server's pod until it is ready, in order. Exception: the image is pulled once
 the volumes are there, and init ends only after it."""
 
@@ -111,7 +113,7 @@ FactKind = Literal[
     "scheduling", "init", "image_pull", "ssh", "gang_barrier", "restart", "oom",
 ]  # fmt: skip
 ENDS = frozenset({"exited", "lost", "start_failed"})
-PROGRESS = frozenset({*BOX_PHASES, "restart", "oom"})
+PROGRESS = frozenset({*DEV_SERVER_PHASES, "restart", "oom"})
 Cause = Literal["timeout", "oom", "launch", "unknown"]
 
 

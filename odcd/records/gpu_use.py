@@ -23,7 +23,7 @@ def card_of(gpu: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
+class UnmeasuredAttempt:
     """An ended attempt whose GPU usage is not stored yet."""
 
     job_id: int
@@ -35,12 +35,12 @@ class Owed:
     source: str
 
     @property
-    def held(self) -> timedelta:
+    def duration(self) -> timedelta:
         return self.ended_at - self.running_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class AttemptUsage:
     """GPU usage of an ended attempt; see the table gpu_use. gave_up: why the data is incomplete;
     again_at: when to query again."""
 
@@ -56,7 +56,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class GpuSample:
     """Usage of one GPU of a running job since the last sample: mean and peak, from 0 to 1, and
     mem_used_mib at the end. index: the GPU's position on the node."""
 
@@ -69,8 +69,8 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Usage of a running attempt in one time range, to be added to its sums."""
+class UsageSlice:
+    """Usage of a running attempt in one time range; it is added to the attempt's sums."""
 
     job_id: int
     attempt: int
@@ -84,7 +84,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldGpus:
+class AllocatedGpus:
     """The GPUs of one member of a running attempt; indexes: positions on its node. running: all
     members of the attempt have started."""
 
@@ -96,7 +96,7 @@ class HeldGpus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenGpu:
+class GpuPosition:
     """The position of a GPU. rank: of the member that holds it; None: the member on this
     machine."""
 
@@ -107,35 +107,35 @@ class SeenGpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobLook:
-    """Current GPU usage of one job. attempt None: the running one. resting: the UUIDs of GPUs below
-    the idle threshold (under MIG also the instance)."""
+class CurrentUsage:
+    """Current GPU usage of one job. attempt None: the running one. idle_gpus: the UUIDs of
+    GPUs below the idle threshold (under MIG also the instance)."""
 
     job_id: int
     attempt: int | None
     util_ratio: float
     mem_used_mib: int | None
-    resting: Sequence[str]
-    gpus: Sequence[SeenGpu]
+    idle_gpus: Sequence[str]
+    gpus: Sequence[GpuPosition]
 
 
-def sum_up(seen: Sequence[Seen], idle_ratio: float) -> list[JobLook]:
-    """Combine the samples of single GPUs into one JobLook per job."""
-    by_job: dict[tuple[int, int], list[Seen]] = {}
-    for one in seen:
+def usage_by_job(samples: Sequence[GpuSample], idle_ratio: float) -> list[CurrentUsage]:
+    """Combine the samples of single GPUs into one CurrentUsage per job."""
+    by_job: dict[tuple[int, int], list[GpuSample]] = {}
+    for one in samples:
         by_job.setdefault((one.key.job_id, one.key.attempt), []).append(one)
-    looks: list[JobLook] = []
+    usage: list[CurrentUsage] = []
     for (job_id, attempt), gpus in sorted(by_job.items()):
         memory = [one.mem_used_mib for one in gpus if one.mem_used_mib is not None]
-        looks.append(
-            JobLook(
+        usage.append(
+            CurrentUsage(
                 job_id=job_id,
                 attempt=attempt or None,
                 util_ratio=sum(one.ratio for one in gpus) / len(gpus),
                 mem_used_mib=round(sum(memory)) if memory else None,
-                resting=sorted(one.key.gpu for one in gpus if one.peak < idle_ratio),
+                idle_gpus=sorted(one.key.gpu for one in gpus if one.peak < idle_ratio),
                 gpus=[
-                    SeenGpu(
+                    GpuPosition(
                         rank=one.key.rank if attempt else None,
                         index=one.index,
                         uuid=card_of(one.key.gpu),
@@ -146,4 +146,4 @@ def sum_up(seen: Sequence[Seen], idle_ratio: float) -> list[JobLook]:
                 ],
             )
         )
-    return looks
+    return usage

@@ -125,7 +125,7 @@ class ReservationSpec(JobSpec, frozen=True, kw_only=True):
     """A dev server as a job. The daemon makes it from a user's request; clients cannot submit one
     as a job."""
 
-    asked: dict[str, object] = {}
+    details: dict[str, object] = {}
     """The parts of the request that are not in the shape and times: disk, image, labels, and so
     on."""
 

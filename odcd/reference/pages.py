@@ -49,8 +49,8 @@ def settings_page() -> str:
         "# Settings",
         "",
         NOTE,
-        "Settings of a daemon: options of `odcd up` and `odcd serve`, else "
-        "environment variables, else defaults. There is no configuration file.",
+        "The daemon takes each setting from an option of `odcd up` or `odcd serve`, else from an "
+        "environment variable, else from its default. There is no configuration file.",
         "",
         "| setting | set by | |",
         "|---|---|---|",
@@ -109,11 +109,12 @@ def errors_page() -> str:
         m[2]: m[3] or "" for m in map(TREE_LINE.search, str(errors.__doc__).splitlines()) if m
     }
     for code, error in sorted(errors.BY_CODE.items()):
-        when = meanings[code] or _words(error.__name__)
+        when = meanings[code] or _spaced(error.__name__)
         lines.append(f"| {code} | {error.__name__} | {error.status} | {_cell(when)} |")
     lines += [
         "",
-        "OD020, OD023, OD024, OD031, OD035 and OD043 pass: the same request may be sent again.",
+        "The causes of OD020, OD023, OD024, OD031, OD035 and OD043 are temporary: send the "
+        "request again later.",
         "",
     ]
     return "\n".join(lines)
@@ -125,15 +126,16 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         NOTE,
-        "`GET /metrics` answers in OpenMetrics or in Prometheus's text format 0.0.4, as is asked "
-        "for. It needs no key. See [metrics](../operating/metrics.md).",
+        "`GET /metrics` answers in OpenMetrics or in Prometheus's text format 0.0.4, as the client "
+        "requests. It needs no key. See [metrics](../operating/metrics.md).",
         "",
-        "## Of the cluster",
+        "## Metrics of the cluster",
         "",
-        "The leader alone exports these, so that a sum over replicas is right. They are measured "
-        "every 5 s while somebody scrapes, some less often; totals are kept in the database, and "
-        "continue when another daemon takes the lead. Series by state, reason or kind exist at "
-        "0, too.",
+        "Only the leader exports these metrics, so a sum over replicas is correct. It measures "
+        "them "
+        "every 5 s while a client scrapes, some less often. Totals are stored in the database and "
+        "continue when another daemon leads. Series by state, reason or kind also exist while they "
+        "are 0.",
         "",
         "| metric | type | labels | |",
         "|---|---|---|---|",
@@ -142,9 +144,9 @@ def metrics_page() -> str:
         lines.append(_metric_row(family.name, family.kind, family.labels, family.text))
     lines += [
         "",
-        "## Of the process",
+        "## Metrics of the process",
         "",
-        "Every daemon exports its own, from its start on; beside them `process_*` and `python_*`.",
+        "Every daemon exports its own metrics from its start, and also `process_*` and `python_*`.",
         "",
         "| metric | type | labels | |",
         "|---|---|---|---|",
@@ -155,7 +157,9 @@ def metrics_page() -> str:
         labels = instrument._labelnames  # pyright: ignore[reportPrivateUsage]
         lines.append(_metric_row(name, metric.type, labels, metric.documentation))
     labels = ("version", "revision", "python")
-    lines.append(_metric_row("odcd_build_info", "gauge", labels, "1; what this daemon is."))
+    lines.append(
+        _metric_row("odcd_build_info", "gauge", labels, "Always 1; the labels describe this build.")
+    )
     return "\n".join([*lines, ""])
 
 
@@ -197,7 +201,7 @@ def _text(text: str) -> str:
     return re.sub(r"<\w+>(?:[/.]?\w+)*", r"`\g<0>`", _cell(text))
 
 
-def _words(name: str) -> str:
+def _spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 

@@ -55,8 +55,8 @@ def find_place(root: Path = ROOT, own: str | None = None) -> Place:
     text = Path("/proc/self/cgroup").read_text() if own is None else own
     path = next((line[3:] for line in text.splitlines() if line.startswith("0::")), "/")
     group = root / path.lstrip("/")
-    wanted = ("cgroup.subtree_control", "cgroup.procs")
-    if os.access(group, os.W_OK) and all(os.access(group / name, os.W_OK) for name in wanted):
+    needed = ("cgroup.subtree_control", "cgroup.procs")
+    if os.access(group, os.W_OK) and all(os.access(group / name, os.W_OK) for name in needed):
         return Place(parent=group, evict=True)
     return nowhere(f"the cgroup {path} is not delegated to this user")
 

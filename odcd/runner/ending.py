@@ -36,7 +36,7 @@ class Ending:
         if member.state == "ended":
             return
         if member.state == "queued":
-            self._drop(member, "stopped before it began")
+            self._drop(member, "stopped before it started")
             return
         if number == signal.SIGKILL:
             grace_s = 0.0
@@ -107,10 +107,10 @@ class Ending:
                 at(member.ends_at - member.end_signal.before_s, self._send_end_signal)
 
     def _send_end_signal(self, member: Member) -> None:
-        wanted, member.end_signal = member.end_signal, None
+        due, member.end_signal = member.end_signal, None
         self._write_control(member)
-        if wanted:
-            self.signal(member, wanted.number, batch_only=wanted.batch_only)
+        if due:
+            self.signal(member, due.number, batch_only=due.batch_only)
 
     def _time_out(self, member: Member) -> None:
         if member.cause is None:

@@ -29,7 +29,7 @@ def make_folder(path: Path, mode: int) -> None:
     descriptor = os.open(path, flags)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "the folder is another user's", str(path))
+            raise PermissionError(errno.EPERM, "the folder belongs to another user", str(path))
         # Jobs of all users must reach their script and kept output below it, but must not list it.
         os.fchmod(descriptor, mode)
     finally:

@@ -67,8 +67,8 @@ class Keeping:
         deleted, total = _replace_beyond(limit, users, total)
         if deleted:
             self._log.info("output.deleted", files=deleted, left_bytes=total)
-        wanted = {full_of(uid) for user in users if user.running > share for uid in user.uids}
-        self._set_full(marks, wanted | {FULL} if total > limit else wanted)
+        full = {full_of(uid) for user in users if user.running > share for uid in user.uids}
+        self._set_full(marks, full | {FULL} if total > limit else full)
 
     def _users(self, live: set[str]) -> tuple[list[_User], set[str]]:
         """The kept output by user, and the existing marker files."""
@@ -95,11 +95,11 @@ class Keeping:
             user.ended.sort(reverse=True)
         return list(users.values()), marks
 
-    def _set_full(self, marks: set[str], wanted: set[str]) -> None:
-        for name in wanted - marks:
+    def _set_full(self, marks: set[str], full: set[str]) -> None:
+        for name in full - marks:
             self._log.info("output.full", mark=name)
             (self._folder / name).touch()
-        for name in marks - wanted:
+        for name in marks - full:
             if name.startswith(FULL):
                 self._log.info("output.has_space", mark=name)
                 (self._folder / name).unlink()

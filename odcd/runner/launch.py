@@ -78,7 +78,9 @@ def launch_runner(
             if _accepts(run_dir):
                 return
             time.sleep(0.02)
-        raise LaunchFailed(f"a runner holds {run_dir / protocol.LOCK_NAME} and does not answer")
+        raise LaunchFailed(
+            f"a runner has locked {run_dir / protocol.LOCK_NAME} and does not answer"
+        )
     text = done.stderr.decode(errors="replace").strip()
     raise LaunchFailed(f"the runner did not start: {text or f'exit code {done.returncode}'}")
 

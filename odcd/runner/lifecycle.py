@@ -16,7 +16,7 @@ from odcd.runner.loop import Loop
 from odcd.runner.members import Member, outcome
 
 NEVER_BEGAN = {
-    "e": "failed", "passing": True, "detail": "the process that was to start it died",
+    "e": "failed", "passing": True, "detail": "the process that should have started it died",
 }  # fmt: skip
 UNWATCHED = {
     "e": "lost",

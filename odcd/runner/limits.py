@@ -47,9 +47,9 @@ def differing(limits: Mapping[str, Sequence[int | None]]) -> list[Set]:
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
         if number is not None:
             own = resource.getrlimit(number)
-            wanted = _possible(number, own, (_value(soft), _value(hard)))
-            if wanted != own:
-                found.append((number, *wanted))
+            possible = _possible(number, own, (_value(soft), _value(hard)))
+            if possible != own:
+                found.append((number, *possible))
     return found
 
 
@@ -57,8 +57,8 @@ def _value(limit: int | None) -> int:
     return resource.RLIM_INFINITY if limit is None else limit
 
 
-def _possible(number: int, own: tuple[int, int], wanted: tuple[int, int]) -> tuple[int, int]:
-    soft, hard = _least(*wanted), wanted[1]
+def _possible(number: int, own: tuple[int, int], requested: tuple[int, int]) -> tuple[int, int]:
+    soft, hard = _least(*requested), requested[1]
     if _least(own[1], hard) == hard:
         return soft, hard
     try:

@@ -72,11 +72,15 @@ class Member:
 
     def intent(self) -> dict[str, Any]:
         """The data that a later runner needs if the member starts."""
-        wanted = self.end_signal
+        end_signal = self.end_signal
         intent = {
             "uid": self.uid, "gid": self.gid, "at": time.time(), "mark": self.mark,
             "cgroup": self.cgroup, "ends_at": self.ends_at, "grace_s": self.grace_s,
-            "signal": [wanted.number, wanted.before_s, wanted.batch_only] if wanted else None,
+            "signal": (
+                [end_signal.number, end_signal.before_s, end_signal.batch_only]
+                if end_signal
+                else None
+            ),
             "script": self.script,
         }  # fmt: skip
         # A home that is too long for the record is forgotten with this runner.

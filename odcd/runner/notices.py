@@ -122,7 +122,7 @@ class _Delivery:
             self._result["trouble"] += part.pop("trouble", [])
             self._result.update(part)
         elif self._missing_parts > 0:
-            self._end("the process that was to deliver it died")
+            self._end("the process that should have delivered it died")
         else:
             self._end()
 
@@ -168,7 +168,7 @@ def _show(terminal_socket: socket.socket | None, wall: str) -> dict[str, Any]:
     except OSError:
         pass
     # A terminal of an older runner does not know this frame.
-    return {"trouble": ["its terminal did not accept it; one made by an older odc cannot"]}
+    return {"trouble": ["its terminal did not accept it; a terminal of an older odc cannot"]}
 
 
 def _keep(member: Member, notice: Notice) -> dict[str, Any]:

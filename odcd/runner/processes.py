@@ -123,7 +123,7 @@ def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Proc
     """
     found: list[Process] = []
     owner = Owner(uid)
-    wanted = f"{MARK}={mark}".encode()
+    variable = f"{MARK}={mark}".encode()
     for pid in _all_pids():
         entry = _PROC / str(pid)
         try:
@@ -134,7 +134,7 @@ def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Proc
                 continue
             of_session = session is not None and int(fields[3]) == session
             if (of_session and int(fields[19]) >= since) or (
-                wanted in (entry / "environ").read_bytes().split(b"\0")
+                variable in (entry / "environ").read_bytes().split(b"\0")
             ):
                 found.append(Process(pid, int(fields[19])))
         except OSError:

@@ -75,19 +75,19 @@ class Roster:
     def adopt(self, expected: list[Key]) -> dict[str, int]:
         """Make the members here match those in the database. Returns how many were lost and how
         many killed."""
-        wanted = set(expected)
+        known = set(expected)
         lost = 0
         for key in expected:
             if self.attempts.find(key) is None:
                 lost += 1
                 if self._memory.fresh or self._memory.has_ended(key.job, key.attempt):
-                    self._report_unknown(key, "lost", "the runner has no trace of it")
+                    self._report_unknown(key, "lost", "the runner has no record of it")
                 else:
-                    detail = "it was never given to the runner"
+                    detail = "it was never sent to the runner"
                     self._report_unknown(key, "start_failed", detail)
         # From now on the runner knows all attempts that were ordered.
         self._memory.fresh = False
-        strangers = [m for m in self.attempts.members() if m.live and m.key not in wanted]
+        strangers = [m for m in self.attempts.members() if m.live and m.key not in known]
         for member in strangers:
             self._log.info("member.unexpected", member=member.key)
             self.lifecycle.ending.stop(member, 9, 0.0)

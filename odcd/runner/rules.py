@@ -26,12 +26,19 @@ Limit = tuple[int | None, int | None]
 
 
 def _kernel_processes() -> int:
-    """The kernel's limit for its first process: half of all threads that it allows."""
+    """Half of the processes that the kernel allows: of its threads, as for its first process, and
+    of its process ids, so that one user cannot take them all."""
+    found = [_kernel_number("threads-max"), _kernel_number("pid_max")]
+    known = [number for number in found if number is not None]
+    return max(1024, min(known) // 2) if known else 32768
+
+
+def _kernel_number(name: str) -> int | None:
     try:
-        with open("/proc/sys/kernel/threads-max") as file:
-            return max(1024, int(file.read()) // 2)
+        with open(f"/proc/sys/kernel/{name}") as file:
+            return int(file.read())
     except (OSError, ValueError):
-        return 32768
+        return None
 
 
 def default_limits() -> dict[str, Limit]:
@@ -62,7 +69,7 @@ class Rules:
 def write(run_dir: Path, rules: Rules) -> None:
     """Write the file only if the rules changed: the disk may be full.
 
-    Raises OSError, also when the folder is another user's, or is another user's link.
+    Raises OSError, also when the folder belongs to another user, or is another user's link.
     """
     with contextlib.suppress(FileExistsError):
         run_dir.mkdir(parents=True)
@@ -73,7 +80,7 @@ def write(run_dir: Path, rules: Rules) -> None:
     made = f"{NAME}.new"
     try:
         if os.fstat(folder).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "the folder is another user's", str(run_dir))
+            raise PermissionError(errno.EPERM, "the folder belongs to another user", str(run_dir))
         # Jobs of all users must reach their script below it, but must not list it.
         os.fchmod(folder, 0o711)
         if Reader(run_dir).read and Reader(run_dir).rules == rules:

@@ -59,11 +59,11 @@ class Starts:
 
     def missing_texts(self, dispatches: Iterable[dict[str, Any]]) -> list[str]:
         """The digests of the texts that must be kept before these dispatches can be accepted."""
-        wanted: set[str] = set()
+        needed: set[str] = set()
         for dispatch in dispatches:
             if not self._attempts.is_settled(dispatch):
-                wanted |= {dispatch["script"], dispatch["environment"]}
-        return self._texts.missing(wanted)
+                needed |= {dispatch["script"], dispatch["environment"]}
+        return self._texts.missing(needed)
 
     def accept(self, dispatches: list[dict[str, Any]]) -> None:
         """Queue all members that are not there yet. Their texts must already be kept. Raises

@@ -15,7 +15,7 @@ from pathlib import Path
 
 FILE = Path("/etc/subuid")
 _NS_GET_PARENT, _NS_GET_OWNER_UID = 0xB702, 0xB704
-_MOST_DEEP = 32
+_MAX_DEEP = 32
 """The kernel allows no deeper nesting of namespaces."""
 
 
@@ -103,7 +103,7 @@ class Owner:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return False
-        for _ in range(_MOST_DEEP):
+        for _ in range(_MAX_DEEP):
             try:
                 answer = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
                 if self._is_own(struct.unpack("I", answer)[0]):

@@ -29,7 +29,8 @@ from odcd.runner.waiting import collect
 
 REPLAY_BYTES = 256 * 1024
 MAX_BEHIND_BYTES = 8 * 1024 * 1024
-"""A client with more unread data than this is dropped: a job never waits for a client."""
+"""While all clients together have more unread data than this, the one with the most is dropped: a
+job never waits for a client."""
 LOOK_S = 0.002
 PART_S = 1.0
 """The time that all clients together have at the end to receive the remaining data."""
@@ -94,6 +95,8 @@ class Terminal:
         """The client whose window size the terminal has."""
         self._walled: tuple[bytes, float] = b"", 0.0
         self._selector = selectors.DefaultSelector()
+        self._behind = 0
+        """Unread bytes of all clients."""
 
     def _listen(self) -> socket.socket:
         with contextlib.suppress(FileNotFoundError):
@@ -259,24 +262,30 @@ class Terminal:
     def _send(self, client: _Client, data: bytes) -> None:
         if client.sock.fileno() not in self._clients:
             return
+        before = len(client.unsent)
         client.unsent += data
+        lost = False
         try:
             while client.unsent:
                 del client.unsent[: client.sock.send(client.unsent)]
         except BlockingIOError:
             pass
         except OSError:
+            lost = True
+        self._behind += len(client.unsent) - before
+        if lost:
             self._drop(client)
-            return
-        if len(client.unsent) > MAX_BEHIND_BYTES:
-            self._drop(client)
-            return
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.unsent else 0)
-        self._selector.modify(client.sock, events)
+        while self._behind > MAX_BEHIND_BYTES:
+            self._drop(max(self._clients.values(), key=lambda one: len(one.unsent)))
+        if client.sock.fileno() in self._clients:
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.unsent else 0)
+            self._selector.modify(client.sock, events)
 
     def _drop(self, client: _Client) -> None:
         if client is self._sizing:
             self._sizing = None
         self._selector.unregister(client.sock)
         del self._clients[client.sock.fileno()]
+        self._behind -= len(client.unsent)
+        client.unsent.clear()
         client.sock.close()

@@ -133,8 +133,8 @@ def _on_nodes(gpus: int, cluster: Cluster) -> int:
 def _job(random: Random, series: _Series, user: str) -> TraceJob:
     run_s = max(1, round(math.exp(series.log_run + random.gauss(0.0, SPREAD))))
     # The limit belongs to the series, because the user does not know this run's length.
-    wanted_s = math.exp(series.log_run) / series.used
-    at = min(bisect_left(MENU_S, wanted_s), len(MENU_S) - 1)
+    sampled_s = math.exp(series.log_run) / series.used
+    at = min(bisect_left(MENU_S, sampled_s), len(MENU_S) - 1)
     if series.too_low:
         at = max(0, bisect_left(MENU_S, run_s) - 1)
     limit_s = MENU_S[at]

@@ -15,24 +15,25 @@ SWITCHES_WAIT_S = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRange:
-    """most: None for exactly `least` nodes."""
+    """maximum None: exactly `minimum` nodes."""
 
-    least: int
-    most: int | None = None
+    minimum: int
+    maximum: int | None = None
 
     def __str__(self) -> str:
-        return str(self.least) if self.most is None else f"{self.least}-{self.most}"
+        return str(self.minimum) if self.maximum is None else f"{self.minimum}-{self.maximum}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """At most this many topology blocks until the job has waited wait_s (UNLIMITED_S: forever)."""
+    """The most topology blocks that the nodes may be in, until the job has waited wait_s
+    (UNLIMITED_S: forever)."""
 
-    most: int
+    max_blocks: int
     wait_s: int = SWITCHES_WAIT_S
 
     def __str__(self) -> str:
-        return f"{self.most} for {self.wait_s} s"
+        return f"{self.max_blocks} for {self.wait_s} s"
 
 
 def parse_nodes(text: str) -> NodeRange:
@@ -46,12 +47,12 @@ def parse_nodes(text: str) -> NodeRange:
     found = re.fullmatch(r"\s*([0-9]{1,7})(?:-([0-9]{1,7}))?\s*", text)
     if found is None:
         raise BadRequest(f'"{text[:60]}" is not a number of nodes', hint)
-    least, most = int(found[1]), int(found[2] or found[1])
-    if not (1 <= least <= MAX_NODES and 1 <= most <= MAX_NODES):
+    minimum, maximum = int(found[1]), int(found[2] or found[1])
+    if not (1 <= minimum <= MAX_NODES and 1 <= maximum <= MAX_NODES):
         raise BadRequest(f'"{text[:60]}" is not a number of nodes', hint)
-    if most < least:
+    if maximum < minimum:
         raise BadRequest(f'"{text[:60]}" ends before it begins', "Give the lower number first.")
-    return NodeRange(least=least, most=most if most > least else None)
+    return NodeRange(minimum=minimum, maximum=maximum if maximum > minimum else None)
 
 
 def parse_switches(text: str) -> Switches:
@@ -63,7 +64,7 @@ def parse_switches(text: str) -> Switches:
             "Accepted: COUNT or COUNT@TIME, such as 1 or 2@30 (minutes) or 1@UNLIMITED.",
         )
     if not at:
-        return Switches(most=int(number))
+        return Switches(max_blocks=int(number))
     # For a time limit 0 means no limit; here it means no time.
     none = re.fullmatch("[0:-]*0", wait.strip())
-    return Switches(most=int(number), wait_s=0 if none else parse_duration(wait))
+    return Switches(max_blocks=int(number), wait_s=0 if none else parse_duration(wait))

@@ -36,10 +36,10 @@ def parse_gres(text: str) -> GpuRequest:
             f'"{text[:60]}" requests several types of GPU, which odc cannot give to one job yet',
             hint,
         )
-    words = re.split("[:=]", parts[0].removeprefix("gres/").removeprefix("gres:"))
-    if words[0].lower() != "gpu" or len(words) > 3:
+    fields = re.split("[:=]", parts[0].removeprefix("gres/").removeprefix("gres:"))
+    if fields[0].lower() != "gpu" or len(fields) > 3:
         raise _not_gpus(text, hint)
-    return _request(words[1:], text, hint)
+    return _request(fields[1:], text, hint)
 
 
 def parse_gpus(text: str) -> GpuRequest:
@@ -50,22 +50,22 @@ def parse_gpus(text: str) -> GpuRequest:
             f'"{text[:60]}" requests several types of GPU, which odc cannot give to one job yet',
             hint,
         )
-    words = text.strip().split(":")
-    if len(words) > 2:
+    fields = text.strip().split(":")
+    if len(fields) > 2:
         raise _not_gpus(text, hint)
-    return _request(words, text, hint)
+    return _request(fields, text, hint)
 
 
-def _request(words: list[str], text: str, hint: str) -> GpuRequest:
+def _request(fields: list[str], text: str, hint: str) -> GpuRequest:
     """The request for [], [count], [type] or [type, count]; a type alone means one GPU."""
     kind = None
-    if words and not words[0][:1].isdigit():
-        kind, words = words[0].strip(), words[1:]
+    if fields and not fields[0][:1].isdigit():
+        kind, fields = fields[0].strip(), fields[1:]
         if not _TYPE.fullmatch(kind):
             raise _not_gpus(text, hint)
-    if len(words) > 1:
+    if len(fields) > 1:
         raise _not_gpus(text, hint)
-    number = words[0].strip() if words else "1"
+    number = fields[0].strip() if fields else "1"
     if not re.fullmatch("[0-9]{1,9}", number) or int(number) > MAX_GPUS:
         raise _not_gpus(text, hint)
     return GpuRequest(count=int(number), type=kind.lower() if kind else None)
@@ -82,7 +82,7 @@ def agreed_type(requests: dict[str, GpuRequest | None]) -> str | None:
     }
     if len(set(named.values())) > 1:
         types = ", ".join(f"--{option} says {kind}" for option, kind in named.items())
-        raise BadRequest(f"the GPU type is not clear: {types}", "Name one type.")
+        raise BadRequest(f"the GPU type is ambiguous: {types}", "Name one type.")
     return next(iter(named.values()), None)
 
 

@@ -53,7 +53,7 @@ def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
     ScriptNeeded only after the command line and the variables were checked."""
     for word in request.argv:
         if "\0" in word:
-            raise BadRequest("the command line has a NUL byte")
+            raise BadRequest("the command line contains a NUL byte")
     now = now.astimezone(zone_of(request.environment.get("TZ")))
     line = parse_argv(request.argv)
     variables = variable_options(request.environment, OPTIONS)
@@ -168,6 +168,5 @@ def _base_name(path: str) -> str:
 
 def _given(settings: Settings) -> list[str]:
     """One line for each given setting, in sbatch's words: the option that took effect."""
-    return [
-        written for name, written in settings.said.items() if name not in ("verbose", "accepted")
-    ]
+    given = settings.given_as.items()
+    return [written for name, written in given if name not in ("verbose", "accepted")]

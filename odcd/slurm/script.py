@@ -10,7 +10,7 @@ COMMAND_SCRIPT = '#!/bin/sh\nexec "$@"\n'
 
 
 def wrapped_script(command: str) -> str:
-    return f"#!/bin/sh\n# This script was made by --wrap.\n\n{command}\n"
+    return f"#!/bin/sh\n# This script was created by --wrap.\n\n{command}\n"
 
 
 def check_script(script: str) -> None:
@@ -34,7 +34,8 @@ def check_script(script: str) -> None:
         )
     if "\0" in script:
         raise BadRequest(
-            "the script has a NUL byte", "A script is text; run a program with --wrap or after --."
+            "the script contains a NUL byte",
+            "A script is text; run a program with --wrap or after --.",
         )
     if "\r\n" in script:
         raise BadRequest(

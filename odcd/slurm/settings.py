@@ -74,7 +74,7 @@ class Settings:
     image: str | None = None
     accepted: None = None
     """For options whose only accepted value asks for what odc does anyway."""
-    said: dict[str, str] = field(default_factory=dict[str, str])
+    given_as: dict[str, str] = field(default_factory=dict[str, str])
     """For each setting, the option that set it, as the user wrote it."""
 
     def apply(self, source: Iterable[Given], now: datetime) -> None:
@@ -97,11 +97,11 @@ class Settings:
             for option in OPTIONS:
                 if option.group == group and option.setting is not None:
                     setattr(self, option.setting, None)
-                    self.said.pop(option.setting, None)
+                    self.given_as.pop(option.setting, None)
         for one, value in given:
             if one.option.setting is not None:
                 setattr(self, one.option.setting, value)
-                self.said[one.option.setting] = _written(one)
+                self.given_as[one.option.setting] = _written(one)
 
 
 def convert(given: Given, now: datetime) -> object:
@@ -112,7 +112,7 @@ def convert(given: Given, now: datetime) -> object:
     if given.text is None:
         return option.bare
     if "\0" in given.text:
-        raise BadRequest(f"{given.where}{option.flag} has a NUL byte in its value")
+        raise BadRequest(f"{given.where}{option.flag} contains a NUL byte in its value")
     if option.convert is None:
         return given.text
     try:

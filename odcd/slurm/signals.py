@@ -47,7 +47,7 @@ def parse_end_signal(text: str) -> EndSignal:
         )
     if "R" in flags:
         raise NotImplementedYet(
-            f'"{text}" requests a signal at the begin of a booking (R:), which odc cannot send yet',
+            f'"{text}" requests a signal at the start of a booking (R:), which odc cannot send yet',
             "Without R: the signal is sent before the time limit.",
         )
     before_s = int(found["before"]) if found["before"] else DEFAULT_BEFORE_S

@@ -16,14 +16,14 @@ class BuildStore:
 
     async def put(
         self, who: Identity, digest: str, target: str, dockerfile: str, context: bytes,
-        now: datetime, *, anew: bool,
+        now: datetime, *, rebuild: bool,
     ) -> str:  # fmt: skip
-        """Return the build of a context, as JSON. `anew`: build it even if its image exists. Raises
-        LimitExceeded."""
+        """Return the build of a context, as JSON. rebuild: build it even if its image exists.
+        Raises LimitExceeded."""
         return await self._db.fetchval(
             "select odc.put_build(p_actor => $1::jsonb, p_digest => $2, p_target => $3, "
             "p_dockerfile => $4, p_context => $5, p_anew => $6, p_now => $7)",
-            actor_of(who), digest, target, dockerfile, context, anew, now,
+            actor_of(who), digest, target, dockerfile, context, rebuild, now,
         )  # fmt: skip
 
     async def get(self, who: Identity, digest: str, target: str) -> str:

@@ -26,7 +26,7 @@ class Change:
     function: str
     place: str | None = None
     apart: bool | None = None
-    most: int = 100
+    limit: int = 100
     stored_limit: int | None = None
     """How many bytes the user may add to the database per day; None: any number."""
 
@@ -98,7 +98,7 @@ class Changes:
             "select part, job_id, array_job_id, tasks, place, answer from odc.divide_change("
             "p_actor => $1::jsonb, p_filters => $2::jsonb, p_place => $3, p_apart => $4, "
             "p_most => $5)",
-            actor_of(who), json.dumps(plain(filters)), change.place, change.apart, change.most,
+            actor_of(who), json.dumps(plain(filters)), change.place, change.apart, change.limit,
         )  # fmt: skip
         if besides is not None:
             rows = [

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from odcd.database.pool import Database
-from odcd.records.dev_server import BoxKeys, IdleNotice, JupyterWish, Look, LookWish, Warned
+from odcd.records.dev_server import (
+    Activity,
+    DevServerKeys,
+    DueCheck,
+    ExpiryNotice,
+    IdleNotice,
+    JupyterRequest,
+)
 
 
 class DevServerStore:
@@ -14,8 +21,8 @@ class DevServerStore:
         self._db = database
 
     async def put_keys(
-        self, term: int, job_id: int, made: BoxKeys, now: datetime
-    ) -> BoxKeys | None:
+        self, term: int, job_id: int, made: DevServerKeys, now: datetime
+    ) -> DevServerKeys | None:
         """Store the keys of a dev server unless it has some, and return the stored ones. None: it
         has ended. Raises LeadershipLost."""
         row = await self._db.fetchrow(
@@ -26,7 +33,7 @@ class DevServerStore:
             term, job_id, made.host_key, made.host_public, made.gang_key, made.gang_public,
             made.jupyter_token, now,
         )  # fmt: skip
-        return BoxKeys(**dict(row)) if row else None
+        return DevServerKeys(**dict(row)) if row else None
 
     async def set_port(
         self, term: int, job_id: int, attempt: int, port: int, addresses: Sequence[str]
@@ -38,30 +45,30 @@ class DevServerStore:
             term, job_id, attempt, port, list(addresses),
         )  # fmt: skip
 
-    async def list_due_jupyters(self, term: int) -> list[JupyterWish]:
+    async def list_due_jupyters(self, term: int) -> list[JupyterRequest]:
         """Raises LeadershipLost."""
         rows = await self._db.fetch(
-            "select job_id, attempt, wanted from odc.due_jupyters(p_term => $1)", term
+            'select job_id, attempt, wanted as "on" from odc.due_jupyters(p_term => $1)', term
         )
-        return [JupyterWish(**dict(row)) for row in rows]
+        return [JupyterRequest(**dict(row)) for row in rows]
 
     async def record_jupyter(
-        self, term: int, wish: JupyterWish, error: str | None, now: datetime
+        self, term: int, request: JupyterRequest, error: str | None, now: datetime
     ) -> None:
         """error: why the change failed. Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_jupyter(p_term => $1, p_job_id => $2, p_attempt => $3, "
             "p_running => $4, p_error => $5, p_now => $6) is null",
-            term, wish.job_id, wish.attempt, wish.wanted, error, now,
+            term, request.job_id, request.attempt, request.on, error, now,
         )  # fmt: skip
 
-    async def list_due_looks(self, term: int) -> list[LookWish]:
+    async def list_due_looks(self, term: int) -> list[DueCheck]:
         """Raises LeadershipLost."""
         rows = await self._db.fetch("select job_id, attempt from odc.due_looks(p_term => $1)", term)
-        return [LookWish(**dict(row)) for row in rows]
+        return [DueCheck(**dict(row)) for row in rows]
 
     async def record_look(
-        self, term: int, wish: LookWish, look: Look, every: timedelta, now: datetime
+        self, term: int, check: DueCheck, activity: Activity, every: timedelta, now: datetime
     ) -> IdleNotice | None:
         """Record a check, and return the notice to send to the user, if any. Raises
         LeadershipLost."""
@@ -69,22 +76,22 @@ class DevServerStore:
             "select idle_s, release_at from odc.note_look(p_term => $1, p_job_id => $2, "
             "p_attempt => $3, p_sessions => $4, p_gpu_percent => $5, p_cpu_s => $6, "
             "p_every => $7, p_now => $8)",
-            term, wish.job_id, wish.attempt, look.sessions, look.gpu_percent, look.cpu_s, every,
-            now,
+            term, check.job_id, check.attempt, activity.sessions, activity.gpu_percent,
+            activity.cpu_s, every, now,
         )  # fmt: skip
         return IdleNotice(**dict(row)) if row else None
 
     async def record_idle_notice(
-        self, term: int, wish: LookWish, notice: IdleNotice, now: datetime
+        self, term: int, check: DueCheck, notice: IdleNotice, now: datetime
     ) -> None:
         """Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_idle_told(p_term => $1, p_job_id => $2, p_attempt => $3, "
             "p_idle_s => $4, p_release_at => $5, p_now => $6) is null",
-            term, wish.job_id, wish.attempt, notice.idle_s, notice.release_at, now,
+            term, check.job_id, check.attempt, notice.idle_s, notice.release_at, now,
         )  # fmt: skip
 
-    async def list_expiry_notices(self, term: int, now: datetime) -> list[Warned]:
+    async def list_expiry_notices(self, term: int, now: datetime) -> list[ExpiryNotice]:
         """The notices due to users of dev servers now; each is due until
         record_expiry_notice() records it."""
         rows = await self._db.fetch(
@@ -92,10 +99,10 @@ class DevServerStore:
             "from odc.take_warnings(p_term => $1, p_now => $2)",
             term, now,
         )  # fmt: skip
-        return [Warned(**dict(row)) for row in rows]
+        return [ExpiryNotice(**dict(row)) for row in rows]
 
     async def record_expiry_notice(
-        self, term: int, warning: Warned, trouble: str | None, now: datetime
+        self, term: int, warning: ExpiryNotice, trouble: str | None, now: datetime
     ) -> None:  # fmt: skip
         """trouble: the part that was not delivered, and why."""
         await self._db.fetchval(

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from odcd.database.pool import Database
-from odcd.records.gpu_use import Figures, HeldGpus, JobLook, Owed, Part
+from odcd.records.gpu_use import (
+    AllocatedGpus,
+    AttemptUsage,
+    CurrentUsage,
+    UnmeasuredAttempt,
+    UsageSlice,
+)
 
 
 class GpuUseStore:
@@ -26,16 +32,16 @@ class GpuUseStore:
 
     async def list_owed(
         self, term: int, ended_before: datetime, limit: int, now: datetime
-    ) -> list[Owed]:
+    ) -> list[UnmeasuredAttempt]:
         """Ended attempts whose usage is missing, earliest end first. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, gpus, running_at, ended_at, covered_s, source "
             "from odc.owed_gpu_use(p_term => $1, p_ended_before => $2, p_most => $3, p_now => $4)",
             term, ended_before, limit, now,
         )  # fmt: skip
-        return [Owed(**dict(row)) for row in rows]
+        return [UnmeasuredAttempt(**dict(row)) for row in rows]
 
-    async def save(self, term: int, found: Sequence[Figures], now: datetime) -> int:
+    async def save(self, term: int, found: Sequence[AttemptUsage], now: datetime) -> int:
         """Store usage, at most once per attempt; return how many were stored. Raises
         LeadershipLost."""
         rows = [
@@ -53,7 +59,7 @@ class GpuUseStore:
             term, json.dumps(rows), now,
         )  # fmt: skip
 
-    async def add(self, term: int, parts: Sequence[Part]) -> None:
+    async def add(self, term: int, parts: Sequence[UsageSlice]) -> None:
         """Add parts of the usage. A part sent twice counts once. Raises LeadershipLost."""
         rows = [
             {
@@ -69,21 +75,21 @@ class GpuUseStore:
         )
 
     async def record_current(
-        self, term: int, looks: Sequence[JobLook], since: datetime, good_until: datetime,
+        self, term: int, usage: Sequence[CurrentUsage], since: datetime, good_until: datetime,
         now: datetime,
     ) -> None:  # fmt: skip
         """Record the current usage of running jobs' GPUs, measured from since on. Raises
         LeadershipLost."""
         rows = [
             {
-                "job_id": look.job_id, "attempt": look.attempt, "util_ratio": look.util_ratio,
-                "mem_used_mib": look.mem_used_mib, "resting": list(look.resting),
+                "job_id": one.job_id, "attempt": one.attempt, "util_ratio": one.util_ratio,
+                "mem_used_mib": one.mem_used_mib, "resting": list(one.idle_gpus),
                 "gpus": [
                     {"rank": g.rank, "index": g.index, "uuid": g.uuid, "model": g.model}
-                    for g in look.gpus
+                    for g in one.gpus
                 ],
             }
-            for look in looks
+            for one in usage
         ]  # fmt: skip
         await self._db.fetchval(
             "select odc.note_gpu_now(p_term => $1, p_looks => $2::jsonb, p_since => $3, "
@@ -91,7 +97,7 @@ class GpuUseStore:
             term, json.dumps(rows), since, good_until, now,
         )  # fmt: skip
 
-    async def list_allocated(self, term: int) -> list[HeldGpus]:
+    async def list_allocated(self, term: int) -> list[AllocatedGpus]:
         """GPUs of live jobs on real nodes, by job and rank. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, rank, gpu_indexes, running_at "
@@ -99,7 +105,7 @@ class GpuUseStore:
             term,
         )
         return [
-            HeldGpus(
+            AllocatedGpus(
                 job_id=row["job_id"],
                 attempt=row["attempt"],
                 rank=row["rank"],

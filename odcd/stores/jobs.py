@@ -23,9 +23,9 @@ _HOLD = Change(function="hold_jobs", place="pending", apart=True)
 _RELEASE = Change(function="release_jobs", place="pending", apart=True)
 _REQUEUE = Change(function="requeue_jobs", place="running")
 _CHECKPOINT = Change(function="checkpoint_jobs", place="running")
-_UPDATE = Change(function="update_jobs", apart=True, most=20)
+_UPDATE = Change(function="update_jobs", apart=True, limit=20)
 """An update checks each job by itself: it costs five times as much."""
-_DEPEND = Change(function="update_jobs", apart=True, most=5)
+_DEPEND = Change(function="update_jobs", apart=True, limit=5)
 """A singleton looks at all live jobs of its user."""
 
 

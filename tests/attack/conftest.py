@@ -1,4 +1,4 @@
-"""The attacks on the API use its tests' one database and its folders."""
+"""The attacks on the API use the database and the folders of the API's tests."""
 
 from tests.odcd.api.conftest import (  # pyright: ignore[reportPrivateUsage]
     _api_database as _api_database,

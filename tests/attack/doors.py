@@ -43,11 +43,11 @@ class Opened:
     path: Path
     counts: Counts
     seen: list[Scope]
-    """Of the requests that came through."""
+    """The requests that reached the application."""
 
 
 def echo(seen: list[Scope]) -> ASGIApp:
-    """Reads all of the body, and answers with its size."""
+    """Reads the whole body, and answers with its size."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         seen.append(scope)
@@ -92,8 +92,8 @@ def opened(
         thread.join()
 
 
-def told(connection: socket.socket) -> bytes:
-    """All that comes until the other end closes, or resets what we go on sending."""
+def received(connection: socket.socket) -> bytes:
+    """All data until the other end closes the connection, or resets it."""
     pieces: list[bytes] = []
     try:
         while piece := connection.recv(65_536):
@@ -104,6 +104,6 @@ def told(connection: socket.socket) -> bytes:
 
 
 def status(answer: bytes) -> int:
-    """Of the last answer; 0: none."""
+    """The status of the last answer; 0 without an answer."""
     found = re.findall(rb"HTTP/1\.1 (\d{3}) ", answer)
     return int(found[-1]) if found else 0

@@ -1,4 +1,4 @@
-"""Attackers at the daemon's HTTP, and a daemon with the limits of a real machine."""
+"""Attackers on the daemon's HTTP server, and a daemon with the limits of a real machine."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def limited(
 def idle(
     place: Place, count: int, uid: int | None = None, sources: Sequence[str] = ("127.0.0.1",)
 ) -> Generator[None]:
-    """A process of that user that has tried to open so many connections and sends nothing."""
+    """A process of that user that tries to open this many connections and sends nothing."""
     ours, theirs = socket.socketpair()
     process = FORKS.Process(target=_open, args=(place, count, uid, sources, theirs), daemon=True)
     process.start()
@@ -79,7 +79,7 @@ def idle(
 
 
 def _open(
-    place: Place, count: int, uid: int | None, sources: Sequence[str], tell: socket.socket
+    place: Place, count: int, uid: int | None, sources: Sequence[str], control: socket.socket
 ) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -90,8 +90,8 @@ def _open(
     for number in range(count):
         with suppress(OSError):
             kept.append(connected(place, sources[number % len(sources)]))
-    tell.sendall(b"done")
-    while tell.recv(1):
+    control.sendall(b"done")
+    while control.recv(1):
         pass
 
 
@@ -132,8 +132,8 @@ def get_as(uid: int, place: Place, target: str) -> int:
     process.start()
     process.join()
     os.close(writes)
-    with os.fdopen(reads) as told:
-        return int(told.read() or 0)
+    with os.fdopen(reads) as pipe:
+        return int(pipe.read() or 0)
 
 
 def metric(place: Place, name: str) -> float:
@@ -165,7 +165,7 @@ def soft_limit_of(pid: int) -> int:
 
 
 def set_soft_limit(pid: int, soft: int) -> None:
-    """Of a process that runs: only its own user may do that."""
+    """Of a running process: only its own user may read that."""
     uid, gid = (int(_status_of(pid, name).split()[0]) for name in ("Uid", "Gid"))
 
     def change() -> None:

@@ -1,4 +1,5 @@
-"""Homes as earlier versions left them: all of it belongs to `odc`, whose role is a superuser."""
+"""Homes as earlier versions left them: everything in them belongs to `odc`, whose role is a
+superuser."""
 
 from __future__ import annotations
 

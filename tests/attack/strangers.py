@@ -1,4 +1,4 @@
-"""Two ordinary users of one machine, and what they ask of a daemon over loopback."""
+"""Two ordinary users of one machine, and their requests to a daemon over loopback."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def as_uid(uid: int, work: Callable[[], T]) -> T:
     return value
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -67,16 +67,16 @@ def free_port() -> int:
 
 def ask(
     uid: int, port: int, method: str, path: str, *, body: str | None = None, **headers: str
-) -> Told:
+) -> Reply:
     """One request over loopback as that user."""
 
-    def work() -> Told:
+    def work() -> Reply:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
         try:
             connection.request(method, path, body, _headers(port, headers, body))
             answer = connection.getresponse()
             found = {name.lower(): value for name, value in answer.getheaders()}
-            return Told(answer.status, found, answer.read())
+            return Reply(answer.status, found, answer.read())
         finally:
             connection.close()
 
@@ -92,7 +92,7 @@ def _headers(port: int, headers: Mapping[str, str], body: str | None) -> dict[st
 
 
 def ticket_of(odc: Odc, uid: int, query: str = "") -> dict[str, Any]:
-    """A ticket of the page, as `odcctl page` of that user asks for it."""
+    """A ticket for the page, as that user's `odcctl page` requests it."""
     return over_socket(odc.home / "odcd.sock", uid, "POST", f"/v1/page/tickets{query}")
 
 
@@ -110,12 +110,12 @@ def over_socket(path: Path, uid: int, method: str, target: str, body: object = N
     return as_uid(uid, work)
 
 
-def enter(uid: int, port: int, ticket: str) -> Told:
+def enter(uid: int, port: int, ticket: str) -> Reply:
     return ask(uid, port, "POST", "/page/enter", body=f"ticket={ticket}")
 
 
 def inside(odc: Odc, uid: int, port: int) -> str:
-    """The cookie of a browser that was let in."""
-    told = enter(uid, port, ticket_of(odc, uid)["ticket"])
-    assert told.status == 303, told
-    return told.cookie
+    """The cookie of a browser that signed in."""
+    reply = enter(uid, port, ticket_of(odc, uid)["ticket"])
+    assert reply.status == 303, reply
+    return reply.cookie

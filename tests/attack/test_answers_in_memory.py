@@ -1,4 +1,4 @@
-"""Nobody makes the daemon keep gigabytes of answers that are never read."""
+"""No client can make the daemon keep gigabytes of unread answers in memory."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_user_above_the_limit_is_refused_before_anything_is_read(database_url:
     serve(database_url, work, fairness=Fairness(answers=answers))
 
 
-def test_a_first_answer_may_be_of_any_size_and_changes_are_always_answered() -> None:
+def test_the_first_response_may_have_any_size_and_changes_always_get_a_response() -> None:
     answers = Answers()
     with answers.hold(user(1), 2 * IN_ALL, done=False):
         with pytest.raises(TooManyRequests):

@@ -1,4 +1,4 @@
-"""The audit log: every change and every refusal, by whom, from where, with which result."""
+"""The audit log: every change and every refusal, with its user, source address and result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from odcd.api.http.audited import Audited
 from odcd.audit.log import AuditLog
-from odcd.audit.refusal_meter import KEPT, MOST, MOST_OF_ALL, WINDOW_S, RefusalMeter
+from odcd.audit.refusal_meter import KEPT, MAX_LINES, MAX_OVERALL, WINDOW_S, RefusalMeter
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
 from odcd.home.account import service_account
@@ -83,7 +83,7 @@ def test_the_audit_log_has_changes_and_refusals(odc: Odc) -> None:
         line = line_with(file, lambda line: line["from"].get("local_uid") == BOB)
         assert line["status"] == 401
 
-        # Reading is no change; and a log that was moved away goes on in a new file.
+        # Reading is not a change; and after the log was moved away, a new file is started.
         odc.odcctl("queue")
         before = lines_of(file)
         assert not [line for line in before if line["method"] == "GET" and line["status"] < 400]
@@ -113,7 +113,7 @@ def test_a_line_costs_microseconds_and_a_full_disk_costs_no_request(tmp_path: Pa
     assert [line["number"] for line in lines_of(file)] == list(range(10_000))
 
 
-def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_audit_log_setting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OdcError, match="cannot be opened"):
         AuditLog(str(tmp_path / "no" / "audit.log"), SystemClock())
     link = tmp_path / "link"
@@ -130,16 +130,16 @@ def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_a_client_that_is_refused_cannot_fill_the_disk_of_the_audit_log() -> None:
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     meter = RefusalMeter(clock)
-    told = [meter.admit("203.0.113.1") for _ in range(1000)]
-    assert told == [0] * MOST + [None] * (1000 - MOST)
+    admitted = [meter.admit("203.0.113.1") for _ in range(1000)]
+    assert admitted == [0] * MAX_LINES + [None] * (1000 - MAX_LINES)
     assert meter.admit("203.0.113.2") == 0
     clock.move(WINDOW_S)
-    assert meter.admit("203.0.113.1") == 1000 - MOST
+    assert meter.admit("203.0.113.1") == 1000 - MAX_LINES
     assert meter.admit("203.0.113.1") == 0
-    # Nor can many addresses.
+    # Many addresses cannot do so either.
     clock.move(WINDOW_S)
     lines = [meter.admit(f"2001:db8:0:{number:x}::/64") for number in range(50_000)]
-    assert sum(line is not None for line in lines) <= MOST_OF_ALL
+    assert sum(line is not None for line in lines) <= MAX_OVERALL
     assert len(meter._windows) <= KEPT + 1  # pyright: ignore[reportPrivateUsage]
 
 
@@ -152,13 +152,13 @@ def test_requests_that_fail_cannot_fill_the_disk_either(tmp_path: Path, status: 
         "type": "http", "method": "POST", "path": "/v1/auth/login", "headers": [],
         "client": ("203.0.113.1", 1), "state": {},
     }  # fmt: skip
-    for _ in range(MOST + 50):
+    for _ in range(MAX_LINES + 50):
         Audited(log).answered(scope, "/v1/auth/login", None, Response(b"", status))
-    for _ in range(MOST + 50):
+    for _ in range(MAX_LINES + 50):
         Audited(log).answered(scope, "/v1/auth/login", None, Response(b"", 201))
     log.close()
     statuses = [line["status"] for line in lines_of(file)]
-    assert (statuses.count(status), statuses.count(201)) == (MOST, MOST + 50)
+    assert (statuses.count(status), statuses.count(201)) == (MAX_LINES, MAX_LINES + 50)
 
 
 @pytest.mark.long
@@ -177,7 +177,7 @@ def test_commands_and_the_front_door_are_in_the_audit_log(odc: Odc) -> None:
         assert (line["for_user"], line["for_uid"], line["hours"]) == ("ann", 64001, 3.0)
         assert key not in file.read_text()
         assert line["key"] in key
-        for _ in range(MOST + 50):
+        for _ in range(MAX_LINES + 50):
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
                 connection.recv(1000)
@@ -187,7 +187,7 @@ def test_commands_and_the_front_door_are_in_the_audit_log(odc: Odc) -> None:
         odc.odcd("backup", str(backup))
         refused = odc.odcd("restore", str(backup), check=False)
         assert refused.returncode != 0
-    assert len([line for line in lines_of(file) if line.get("reason")]) == MOST
+    assert len([line for line in lines_of(file) if line.get("reason")]) == MAX_LINES
     # The daemon's account writes it, whoever runs the command.
     assert file.stat().st_uid == service_account().uid
     odc.odcd("restore", str(backup), "--replace")

@@ -1,4 +1,4 @@
-"""The caller who assumes a role chooses the session's name, but cannot become any user by that."""
+"""A caller who assumes a role chooses the session name, but cannot become any user that way."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_map_names_users(map_file: Path, arn: str, user: str) -> None:
         f"{IAM}:user/other/team/ann",
     ],
 )
-def test_the_map_lets_in_nobody_else(map_file: Path, arn: str) -> None:
+def test_the_map_rejects_unlisted_identities(map_file: Path, arn: str) -> None:
     with pytest.raises(LoginRefused):
         named(map_file, arn)
 
@@ -126,7 +126,7 @@ def test_the_map_lets_in_nobody_else(map_file: Path, arn: str) -> None:
         "",
     ],
 )
-def test_what_is_neither_a_session_nor_a_user_is_nobody(arn: str) -> None:
+def test_an_arn_that_is_neither_session_nor_user_is_not_a_caller(arn: str) -> None:
     assert parse_caller(arn) is None
 
 
@@ -147,7 +147,7 @@ def test_what_is_neither_a_session_nor_a_user_is_nobody(arn: str) -> None:
         ("CI", "ann", "ci-bot"),
     ],
 )
-def test_a_session_names_no_operator_and_no_system_account_unless_its_rule_says_so(
+def test_a_session_becomes_an_operator_or_system_account_only_if_its_rule_allows_it(
     database_url: str, sts: Sts, map_file: Path, role: str, name: str, user: str | None
 ) -> None:
     """ann is an operator. GpuUsers is let in by ODC_AWS_ROLES."""
@@ -157,8 +157,8 @@ def test_a_session_names_no_operator_and_no_system_account_unless_its_rule_says_
         answer = await house.log_in(credentials)
         if user is None:
             assert (answer.status_code, answer.json()["reason"]) == (403, "user"), answer.text
-            assert len(await house.told("login_refused")) == 1
-            assert await house.told("login") == []
+            assert len(await house.audit_events("login_refused")) == 1
+            assert await house.audit_events("login") == []
             return
         assert (answer.status_code, answer.json()["user"]) == (201, user), answer.text
         async with house.client(answer.json()["key"]) as client:
@@ -171,7 +171,9 @@ def test_a_session_names_no_operator_and_no_system_account_unless_its_rule_says_
     )  # fmt: skip
 
 
-def test_users_of_iam_come_in_by_the_map_alone(database_url: str, sts: Sts, map_file: Path) -> None:
+def test_iam_users_can_log_in_only_through_the_map(
+    database_url: str, sts: Sts, map_file: Path
+) -> None:
     zoe = sts.add("zoe", arn=f"{IAM}:user/team/zoe")
     other = sts.add("zoe", arn=f"{IAM}:user/zoe")
 
@@ -188,7 +190,7 @@ ENTRY = f'[[identity]]\narn = "{IAM}:role/X"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("identity = 1", "Expected `array`"),
         ("[[identity]]\n", "missing required field"),
@@ -206,14 +208,14 @@ ENTRY = f'[[identity]]\narn = "{IAM}:role/X"\n'
         ("\x00", "ODC_AWS_IDENTITIES"),
     ],
 )
-def test_a_wrong_map_is_refused_at_the_start(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_map_is_refused_at_the_start(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(text)
-    with pytest.raises(BadRequest, match=told):
+    with pytest.raises(BadRequest, match=message):
         read_login({"ODC_URL": SERVER, "ODC_AWS_IDENTITIES": str(path)})
 
 
-def test_a_map_that_anybody_may_write_is_refused(map_file: Path, tmp_path: Path) -> None:
+def test_a_world_writable_map_is_refused(map_file: Path, tmp_path: Path) -> None:
     map_file.chmod(0o666)
     with pytest.raises(BadRequest, match="everyone may write"):
         read_identities(map_file)

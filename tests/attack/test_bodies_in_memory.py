@@ -1,4 +1,4 @@
-"""Nobody makes the daemon keep gigabytes of request bodies that never end."""
+"""No client can make the daemon keep gigabytes of unfinished request bodies in memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def post(client: httpx.AsyncClient, content: Any) -> asyncio.Task[httpx.Response
     return asyncio.create_task(client.post("/v1/jobs", content=content))
 
 
-def test_bodies_of_one_user_are_limited_and_those_of_others_are_taken(database_url: str) -> None:
+def test_bodies_of_one_user_are_limited_and_those_of_others_are_accepted(database_url: str) -> None:
     bodies = Bodies(per_user=3 * len(LARGE) // 2, in_all=100 * MIB)
 
     async def work(service: Service) -> None:
@@ -81,7 +81,7 @@ def test_bodies_of_one_user_are_limited_and_those_of_others_are_taken(database_u
     ids=["taken", "malformed", "too large", "too many values", "refused"],
 )  # fmt: skip
 @pytest.mark.parametrize("declared", [True, False])
-def test_a_body_is_no_longer_counted_when_it_is_answered(
+def test_a_body_is_no_longer_counted_after_the_response(
     database_url: str, content: bytes, status: int, *, declared: bool
 ) -> None:
     async def pieces() -> AsyncGenerator[bytes]:
@@ -98,7 +98,7 @@ def test_a_body_is_no_longer_counted_when_it_is_answered(
     serve(database_url, work)
 
 
-def test_a_body_whose_client_goes_is_no_longer_counted(database_url: str) -> None:
+def test_a_body_is_no_longer_counted_after_its_client_disconnects(database_url: str) -> None:
     async def work(service: Service) -> None:
         messages = [{"type": "http.request", "body": PIECE, "more_body": True}] * 3
 
@@ -141,7 +141,7 @@ def test_a_body_that_fails_or_is_cancelled_is_no_longer_counted(database_url: st
     serve(database_url, work)
 
 
-def test_a_user_with_nothing_under_way_can_always_send_the_largest_body() -> None:
+def test_a_user_without_open_requests_can_always_send_the_largest_body() -> None:
     assert MAX_BODY_BYTES <= PER_USER
     bodies = Bodies()
     for uid in range(1, 9):
@@ -155,7 +155,7 @@ def test_a_user_with_nothing_under_way_can_always_send_the_largest_body() -> Non
     assert bodies.size <= IN_ALL
 
 
-def test_bodies_of_all_together_are_limited() -> None:
+def test_the_bodies_of_all_users_together_are_limited() -> None:
     bodies = Bodies(per_user=64, in_all=256)
     for uid in range(1, 100):
         for _ in range(4):
@@ -179,8 +179,8 @@ def rss(pid: int) -> int:
 
 @contextmanager
 def sending(path: str, uid: int, count: int) -> Generator[None]:
-    """A process of that user whose requests lack the last byte of the largest body; it has sent all
-    else, or was refused."""
+    """A process of that user whose requests lack the last byte of the largest body. It has sent
+    everything else, or was refused."""
     ours, theirs = socket.socketpair()
 
     def attack() -> None:
@@ -218,13 +218,13 @@ def sending(path: str, uid: int, count: int) -> Generator[None]:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="acts as two users")
-def test_many_bodies_that_never_end_take_little_memory_and_stop_nobody() -> None:
+def test_many_unfinished_bodies_use_little_memory_and_block_no_other_user() -> None:
     """Before: each connection had its 12 MiB."""
     with new_odc() as odc, limited(odc) as pid, ExitStack() as stack:
         path, before = odc.home / "odcd.sock", rss(pid)
         for uid in (MALLORY, MALLORY + 10, MALLORY + 11):
             stack.enter_context(sending(str(path), uid, 40))
-        # Three users; what a request is read into is larger than the request.
+        # Three users; the read buffer of a request is larger than the request.
         assert rss(pid) - before < 400 * MIB
         job = {"script": "#!/bin/sh\n" + " " * 3 * MIB, "work_dir": "/"}
         assert "id" in over_socket(path, BOB, "POST", "/v1/jobs", job)

@@ -1,4 +1,4 @@
-"""Users learn nothing about the bookings of others but which nodes are set aside, and when."""
+"""Users learn nothing about other users' bookings except which nodes are set aside, and when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def book(service: Service, **more: Any) -> None:
 
 
 async def waiting(service: Service) -> int:
-    """A job of Bob's that the booking keeps from starting."""
+    """A job of Bob's that cannot start because of the booking."""
     job_id = await service.submit(BOB)
     assert await service.plan() == []
     await service.final()
@@ -52,14 +52,14 @@ def test_no_view_names_the_booking_of_others(database_url: str) -> None:
             for view in VIEWS:
                 answer = await bob.get(view.format(job=job))
                 assert answer.status_code in (200, 404), answer.text
-                words = answer.text.replace(f"{SECRET}x", "")
-                assert SECRET not in words, view
-                assert '"bin"' not in words, view
+                text = answer.text.replace(f"{SECRET}x", "")
+                assert SECRET not in text, view
+                assert '"bin"' not in text, view
             (why,) = [
                 one for one in (await bob.get(f"/v1/jobs/{job}/why")).json()["why"]
                 if one["cause"] == "booking"
             ]  # fmt: skip
-            # That and until when the nodes are set aside is known, and the booking's number.
+            # The booking's number, and which nodes are set aside until when, are public.
             assert why["booking_id"] == 1
             assert 'booked by "#1" until' in why["text"]
             nodes = (await bob.get("/v1/nodes")).json()["nodes"]
@@ -82,9 +82,9 @@ def test_owners_see_their_booking_and_its_events(database_url: str) -> None:
                 assert SECRET in (await alice.get(view)).text, view
             events = "/v1/events?after=0&follow=false"
             assert "booking_created" in (await alice.get(events)).text
-            told = (await bob.get(events)).text
-            assert "booking_" not in told
-            assert "submitted" in told
+            text = (await bob.get(events)).text
+            assert "booking_" not in text
+            assert "submitted" in text
 
     serve(database_url, work)
 
@@ -102,17 +102,17 @@ def test_a_refusal_names_no_owners_and_no_other_bookings(database_url: str, path
     async def work(service: Service) -> None:
         await book(service)
         async with service.client(BOB) as bob:
-            told = await refused(bob, booking=SECRET, constraint="none-has-it", gpus=1)
-            assert "is not for user" in told
-            assert "lab" not in told
-            assert "bin" not in told.replace("/bin/sh", "")
-            assert "gpu-1" not in told
+            message = await refused(bob, booking=SECRET, constraint="none-has-it", gpus=1)
+            assert "is not for user" in message
+            assert "lab" not in message
+            assert "bin" not in message.replace("/bin/sh", "")
+            assert "gpu-1" not in message
             assert SECRET not in await refused(bob, booking="other", gpus=1)
 
     serve(database_url, work)
 
 
-def test_everybody_may_know_what_maintenance_is_called(database_url: str) -> None:
+def test_all_users_see_the_name_of_a_maintenance_booking(database_url: str) -> None:
     async def work(service: Service) -> None:
         await book(service, kind="maintenance", users=[], accounts=[], ignore_running=True)
         job = await waiting(service)

@@ -74,21 +74,21 @@ def test_the_container_with_the_credential_is_restricted() -> None:
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_a_cache_is_its_users_and_no_request_chooses_it() -> None:
-    """Named by the uid, which the daemon knows; what a request says is in no reference."""
+def test_a_build_cache_belongs_to_one_user_and_no_request_can_choose_it() -> None:
+    """Named by the uid, which the daemon determines; no part of a request goes into a reference."""
     caches = set[str]()
     for uid in (1001, 1002):
         strange = replace(BUILD, uid=uid, dockerfile=f"cache-{3003 - uid}")
         [client] = pod_of(strange)["containers"]
-        told = environment(client)
-        assert told["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
-        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", told["ODC_IMAGE"])
-        caches.add(told["ODC_CACHE"])
+        variables = environment(client)
+        assert variables["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
+        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", variables["ODC_IMAGE"])
+        caches.add(variables["ODC_CACHE"])
     assert len(caches) == 2
 
 
 def test_a_registry_without_a_credential_has_no_caches() -> None:
-    """It accepts pushes from anyone, including a Dockerfile's steps."""
+    """It accepts pushes from anyone, including the steps of a Dockerfile."""
     pod = pod_of(secret=None)
     assert "ODC_CACHE" not in environment(pod["containers"][0])
     assert all("secret" not in volume for volume in pod["volumes"])
@@ -107,7 +107,7 @@ def test_a_dockerfile_names_no_image_of_the_builds_repository() -> None:
 
 @pytest.mark.parametrize("uid", [0, 1002])
 def test_users_share_no_builds_of_the_same_context(uid: int) -> None:
-    """One's build may have begun with a cache that the same user spoiled."""
+    """A build may have started with a cache that the same user spoiled."""
     context = read_context(packed(("Dockerfile", b"FROM busybox\n")), "Dockerfile")
     mine, other = own_digest(1001, context.digest), own_digest(uid, context.digest)
     assert mine != other

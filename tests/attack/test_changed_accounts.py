@@ -32,7 +32,7 @@ def add(name: str, uid: int) -> None:
 
 @contextmanager
 def account(name: str, uid: int) -> Generator[str]:
-    """An account of this machine; whatever it is called in the end, it is removed."""
+    """An account of this machine, removed at the end under whatever name it has then."""
     add(name, uid)
     try:
         yield name
@@ -76,9 +76,9 @@ def cancel(uid: int, port: int, cookie: str, job: int) -> int:
 
 
 @pytest.mark.parametrize("change", ["renamed", "name reused", "uid reused"])
-def test_a_session_of_an_account_that_changed_is_over(odc: Odc, change: str) -> None:
-    """Before: an operator's session had the rights of the name that it was made for, 12 hours long,
-    whoever has the name or the uid now."""
+def test_a_session_ends_when_its_account_changes(odc: Odc, change: str) -> None:
+    """Before: an operator's session kept the rights of its user name for 12 hours, even if another
+    user had that name or uid by then."""
     name, uid, other = f"odcboss{os.getpid()}", 64077, 64078
     with (
         account(name, uid),

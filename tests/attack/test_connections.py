@@ -1,4 +1,4 @@
-"""Nobody stops the daemon, its PostgreSQL or other users by opening connections."""
+"""No user can stop the daemon, its PostgreSQL or other users by opening connections."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ MANY = 1_100
 
 
 def goes_on(odc: Odc, pid: int, postmaster: int | None) -> None:
-    """A job runs from its submission to its end, and nothing was restarted."""
+    """A job runs from submission to end, and nothing was restarted."""
     odc.wait_for(odc.submit("--wrap", "true"), "COMPLETED")
     assert (odc.pid, odc.postmaster_pid) == (pid, postmaster), odc.log()
 
 
 @as_root
 @pytest.mark.parametrize("hard", [None, SOFT])
-def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) -> None:
-    """Where the limit can be raised, and where it cannot."""
+def test_a_thousand_idle_connections_of_one_user_block_no_other_user(hard: int | None) -> None:
+    """If the limit can be raised, and if it cannot."""
     with new_odc() as odc, limited(odc, hard=hard) as pid:
         path, postmaster = str(odc.home / "odcd.sock"), odc.postmaster_pid
         with idle(path, MANY, MALLORY):
@@ -56,7 +56,7 @@ def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) 
 
 
 @as_root
-def test_a_user_with_a_thousand_idle_connections_over_loopback_stops_nobody() -> None:
+def test_a_thousand_idle_loopback_connections_of_one_user_block_no_other_user() -> None:
     """Before: they were counted under 127.0.0.1, and no one else could connect over loopback."""
     with new_odc() as odc, limited(odc, environment=LISTEN) as pid:
         place, path, postmaster = tcp(odc), str(odc.home / "odcd.sock"), odc.postmaster_pid
@@ -66,7 +66,7 @@ def test_a_user_with_a_thousand_idle_connections_over_loopback_stops_nobody() ->
             assert get_as(BOB, place, "/health") == 200
             assert get(place)[0] == 200
             assert get_as(MALLORY, place, "/health") in (0, 429)
-            # They are one user's, whichever way they come.
+            # All of them belong to one user, whichever way they come.
             assert get_as(MALLORY, path, "/health") in (0, 429)
             assert metric(path, "odcd_http_connections_refused_total") > 0
         wait(lambda: get_as(MALLORY, place, "/health") == 200 or None, odc.log)
@@ -82,8 +82,8 @@ def test_many_users_over_tcp_leave_the_socket_free() -> None:
         goes_on(odc, pid, postmaster)
 
 
-def test_a_stranger_with_many_connections_stops_nobody() -> None:
-    """Addresses of other machines, and what the kernel names no user of."""
+def test_many_connections_of_an_unknown_client_block_no_user() -> None:
+    """Addresses of other machines, and connections for which the kernel names no user."""
     limits = Limits(all=64, tcp=48, per_user=8, per_address=8)
     crowd = Crowd(limits, Proxies(parse_networks(["198.51.100.7"], "X")), Nobody(), own_uid=0)
     far, unknown = Origin("far", None, 80), Origin("unknown", None, 80)
@@ -101,7 +101,7 @@ def test_a_stranger_with_many_connections_stops_nobody() -> None:
     assert isinstance(crowd.enter(Peer(BOB, BOB), ""), Entry)
 
 
-def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:
+def test_postgresql_survives_running_out_of_file_descriptors() -> None:
     with new_odc() as odc, limited(odc) as pid:
         postmaster = odc.postmaster_pid
         usual = soft_limit_of(pid)
@@ -109,13 +109,13 @@ def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:
         set_soft_limit(pid, 3)
         with socket.socket(socket.AF_UNIX) as waits:
             waits.connect(path)
-            # Long enough for several looks at PostgreSQL; as root those are the keeper's.
+            # Long enough for several checks of PostgreSQL; as root, the keeper does those.
             time.sleep(2)
             set_soft_limit(pid, usual)
             goes_on(odc, pid, postmaster)
         assert metric(path, "odcd_http_connections_refused_total") > 0
-        told = odc.home.with_name(f"{odc.home.name}.log").read_text()
-        assert os.geteuid() == 0 or "postgres.out_of_descriptors" in told
+        log = odc.home.with_name(f"{odc.home.name}.log").read_text()
+        assert os.geteuid() == 0 or "postgres.out_of_descriptors" in log
 
 
 def test_jobs_and_postgresql_keep_the_limit_that_the_daemon_began_with() -> None:

@@ -94,7 +94,7 @@ def test_a_header_that_promises_a_terabyte_is_refused(pax: bytes) -> None:
 def test_a_client_that_sends_slowly_keeps_no_other_build_waiting(
     database_url: str, folder: Path
 ) -> None:
-    """Before: the second request waited for as long as the first one cared to."""
+    """Before: the second request waited as long as the first one took."""
 
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"):
@@ -104,7 +104,7 @@ def test_a_client_that_sends_slowly_keeps_no_other_build_waiting(
             )
             await writing.drain()
             async with over(folder / "s") as client:
-                # Answered after the slow request: that one is being read.
+                # Answered after the slow request, which is still being read.
                 assert (await client.get("/health")).status_code == 200
                 async with asyncio.timeout(30):
                     answer = await client.post("/v1/builds", content=CONTEXT)

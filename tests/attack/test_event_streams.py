@@ -18,7 +18,7 @@ from odcd.slurm.lists import parse_selector
 from tests.odcd.api.service import Service, serve
 
 SPARSE = "10000000-30000000:2001"
-"""9,996 tasks apart from one another."""
+"""9,996 separate ranges of tasks."""
 
 
 class Counted(int):
@@ -47,29 +47,31 @@ def event(task: int | None) -> Event:
     return Event(1, "started", 8, 7, task, "{}")
 
 
-def test_an_event_is_compared_with_few_of_many_ranges() -> None:
+def test_an_event_is_compared_with_only_a_few_of_many_ranges() -> None:
     """Before: with all of them, so that one GET of 80 bytes blocked the event loop for 3.6 s."""
     selector = parse_selector(f"7_[{SPARSE}]")
     assert selector.tasks is not None
-    wanted = _of_tasks(selector.tasks)
-    for task, told in ((5, False), (10_000_000, True), (10_000_001, False), (2**31 - 2, False)):
+    matches = _of_tasks(selector.tasks)
+    for task, expected in ((5, False), (10_000_000, True), (10_000_001, False), (2**31 - 2, False)):
         Counted.compared = 0
-        assert wanted(event(Counted(task))) is told
+        assert matches(event(Counted(task))) is expected
         assert Counted.compared <= 20
 
 
 @pytest.mark.parametrize("selector", ["7_3", "7_[0-2,4,6-9:2]", "7_[2147483646]"])
-def test_a_stream_of_tasks_has_these_and_no_others(selector: str) -> None:
+def test_a_stream_of_selected_tasks_contains_only_those_tasks(selector: str) -> None:
     tasks = parse_selector(selector).tasks
     assert tasks is not None
-    wanted = _of_tasks(tasks)
-    told = {task for task in (*range(12), 2**31 - 2) if wanted(event(task))}
-    assert told == {"7_3": {3}, "7_[0-2,4,6-9:2]": {0, 1, 2, 4, 6, 8}}.get(selector, {2**31 - 2})
-    assert not wanted(event(None))
+    matches = _of_tasks(tasks)
+    matching = {task for task in (*range(12), 2**31 - 2) if matches(event(task))}
+    assert matching == {"7_3": {3}, "7_[0-2,4,6-9:2]": {0, 1, 2, 4, 6, 8}}.get(
+        selector, {2**31 - 2}
+    )
+    assert not matches(event(None))
 
 
 class Pages:
-    """Events of a store that is never waited for."""
+    """Events of a store that never has to be waited for."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -91,7 +93,9 @@ class Pages:
 
 
 @pytest.mark.parametrize(("streams", "follow"), [(1, False), (1, True), (5, True)])
-def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -> None:
+def test_other_requests_are_served_while_a_page_of_events_is_filtered(
+    streams: int, follow: bool
+) -> None:
     """Before: the event loop was given back once for a page of a thousand, by each stream."""
     count = 10
     assert count < PAGE
@@ -107,7 +111,7 @@ def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -
                 turns += 1
 
         def slow(_event: Event) -> bool:
-            """None is wanted, and that takes longer than a turn of the event loop may."""
+            """Filters out every event, and takes longer than a turn of the event loop may."""
             until = time.monotonic() + 0.011
             while time.monotonic() < until:
                 pass
@@ -116,7 +120,7 @@ def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -
 
         hub = EventHub(Pages(0 if follow else count), SystemClock())
         reading = [
-            hub.stream(0, wanted=slow, follow=follow, heartbeat_s=0.001) for _ in range(streams)
+            hub.stream(0, matches=slow, follow=follow, heartbeat_s=0.001) for _ in range(streams)
         ]
         if follow:
             for stream in reading:
@@ -136,7 +140,9 @@ def test_others_are_served_within_a_page_of_events(streams: int, follow: bool) -
     assert max(Counter(seen).values()) <= 2
 
 
-def test_a_stream_of_many_ranges_ends_with_what_there_was(database_url: str) -> None:
+def test_a_stream_of_many_ranges_without_follow_ends_after_the_existing_events(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         array = await service.submit(array="0-7", gpus=1)
         await service.plan()

@@ -1,4 +1,5 @@
-"""No user takes the daemon from the others: requests, streams, terminals, submits, pending jobs."""
+"""No user can keep the daemon busy at the expense of others: requests, streams, terminals, submits,
+pending jobs."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ def limited(**limits: int) -> dict[str, Any]:
 
 
 def refused(answer: httpx.Response) -> dict[str, Any]:
-    """The problem of an answer by which a user is asked to wait."""
-    told = answer.json()
-    assert (answer.status_code, told["code"]) == (429, "OD041"), answer.text
+    """The problem in an answer that asks the user to wait."""
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (429, "OD041"), answer.text
     assert int(answer.headers["retry-after"]) >= 1
-    assert told["hint"]
-    return told
+    assert problem["hint"]
+    return problem
 
 
 async def metric(service: Service, limit: str) -> float:
@@ -46,16 +47,16 @@ async def metric(service: Service, limit: str) -> float:
     return float(next(line for line in text.splitlines() if line.startswith(name)).split()[-1])
 
 
-def test_one_user_who_floods_the_daemon_is_limited_and_others_are_not(database_url: str) -> None:
-    """Before: the requests of one user were served for as long as any came."""
+def test_only_the_user_who_floods_the_daemon_is_limited(database_url: str) -> None:
+    """Before: one user's requests were served for as long as more of them came."""
 
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             answers = [await client.get("/v1/nodes") for _ in range(40)]
         codes = [answer.status_code for answer in answers]
         assert codes[:10] == [200] * 10
-        told = refused(answers[-1])
-        assert told["detail"].endswith("sends more than 1 requests per second")
+        problem = refused(answers[-1])
+        assert problem["detail"].endswith("sends more than 1 requests per second")
         for peer in (BOB, OPERATOR):
             async with service.client(peer) as client:
                 assert (await client.get("/v1/nodes")).status_code == 200
@@ -105,8 +106,8 @@ def test_the_terminals_of_a_user_are_limited(database_url: str) -> None:
         who = EVE
         with service.api.fairness.socket(who):
             for path in ("/v1/jobs/1/attach", "/v1/reservations/1/ssh"):
-                status, told = await _attach(service, path, ALICE)
-                assert (status, "OD041" in told) == (429, True), told
+                status, text = await _attach(service, path, ALICE)
+                assert (status, "OD041" in text) == (429, True), text
                 status, _ = await _attach(service, path, BOB)
                 assert status in (404, 4004)
         status, _ = await _attach(service, "/v1/jobs/1/attach", ALICE)
@@ -116,15 +117,15 @@ def test_the_terminals_of_a_user_are_limited(database_url: str) -> None:
     serve(database_url, work, **limited(sockets=1))
 
 
-def test_a_user_who_submits_too_fast_is_told_when_to_go_on(database_url: str) -> None:
+def test_a_user_who_submits_too_fast_gets_a_retry_time(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             batch = {"jobs": [BODY] * 10}
             assert (await client.post("/v1/jobs/batch", json=batch)).status_code == 201
-            told = refused(await client.post("/v1/jobs", json=BODY))
-            assert "more than 10 jobs per minute" in told["detail"]
-            assert "ODC_USER_SUBMITS" in told["hint"]
-            # Asking what would be is no submit.
+            problem = refused(await client.post("/v1/jobs", json=BODY))
+            assert "more than 10 jobs per minute" in problem["detail"]
+            assert "ODC_USER_SUBMITS" in problem["hint"]
+            # A what-if request is not a submit.
             answer = await client.post("/v1/plan/what-if", json={"jobs": [BODY]})
             assert answer.status_code == 200
         for peer in (BOB, OPERATOR):
@@ -137,7 +138,7 @@ def test_a_user_who_submits_too_fast_is_told_when_to_go_on(database_url: str) ->
 
 
 def batcher(service: Service, pending: int) -> SubmitBatcher:
-    """Another daemon's, as it were: with statements of its own."""
+    """Stands for another daemon, with its own statements."""
     return SubmitBatcher(service.store.jobs, service.api.clock, pending=pending)
 
 
@@ -178,8 +179,8 @@ def test_pending_jobs_of_a_user_are_limited_by_task(database_url: str) -> None:
             more = await client.post("/v1/jobs", json={**BODY, "array": "1-11"})
             refused(more)
             assert (await client.post("/v1/jobs/batch", json={"jobs": [BODY] * 10})).is_success
-            told = refused(await client.post("/v1/jobs", json=BODY))
-            assert "ODC_USER_PENDING" in told["hint"]
+            problem = refused(await client.post("/v1/jobs", json=BODY))
+            assert "ODC_USER_PENDING" in problem["hint"]
         await service.submit(BOB)
         await service.submit(OPERATOR, array="1-500")
         # They are counted again once some seconds have passed.
@@ -212,7 +213,9 @@ def test_concurrent_submits_through_two_daemons_keep_the_limit(database_url: str
     serve(database_url, work)
 
 
-def test_a_large_batch_of_one_user_keeps_nobody_else_from_submitting(database_url: str) -> None:
+def test_a_large_batch_of_one_user_does_not_delay_the_submissions_of_others(
+    database_url: str,
+) -> None:
     """Before: one sender wrote all requests as they came, so all waited for the slowest."""
 
     async def work(service: Service) -> None:
@@ -234,7 +237,7 @@ def test_a_large_batch_of_one_user_keeps_nobody_else_from_submitting(database_ur
             large = [submit(EVE, specs) for _ in range(2)]
             await _until_a_lock_is_waited_for(other)
             small = submit(EVE, specs[:1])
-            # Of what Eve's batch asks for first, too: its shapes are not written yet.
+            # Also for data that Eve's batch requests first: its shapes are not written yet.
             for job in (specs[0], specs[200]):
                 answers = await asyncio.wait_for(submit(bob, [job]), 60)
                 assert answers[0].job_id is not None
@@ -252,7 +255,7 @@ async def _until_a_lock_is_waited_for(session: Session) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_bucket_gives_back_what_time_brings() -> None:
+def test_a_bucket_refills_over_time() -> None:
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     bucket = Buckets(clock, per_s=2, size=10)
     assert bucket.take(1, 10) == 0

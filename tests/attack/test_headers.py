@@ -1,4 +1,4 @@
-"""A request that is too large, or that never arrives, costs the daemon next to nothing."""
+"""A request that is too large, or that never arrives, costs the daemon almost nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from odcd.front.rules import Rules
-from tests.attack.doors import Opened, opened, status, told
+from tests.attack.doors import Opened, opened, received, status
 from tests.attack.front import connected, get, limited, metric, tcp
 from tests.support.harness.daemon import new_odc, wait
 
@@ -34,7 +34,7 @@ def sent(place: tuple[str, int] | str, *pieces: bytes) -> bytes:
             for piece in pieces:
                 connection.sendall(piece)
             connection.shutdown(socket.SHUT_WR)
-        return told(connection)
+        return received(connection)
 
 
 def ends(door: Opened, *pieces: bytes) -> bytes:
@@ -42,7 +42,7 @@ def ends(door: Opened, *pieces: bytes) -> bytes:
     with connected(door.place) as connection:
         for piece in pieces:
             connection.sendall(piece)
-        return told(connection)
+        return received(connection)
 
 
 def memory_mib(pid: int) -> float:
@@ -52,7 +52,7 @@ def memory_mib(pid: int) -> float:
 
 
 @pytest.mark.long
-def test_headers_without_end_cost_a_daemon_no_memory_and_no_time() -> None:
+def test_endless_headers_use_little_memory_and_time() -> None:
     with new_odc() as odc, limited(odc, environment={"ODC_LISTEN": "127.0.0.1:0"}) as pid:
         place, before = tcp(odc), memory_mib(pid)
         many = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 1000) for n in range(32 * 1024))
@@ -77,7 +77,7 @@ def test_a_daemon_closes_connections_that_never_send_a_request() -> None:
                     break
                 slow.sendall(b"x: y\r\n")
             assert status(answer) == 408
-            assert status(told(silent)) == 408
+            assert status(received(silent)) == 408
         assert get(place)[0] == 200
 
 
@@ -108,7 +108,7 @@ def test_the_head_of_a_request_is_bounded(
 
 @pytest.mark.parametrize("kib", [1, 16, 17, 30, 63, 64, 65, 200])
 def test_a_request_that_comes_at_once_is_read_once(folder: Path, kib: int) -> None:
-    """Before: of a body between 16 and 64 KiB the end was read again, as a request of its own."""
+    """Before: the end of a body between 16 and 64 KiB was read again as a separate request."""
     with opened(folder) as door, connected(door.place) as connection:
         size = kib * 1024
         body = (b"x\r\n" + START + b"\r\n").ljust(64)
@@ -146,7 +146,7 @@ def test_trailers_and_extensions_of_chunks_are_bounded(folder: Path, rest: bytes
         assert status(ends(door, CHUNKED, rest)) == 431
 
 
-def test_a_trailer_is_no_header(folder: Path) -> None:
+def test_a_trailer_is_not_treated_as_a_header(folder: Path) -> None:
     with opened(folder) as door:
         trailer = b"0\r\nAuthorization: Bearer stolen\r\n\r\n"
         assert status(sent(door.place, CHUNKED + trailer)) == 200
@@ -164,7 +164,7 @@ def test_a_trailer_is_no_header(folder: Path) -> None:
         ((CHUNKED + b"5\r\n12345\r\n",), "body_slow"),
     ],
 )
-def test_what_does_not_arrive_is_not_waited_for(
+def test_an_incomplete_request_times_out(
     folder: Path, pieces: tuple[bytes, ...], reason: str
 ) -> None:
     with opened(folder, rules=SOON) as door:
@@ -174,12 +174,14 @@ def test_what_does_not_arrive_is_not_waited_for(
 
 
 @pytest.mark.parametrize("more", [b"\r\n", b"G"])
-def test_a_later_request_is_not_waited_for_either(folder: Path, more: bytes) -> None:
+def test_a_later_incomplete_request_on_a_connection_times_out_too(
+    folder: Path, more: bytes
+) -> None:
     with opened(folder, rules=SOON) as door, connected(door.place) as connection:
         connection.sendall(START + b"\r\n")
         assert status(connection.recv(65_536)) == 200
         connection.sendall(more)
-        assert status(told(connection)) == 408
+        assert status(received(connection)) == 408
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""A server that is not the one it seems gets nothing of a user's that the user did not name."""
+"""A hostile server gets no user data except what the user named explicitly."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
+from tests.odcctl.conftest import Odcctl, _forks, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer
 from tests.odcctl.test_login import AWS, Server, server
 from tests.odcctl.test_submit import ARGV, needs_script
 
-__all__ = ["environment", "home", "odcctl", "peer", "server"]
+__all__ = ["_forks", "environment", "home", "odcctl", "peer", "server"]
 
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
 
 
-@pytest.mark.parametrize("words", [["job.sh"], ["--wrap", "true"], ["--output", "id", "job.sh"]])
+@pytest.mark.parametrize(
+    "arguments", [["job.sh"], ["--wrap", "true"], ["--output", "id", "job.sh"]]
+)
 def test_a_server_chooses_no_file_to_be_sent(
-    peer: Peer, odcctl: Odcctl, home: Path, words: list[str]
+    peer: Peer, odcctl: Odcctl, home: Path, arguments: list[str]
 ) -> None:
     """Before: it asked for any file as the script, ~/.ssh/id_ed25519 for example, and got it."""
     (home / "job.sh").write_text("#!/bin/sh\n")
     secret = home / "id_ed25519"
     secret.write_text(SECRET)
     peer.on("POST", ARGV, needs_script(str(secret)))
-    done = odcctl("submit", *words)
+    done = odcctl("submit", *arguments)
     assert done.code == 1
-    assert f'asks for the file "{secret}", which the command line does not name' in done.err
-    (asked,) = peer.asked(ARGV)
-    assert asked.body["script"] is None
+    assert f'asked for the file "{secret}", which the command line does not name' in done.err
+    (request,) = peer.requests_to(ARGV)
+    assert request.body["script"] is None
 
 
 OURS = "https://odc.example:8443"
@@ -43,10 +45,10 @@ def configure(home: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["variable", "file"])
-def test_the_key_of_the_environment_goes_to_no_other_server(
+def test_the_key_of_the_environment_is_not_sent_to_another_server(
     odcctl: Odcctl, home: Path, server: Server, where: str
 ) -> None:
-    """Before: a server that was named once on the command line got the key of the usual one."""
+    """Before: a server named once on the command line got the key of the usual server."""
     variable = {"ODC_SERVER": OURS} if where == "variable" else {}
     if where == "file":
         configure(home, f'server = "{OURS}"\n')
@@ -57,7 +59,7 @@ def test_the_key_of_the_environment_goes_to_no_other_server(
     assert server.requests == []
 
 
-def test_the_key_of_the_environment_goes_to_the_server_that_it_is_for(
+def test_the_key_of_the_environment_is_sent_to_its_server(
     odcctl: Odcctl, home: Path, server: Server
 ) -> None:
     """As CI systems set both; with --server too; and alone, where no server is configured."""
@@ -69,7 +71,7 @@ def test_the_key_of_the_environment_goes_to_the_server_that_it_is_for(
     assert sends(ODC_SERVER=server.url)
     assert sends("--server", server.url, ODC_SERVER=server.url)
     assert sends("--server", server.url)
-    # Keys are not sent to a socket, so the key is for no socket either.
+    # Keys are not sent to a socket, so the key is not for a socket either.
     assert sends("--server", server.url, ODC_SERVER=str(home / "odcd.sock"))
     configure(home, f'server = "{server.url}"\n')
     assert sends()
@@ -94,15 +96,15 @@ def test_a_login_is_signed_for_no_other_server(odcctl: Odcctl, server: Server) -
     assert done.code == 2
     assert f"ODC_SERVER_ID is for {OURS}" in done.err
     assert "log in with --server-id" in done.err
-    # Nor when a command logs in by itself.
+    # The same when a command logs in automatically.
     done = odcctl("queue", "--server", server.url, **named, ODC_SERVER=OURS)
     assert done.code == 1
     assert f"ODC_SERVER_ID is for {OURS}" in done.err
     assert server.logins == []
     for variables in ({"ODC_SERVER": server.url}, {}):
         assert odcctl("login", "--server", server.url, **named, **variables).code == 0
-    asked = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
-    assert asked == ["lab", "lab"]
+    server_ids = [request.body["headers"]["X-Odc-Server-Id"] for request in server.logins]
+    assert server_ids == ["lab", "lab"]
     assert (
         odcctl("login", "--server", server.url, "--server-id", "x", **AWS, ODC_SERVER=OURS).code
         == 0

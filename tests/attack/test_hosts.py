@@ -1,4 +1,4 @@
-"""Over TCP the daemon answers for its own names alone, and believes trusted proxies alone."""
+"""Over TCP the daemon answers only for its own names, and trusts only configured proxies."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from odcd.front.hosts import Hosts, parse_hosts
 from odcd.front.proxies import Proxies, parse_networks
 from odcd.front.settings import read_front
 from odcd.front.watch import Nobody
-from tests.attack.doors import status, told
+from tests.attack.doors import received, status
 from tests.attack.front import Place, connected, limited, metric, tcp
 from tests.support.harness.daemon import new_odc
 
 long = pytest.mark.long
 
 
-def asked(place: Place, *headers: str, version: str = "1.1") -> int:
+def request_status(place: Place, *headers: str, version: str = "1.1") -> int:
     with connected(place) as connection:
         lines = [f"GET /metrics HTTP/{version}", *headers, "Connection: close", "", ""]
         connection.sendall("\r\n".join(lines).encode())
-        return status(told(connection))
+        return status(received(connection))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def places() -> Generator[tuple[Place, Place]]:
 
 
 @long
-def test_another_sites_name_reads_nothing(places: tuple[Place, Place]) -> None:
+def test_a_request_for_an_unknown_host_is_refused(places: tuple[Place, Place]) -> None:
     before = metric(places[1], "odcd_http_requests_rejected_total")
     bad = (
         "rebound.attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example",
@@ -49,10 +49,10 @@ def test_another_sites_name_reads_nothing(places: tuple[Place, Place]) -> None:
         "127.0.0.1:80:80", "[::1", "localhost, odc.example.org",
     )  # fmt: skip
     for host in bad:
-        assert asked(places[0], f"Host: {host}") == 400, host
-    assert asked(places[0]) == 400
-    assert asked(places[0], "Host: localhost", "Host: localhost") == 400
-    assert asked(places[0], "Host: evil.example", version="1.0") == 400
+        assert request_status(places[0], f"Host: {host}") == 400, host
+    assert request_status(places[0]) == 400
+    assert request_status(places[0], "Host: localhost", "Host: localhost") == 400
+    assert request_status(places[0], "Host: evil.example", version="1.0") == 400
     rejected = metric(places[1], "odcd_http_requests_rejected_total") - before
     assert rejected == len(bad) + 3
 
@@ -64,13 +64,13 @@ def test_known_names_and_addresses_are_answered(places: tuple[Place, Place]) -> 
         "10.1.2.3:8", "[::1]", "[fd00::1]:7070", "::1", "odc.example.org", "odc.example.org.:443",
         "a.b.inside.example", "front.example:8443", socket.gethostname(),
     ):  # fmt: skip
-        assert asked(places[0], f"Host: {host}") == 200, host
-    assert asked(places[0], version="1.0") == 200
-    assert asked(places[1], "Host: anything.example") == 200
+        assert request_status(places[0], f"Host: {host}") == 200, host
+    assert request_status(places[0], version="1.0") == 200
+    assert request_status(places[1], "Host: anything.example") == 200
 
 
 @pytest.mark.parametrize("word", ["http://odc", "odc:7070", "*", "*.*.x", "a..b", "ö.example"])
-def test_a_host_setting_that_is_no_name_is_refused(word: str) -> None:
+def test_a_host_setting_that_is_not_a_name_is_refused(word: str) -> None:
     with pytest.raises(BadRequest, match="ODC_HOSTS"):
         parse_hosts([word])
 
@@ -114,7 +114,7 @@ def test_a_setting_that_is_wrong_is_named(name: str, text: str) -> None:
         read_front({name: text})
 
 
-def test_websockets_pass_the_same_door() -> None:
+def test_websockets_are_checked_for_the_host_too() -> None:
     sent: list[str] = []
     scope: Scope = {
         "type": "websocket", "path": "/", "headers": [(b"host", b"evil.example")],

@@ -1,4 +1,5 @@
-"""Coordinators hand out no identities: uids and other users' default accounts are for operators."""
+"""Coordinators cannot assign identities: only operators set uids and other users' default
+accounts."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ USERS = "/v1/accounts/lab/users"
         {"user": "bob", "uid": 64010},
     ],
 )
-def test_a_coordinator_gives_no_uids(database_url: str, body: dict[str, Any]) -> None:
+def test_a_coordinator_cannot_assign_uids(database_url: str, body: dict[str, Any]) -> None:
     async def work(service: Service) -> None:
         await service.submit(ALICE)
         before = await everybody(service)
@@ -117,7 +118,7 @@ def test_a_coordinator_gives_no_uids(database_url: str, body: dict[str, Any]) ->
     attack(database_url, work)
 
 
-def test_a_coordinator_adds_users_who_are_known(database_url: str) -> None:
+def test_a_coordinator_can_add_only_known_users(database_url: str) -> None:
     """By a login, the accounts or the machine; the uid may be repeated, and no other is taken."""
 
     async def work(service: Service) -> None:
@@ -135,14 +136,14 @@ def test_a_coordinator_adds_users_who_are_known(database_url: str) -> None:
     attack(database_url, work)
 
 
-def test_a_coordinator_changes_nobodys_default_account(database_url: str) -> None:
+def test_a_coordinator_cannot_change_default_accounts(database_url: str) -> None:
     async def work(service: Service) -> None:
         await known_by(service, "login", "ann", 1_900_000_001)
-        asked = {"user": "bob", "default": True}
-        refused = await ask(service, "POST", USERS, asked, CAROL)
+        body = {"user": "bob", "default": True}
+        refused = await ask(service, "POST", USERS, body, CAROL)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
-        told = "the default account of user bob was not changed: only operators may do that"
-        assert refused.json()["detail"] == told
+        message = "the default account of user bob was not changed: only operators may do that"
+        assert refused.json()["detail"] == message
         for user, default in (("bob", "home"), ("ann", None)):
             added = await ask(service, "POST", USERS, {"user": user}, CAROL)
             assert (added.status_code, added.json()["default_account"]) == (201, default)
@@ -150,7 +151,7 @@ def test_a_coordinator_changes_nobodys_default_account(database_url: str) -> Non
             assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
         shown = (await ask(service, "GET", "/v1/users/bob")).json()
         assert shown["default_account"] == "home"
-        # Their own is theirs, and operators set all.
+        # Users may set their own, and operators may set all.
         own = await ask(service, "POST", USERS, {"user": "carol", "default": True}, CAROL)
         assert own.json()["default_account"] == "lab", own.text
         changed = await ask(service, "PATCH", f"{USERS}/bob", {"default": True})
@@ -160,7 +161,7 @@ def test_a_coordinator_changes_nobodys_default_account(database_url: str) -> Non
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_name_in_use_keeps_its_uid_whoever_asks(database_url: str, source: str) -> None:
+def test_the_uid_of_a_known_name_cannot_be_changed(database_url: str, source: str) -> None:
     async def work(service: Service) -> None:
         await known_by(service, source, "ann", 64020)
         for path in (USERS, "/v1/accounts/lab/coordinators"):
@@ -174,7 +175,7 @@ def test_a_name_in_use_keeps_its_uid_whoever_asks(database_url: str, source: str
 
 
 @pytest.mark.parametrize("source", ["login", "key"])
-def test_a_uid_in_use_gets_no_other_name(database_url: str, source: str) -> None:
+def test_a_uid_in_use_cannot_get_another_name(database_url: str, source: str) -> None:
     async def work(service: Service) -> None:
         await known_by(service, source, "ann", 64020)
         for path in (USERS, "/v1/accounts/lab/coordinators"):
@@ -205,7 +206,7 @@ def test_a_login_never_changes_the_uid_of_a_name(database_url: str) -> None:
 def test_a_first_login_and_an_account_agree_on_the_uid(
     database_url: str, login_first: bool
 ) -> None:
-    """At the same moment: one waits for the other, and then follows it or is refused."""
+    """At the same moment: one waits for the other, and then agrees with it or is refused."""
 
     async def race(first: asyncpg.Connection, second: asyncpg.Connection, waits: Any) -> None:
         login = (LOG_IN, "ann", NOW, NOW + timedelta(hours=1))

@@ -45,7 +45,7 @@ def work_dir(folder: Path) -> Path:
 def home(folder: Path) -> Iterator[RunnerHome]:
     home = RunnerHome(folder / "runner")
     yield home
-    # Its end speaks to it as root, which may be refused a job and not a word.
+    # Its end of the socket accepts requests of root; root's jobs may still be refused.
     home.end()
 
 
@@ -110,14 +110,17 @@ def test_a_job_inherits_nothing_of_the_shell_that_started_odc(
     facts = facts_of(home, work_dir)
     processes = str(rules.default_limits()["nproc"][0])
     # Without CAP_SYS_RESOURCE, as in most containers, root raises no limit above its own.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = {"524288", str(min(524_288, most))}
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = {"524288", str(min(524_288, hard_limit))}
     assert facts["soft-n"] == "1024"
     assert facts["hard-n"] in allowed
     assert (facts["soft-c"], facts["hard-c"]) == ("0", "unlimited")
     assert (facts["soft-s"], facts["hard-s"]) == ("8192", "unlimited")
-    _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    allowed = {"unlimited", "unlimited" if most == resource.RLIM_INFINITY else str(most // 1024)}
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    allowed = {
+        "unlimited",
+        "unlimited" if hard_limit == resource.RLIM_INFINITY else str(hard_limit // 1024),
+    }
     assert facts["soft-l"] == facts["hard-l"]
     assert facts["hard-l"] in allowed
     if "soft-u" in facts and facts["soft-u"].isdecimal():
@@ -129,7 +132,7 @@ def test_a_job_inherits_nothing_of_the_shell_that_started_odc(
     assert facts["Groups"] == "64001"
     assert {int(facts[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")} == {0}
     assert facts["secret"] == "none"
-    # Beside its own three; a shell keeps its own from 10 on.
+    # In addition to its own three; a shell keeps its own descriptors from 10 on.
     fds = {int(name) for name in (work_dir / "fds").read_text().split()}
     assert not fds & set(range(3, 10))
 
@@ -174,7 +177,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("who", REFUSED)
 def test_the_runner_itself_refuses(home: RunnerHome, work_dir: Path, who: str) -> None:
-    """Whatever the daemon requests: it may have been compromised."""
+    """Even if the daemon requests otherwise, because it may have been compromised."""
     ids, why = REFUSED[who]
     home.launch(min_uid=1000, allow_root=False)
     client = home.client()
@@ -198,18 +201,18 @@ print(os.getppid(), found > 0, added > 0)
 
 
 def test_jobs_of_one_shim_share_no_session_keyring(home: RunnerHome, work_dir: Path) -> None:
-    """Not even those of one user: a key goes with the job that added it."""
+    """Not even jobs of one user: a key ends with the job that added it."""
     home.launch()
     client = home.client()
-    told: list[list[str]] = []
+    outputs: list[list[str]] = []
     for job in (1, 2, 3):
         client.start(a_dispatch(job, KEYS, work_dir, **ANN))
         assert client.wait_end(job)["exit_code"] == 0
-        told.append((work_dir / "out").read_text().split())
-    if "False" in {added for _, _, added in told}:
+        outputs.append((work_dir / "out").read_text().split())
+    if "False" in {added for _, _, added in outputs}:
         pytest.skip("this machine has no keyrings")
-    assert len({shim for shim, _, _ in told}) == 1
-    assert {found for _, found, _ in told} == {"False"}
+    assert len({shim for shim, _, _ in outputs}) == 1
+    assert {found for _, found, _ in outputs} == {"False"}
 
 
 def test_a_refused_start_leaves_nothing_open_in_its_shim(home: RunnerHome, work_dir: Path) -> None:
@@ -217,7 +220,7 @@ def test_a_refused_start_leaves_nothing_open_in_its_shim(home: RunnerHome, work_
     client = home.client()
 
     def open_files(first_job: int) -> int:
-        """Of the one shim, after some starts that are refused."""
+        """In the only shim, after several refused starts."""
         for job in range(first_job, first_job + 5):
             client.start(a_dispatch(job, "#!/bin/sh\n", work_dir, spool=True, uid=64001, gid=42))
             assert "is not in group 42" in client.wait_end(job)["detail"]
@@ -246,8 +249,8 @@ def test_the_runner_opens_no_file_as_root(home: RunnerHome, folder: Path) -> Non
         client.ask("open_output", path=str(folder / "shadow"), **ROOT)
 
 
-def test_rules_of_another_users_are_no_rules(home: RunnerHome, work_dir: Path) -> None:
-    """A user who can write to the runner's folder gains no rights by that."""
+def test_a_rules_file_owned_by_another_user_is_ignored(home: RunnerHome, work_dir: Path) -> None:
+    """A user who can write to the runner's folder gains no rights."""
     home.launch(min_uid=0, allow_root=True)
     os.chown(home.run_dir / "rules", ANN["uid"], ANN["gid"])
     (home.run_dir / "rules").touch()

@@ -69,7 +69,7 @@ def pids_in(path: Path, count: int) -> list[int]:
 
 @contextmanager
 def as_user(ids: dict[str, int], work: Callable[[], None]) -> Iterator[int]:
-    """A process of the user that does the work until it is killed; its pid."""
+    """A process of the user that runs this work until it is killed; its pid."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -87,7 +87,7 @@ def as_user(ids: dict[str, int], work: Callable[[], None]) -> Iterator[int]:
 
 
 def may_kill(ids: dict[str, int], pid: int) -> bool:
-    """May the user signal the process?"""
+    """True if the user may signal the process."""
     reading, writing = os.pipe()
 
     def work() -> None:
@@ -105,7 +105,7 @@ def may_kill(ids: dict[str, int], pid: int) -> bool:
 
 
 def signal_all_shims(number: int, *, once: bool = False) -> None:
-    """Forever: every process that calls itself a shim, which their copies do until exec."""
+    """Forever: every process that has the name of a shim, as their forks do until exec."""
     done: set[str] = set()
     while True:
         for entry in Path("/proc").iterdir():
@@ -143,7 +143,7 @@ def test_a_job_may_still_use_the_null_device(home: RunnerHome, work_dir: Path, d
     assert client.wait_end(1)["exit_code"] == 0
 
 
-def test_no_process_between_runner_and_script_is_ever_the_users(
+def test_no_process_between_runner_and_script_runs_as_the_user(
     home: RunnerHome, work_dir: Path
 ) -> None:
     """A user who signals every shim, all the time, harms no job."""
@@ -192,7 +192,7 @@ def test_a_process_that_detached_ends_with_its_job(
 
 
 @pytest.mark.parametrize("how", ESCAPES)
-def test_a_killed_shim_lets_nothing_of_its_job_go_on(
+def test_no_process_of_a_job_survives_its_killed_shim(
     home: RunnerHome, work_dir: Path, how: str
 ) -> None:
     client = home.client()
@@ -206,7 +206,7 @@ def test_a_killed_shim_lets_nothing_of_its_job_go_on(
     assert not is_running(pid)
 
 
-def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
+def test_a_process_that_outlives_runner_and_shim_is_found_by_its_cgroup(
     home: RunnerHome, work_dir: Path
 ) -> None:
     """Nothing else identifies its owner: no parent, no environment, no session."""
@@ -227,12 +227,12 @@ def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
 PTRACE_SEIZE, O_TRACEEXIT = 0x4206, 0x40
 
 
-def trace(pid: int, options: int, told: int) -> None:
-    """Attach, and never collect what ended."""
+def trace(pid: int, options: int, result_fd: int) -> None:
+    """Attach, and never reap ended processes."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long] * 4
     done = libc.ptrace(PTRACE_SEIZE, pid, 0, options)
-    os.write(told, b"n" if done else b"y")
+    os.write(result_fd, b"n" if done else b"y")
     while True:
         signal.pause()
 
@@ -241,7 +241,7 @@ def trace(pid: int, options: int, told: int) -> None:
 def test_a_tracer_outside_the_job_does_not_keep_its_gpus(
     home: RunnerHome, work_dir: Path, options: int
 ) -> None:
-    """A traced process stays as a zombie until its tracer collects it: forever, if it likes."""
+    """A traced process stays a zombie until its tracer reaps it: possibly forever."""
     client = home.client()
     script = "#!/bin/sh\necho $$ > pid\nexec sleep 1000\n"
     client.start(a_dispatch(1, script, work_dir, **ANN))
@@ -262,8 +262,8 @@ def test_a_tracer_outside_the_job_does_not_keep_its_gpus(
     assert client.wait_end(2)["exit_code"] == 4
 
 
-def test_a_process_whose_first_thread_ended_is_ended_too(home: RunnerHome, work_dir: Path) -> None:
-    """It looks like a zombie, and runs."""
+def test_a_process_whose_main_thread_exited_is_killed_too(home: RunnerHome, work_dir: Path) -> None:
+    """It looks like a zombie, and still runs."""
     script = (
         PYTHON
         + """

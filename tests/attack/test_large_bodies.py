@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from odcd.api.http.bodies import MOST_PARTS, MOST_VALUES, check_values
+from odcd.api.http.bodies import MAX_PARTS, MAX_VALUES, check_values
 from odcd.api.http.routing import MAX_BODY_BYTES
 from odcd.errors import OdcError, TooLarge
 from odcd.jobs.submission import MAX_LISTS_CHARS
@@ -71,7 +71,7 @@ BODIES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a field given again and again": (JOBS, lambda: listed(HEAD + b",", b'"name":"a"', b"}")),
     "many names": (JOBS, lambda: listed(HEAD + b',"partitions":[', b'"a"', b"]}")),
     "as many names as there may be": (JOBS, lambda: job(
-        b'"partitions":[%s]' % b",".join([b'"a"'] * (MOST_VALUES - 10))
+        b'"partitions":[%s]' % b",".join([b'"a"'] * (MAX_VALUES - 10))
     )),
     "many names in many jobs": (BATCH, lambda: batch(
         [job(b'"partitions":[%s]' % b",".join([b'"a"'] * 90_000))] * 25
@@ -185,11 +185,11 @@ def test_values_are_counted_and_their_text_is_not() -> None:
     ):  # fmt: skip
         with pytest.raises(TooLarge):
             check_values(many, 100)
-    assert MOST_VALUES < MOST_PARTS
+    assert MAX_VALUES < MAX_PARTS
 
 
 def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
-    """Also where the body is too large to be searched as a whole."""
+    """Also if the body is too large to be searched as a whole."""
     good = [JOB] * 3000
     cases = {
         job(b'"name":""'): "jobs[3000].name has 0 characters",
@@ -204,9 +204,9 @@ def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         async with service.client() as client:
-            for bad, told in cases.items():
+            for bad, message in cases.items():
                 answer = await client.post("/v1/jobs/batch", content=batch([*good, bad]))
-                assert (answer.status_code, told in answer.json()["detail"]) == (400, True), (
+                assert (answer.status_code, message in answer.json()["detail"]) == (400, True), (
                     answer.text
                 )
 

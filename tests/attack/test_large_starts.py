@@ -76,25 +76,25 @@ def works_for_bob(odc: Odc) -> None:
 
 @needs_root
 @pytest.mark.long
-def test_an_array_whose_paths_would_be_huge_is_refused_and_harms_nobody(
+def test_an_array_with_huge_output_paths_is_refused_and_others_run_on(
     odc: Odc, folder: Path
 ) -> None:
     """Before: 64 tasks had paths of 410,000 characters, and their start ended the daemon."""
     pid = odc.pid
     job = {**BURST, "work_dir": str(folder), "name": "\U0001f600" * 200}
-    told = ask(
+    problem = ask(
         odc, ALICE, "POST", "/v1/jobs", {**job, "stdout": "%x" * 2048, "stderr": "%x" * 2047}
     )
     works_for_bob(odc)
     assert odc.pid == pid
-    assert told["code"] == "OD010"
-    assert "more than 4095 bytes" in told["detail"]
-    assert told["hint"]
+    assert problem["code"] == "OD010"
+    assert "more than 4095 bytes" in problem["detail"]
+    assert problem["hint"]
 
 
 @needs_root
 @pytest.mark.long
-def test_jobs_whose_paths_turn_out_too_long_fail_once_with_the_reason(
+def test_jobs_with_too_long_expanded_paths_fail_once_with_the_reason(
     odc: Odc, folder: Path
 ) -> None:
     pid = odc.pid
@@ -111,7 +111,7 @@ def test_jobs_whose_paths_turn_out_too_long_fail_once_with_the_reason(
 
 @needs_root
 @pytest.mark.long
-def test_many_large_scripts_released_at_once_start_and_harm_nobody(odc: Odc, folder: Path) -> None:
+def test_many_large_scripts_released_at_once_all_start(odc: Odc, folder: Path) -> None:
     """Before: texts of 12 MiB each, as escapes, were one message; the runner closed on it."""
     pid, ids = odc.pid, list[str]()
     padding = "é" * (2 * MIB - 100)
@@ -182,8 +182,8 @@ def test_large_starts_go_in_bounded_messages(home: RunnerHome, sizes: list[int])
     assert sum(sizes) > 8 * starts.MESSAGE_BYTES
 
 
-def test_texts_of_queued_jobs_are_kept_whatever_else_comes(home: RunnerHome) -> None:
-    """Together they are more than the runner keeps of texts that nothing waits for."""
+def test_the_runner_keeps_the_texts_of_queued_jobs(home: RunnerHome) -> None:
+    """Together they are larger than the runner's cache of unused texts."""
     pairs = [
         a_dispatch_of(
             f"#!/bin/true\n#{job}".ljust(4 * MIB - 9, "x"),
@@ -220,7 +220,7 @@ def test_a_job_that_is_too_large_alone_fails_and_the_others_run(
     run(an_executor(home), body)
 
 
-def test_one_job_that_the_runner_refuses_does_not_stop_the_others(
+def test_a_job_that_the_runner_refuses_does_not_stop_the_others(
     home: RunnerHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (good, texts), (bad, _), (alone, _) = (quiet(job_id=job) for job in (1, 2, 3))
@@ -273,12 +273,12 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
 
     async def main() -> None:
         link = await Link.open(home.run_dir, 1)
-        # Several wait for their turn; the first finds out that the runner is gone.
+        # Several wait for their turn; the first one notices that the runner is gone.
         first = asyncio.create_task(link.ask("list"))
         await first
         home.kill()
-        asked = [asyncio.create_task(link.ask("list")) for _ in range(5)]
-        done = await asyncio.gather(*asked, return_exceptions=True)
+        requests = [asyncio.create_task(link.ask("list")) for _ in range(5)]
+        done = await asyncio.gather(*requests, return_exceptions=True)
         assert [type(one) for one in done] == [RunnerDown] * 5, done
         with pytest.raises(RunnerDown):
             await link.ask("list")
@@ -291,7 +291,7 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f600", "\ud83d", "\u2028", "\x00\x1f\x7f"])
-def test_any_text_goes_over_the_wire_as_an_earlier_version_reads_it(text: str) -> None:
+def test_any_text_is_encoded_so_that_an_earlier_version_can_read_it(text: str) -> None:
     line = protocol.encode({"text": text})
     assert line.count(b"\n") == 1
     assert protocol.decode(line) == {"text": text}

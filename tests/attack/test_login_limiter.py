@@ -22,7 +22,7 @@ from tests.support.fakes.sts import Sts, presign, serving_sts
 __all__ = ["_api_database", "database_url"]
 
 PROXY = "127.0.0.1"
-MOST = 30
+LIMIT = 30
 
 
 class Minute(SystemClock):
@@ -39,7 +39,7 @@ def sts() -> Iterator[Sts]:
 
 
 def stranger(number: int) -> Credentials:
-    """Well formed, and unknown to AWS."""
+    """Well formed, but unknown to AWS."""
     return Credentials(f"ASIASTRANGER{number:08}", "guess", "token")
 
 
@@ -61,15 +61,15 @@ async def through_proxy(house: House, client: str, credentials: Credentials) -> 
     return answer.status_code
 
 
-def test_refusals_that_cost_nothing_lock_nobody_out(database_url: str, sts: Sts) -> None:
+def test_malformed_logins_do_not_lock_out_other_users(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        for _ in range(4 * MOST):
+        for _ in range(4 * LIMIT):
             assert (await house.send("https://x/")).status_code == 403
-        assert sts.asked == []
+        assert sts.requests == []
         assert (await house.log_in(ann)).status_code == 201
-        assert len(await house.told("login_refused")) == MOST
+        assert len(await house.audit_events("login_refused")) == LIMIT
 
     live(database_url, sts, work, clock=Minute())
 
@@ -78,7 +78,7 @@ def test_clients_behind_a_trusted_proxy_are_counted_apart(database_url: str, sts
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        for number in range(MOST):
+        for number in range(LIMIT):
             assert await through_proxy(house, "198.51.100.1", stranger(number)) == 403
         assert await through_proxy(house, "198.51.100.1", stranger(99)) == 429
         assert await through_proxy(house, "198.51.100.2", ann) == 201
@@ -86,23 +86,25 @@ def test_clients_behind_a_trusted_proxy_are_counted_apart(database_url: str, sts
     live(database_url, sts, work, clock=Minute())
 
 
-def test_who_has_logged_in_lately_is_not_locked_out_by_neighbours(
+def test_a_user_who_logged_in_recently_is_not_locked_out_by_neighbours(
     database_url: str, sts: Sts
 ) -> None:
     ann, bob = sts.add("ann"), sts.add("bob")
 
     async def work(house: House) -> None:
         assert (await house.log_in(ann)).status_code == 201
-        for number in range(MOST):
+        for number in range(LIMIT):
             assert (await house.log_in(stranger(number))).status_code == 403
         assert (await house.log_in(bob)).status_code == 429
         assert (await house.log_in(ann)).status_code == 201
-        assert len(sts.asked) == MOST + 2
+        assert len(sts.requests) == LIMIT + 2
 
     live(database_url, sts, work, clock=Minute())
 
 
-def test_one_credential_is_refused_only_so_often(database_url: str, sts: Sts) -> None:
+def test_repeated_logins_with_one_invalid_credential_are_rate_limited(
+    database_url: str, sts: Sts
+) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:

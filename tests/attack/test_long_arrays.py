@@ -35,7 +35,7 @@ def test_patterns_make_no_answer_of_many_megabytes(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         array = await started(service, name="\N{DUCK}" * 200)
-        # As a daemon kept it that did not refuse it.
+        # As an older daemon stored it, which did not refuse it.
         await service.database.execute(
             "update odc.job set stdout = repeat('%x', 2048), stderr = repeat('/%x', 1300)"
         )
@@ -72,8 +72,8 @@ def test_an_answer_holds_as_many_rows_as_fit_and_at_least_one(
 ) -> None:
     async def work(service: Service) -> None:
         array = await started(service, comment="\N{DUCK}" * 4000)
-        for most, rows in ((100_000, 5), (1, 1)):
-            monkeypatch.setattr("odcd.api.paths.MAX_BYTES", most)
+        for max_bytes, rows in ((100_000, 5), (1, 1)):
+            monkeypatch.setattr("odcd.api.paths.MAX_BYTES", max_bytes)
             found = await pages(service, array)
             assert {len(page) for page in found} == {rows}
             assert {job["array_task_id"] for page in found for job in page} == {*range(TASKS)}

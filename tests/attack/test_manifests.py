@@ -15,7 +15,7 @@ import yaml
 
 FOLDER = Path(__file__).parents[2] / "k8s"
 NODES_OWN = frozenset({"nvidia-device-plugin", "aws-efa-k8s-device-plugin", "dcgm-exporter"})
-"""They work on the node itself, in namespaces of their own."""
+"""They work on the node itself, in separate namespaces."""
 LEVELS = {
     "gpu-controlplane": "restricted",
     "gpu-batch": "baseline",
@@ -25,7 +25,7 @@ LEVELS = {
 """The level that Pod Security enforces; docs/operating/security.md gives the reasons for the last
 two."""
 FENCED = {"gpu-dev": "odc-pods", "gpu-builds": "odc-builds"}
-"""Where the level is privileged, a policy of odc admits its own pods alone."""
+"""In privileged namespaces, a policy of odc admits only its own pods."""
 
 
 def manifests() -> Iterator[dict[str, Any]]:
@@ -109,13 +109,13 @@ def test_roles_are_narrow() -> None:
         if one["kind"] not in ("Role", "ClusterRole"):
             continue
         for rule in one["rules"]:
-            words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
-            assert "*" not in words, one["metadata"]["name"]
-            assert not {"escalate", "bind", "impersonate", "deletecollection"} & words
-            assert not {"serviceaccounts/token", "pods/ephemeralcontainers", "nodes/proxy"} & words
+            names = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert "*" not in names, one["metadata"]["name"]
+            assert not {"escalate", "bind", "impersonate", "deletecollection"} & names
+            assert not {"serviceaccounts/token", "pods/ephemeralcontainers", "nodes/proxy"} & names
             if "secrets" in rule["resources"]:
                 assert rule["verbs"] == ["create"], one["metadata"]["name"]
-            if one["kind"] == "ClusterRole" and {"pods/exec", "pods", "pods/attach"} & words:
+            if one["kind"] == "ClusterRole" and {"pods/exec", "pods", "pods/attach"} & names:
                 assert set(rule["verbs"]) <= {"get", "list", "watch"}, one["metadata"]["name"]
 
 

@@ -1,19 +1,21 @@
-"""No user's queue makes a pass of the scheduler long, however many different jobs are in it."""
+"""No user's queue makes a scheduler pass long, however many different jobs it contains."""
 
 from __future__ import annotations
 
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
 
-MOST = 1000
-"""Classes of one user that a pass takes."""
+LIMIT = 1000
+"""Maximum number of job classes of one user in a pass."""
 JOBS = 1100
 CLASSES = """select unnest(uids) as uid, unnest(head_ids) as head
                from odc._plan_classes($1, null, null, null)"""
 
 
-def test_a_pass_takes_so_many_classes_of_a_user_and_all_of_others(database_url: str) -> None:
-    """Before: all of them. With 40,000 jobs that each asked for another amount of memory, of one
-    user, every pass was ended by the database after 60 s, and nobody's jobs started any more."""
+def test_a_pass_limits_the_job_classes_of_one_user_and_considers_all_others(
+    database_url: str,
+) -> None:
+    """Before: all classes were considered. With 40,000 jobs of one user, each with another memory
+    request, the database ended every pass after 60 s, and no user's jobs started."""
 
     async def work(service: Service) -> None:
         held = {**BODY, "gpus": 8, "partitions": []}
@@ -27,8 +29,8 @@ def test_a_pass_takes_so_many_classes_of_a_user_and_all_of_others(database_url: 
         rows = await service.database.fetch(CLASSES, service.api.clock.now())
         assert [row["head"] for row in rows if row["uid"] == BOB.uid] == [bobs]
         alices = [row["head"] for row in rows if row["uid"] == ALICE.uid]
-        # Those that have waited longest.
-        assert sorted(alices) == ids[:MOST]
+        # The jobs that have waited longest.
+        assert sorted(alices) == ids[:LIMIT]
         async with service.client(ALICE) as client:
             await client.post("/v1/jobs/cancel", json={"ids": [str(one) for one in ids[:200]]})
         rows = await service.database.fetch(CLASSES, service.api.clock.now())

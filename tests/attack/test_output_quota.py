@@ -1,4 +1,5 @@
-"""Output that odc keeps is bounded, per job and in all, and no job hangs or fails for it."""
+"""The output that odc keeps is limited, per job and in total, and no job hangs or fails because of
+it."""
 
 from __future__ import annotations
 
@@ -216,7 +217,7 @@ WRITES_AND_WAITS = (
 
 
 def written(work_dir: Path, jobs: int) -> None:
-    """Wait until so many have written."""
+    """Wait until this many jobs have written output."""
     path = work_dir / "written"
     until(lambda: path.exists() and len(path.read_text().split()) == jobs)
 
@@ -240,9 +241,9 @@ def test_running_jobs_reach_the_limit_of_all_together(folder: Path, work_dir: Pa
         (work_dir / "go").touch()
         for job in users:
             assert client.wait_end(job)["exit_code"] == 0
-        # Over, they can be deleted: from then on there is space again.
+        # After their end they can be deleted, which frees space.
         until(lambda: not (home.run_dir / "output" / ".full").exists())
-        said = b"odc: output limit of all jobs together reached"
-        assert any(said in kept(client, job, ids=ids) for job, ids in users.items())
+        notice = b"odc: output limit of all jobs together reached"
+        assert any(notice in kept(client, job, ids=ids) for job, ids in users.items())
     finally:
         home.end()

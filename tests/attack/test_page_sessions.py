@@ -1,4 +1,4 @@
-"""Nobody else of the machine can use a session of the page, or a ticket of one."""
+"""No other user of the machine can use a session of the page, or a ticket for one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odcd.front import near
 from tests.attack.strangers import (
     ALICE,
     BOB,
-    Told,
+    Reply,
     as_uid,
     ask,
     enter,
@@ -39,23 +39,23 @@ def listening(odc: Odc, port: int, **environment: str) -> Iterator[int]:
         yield port
 
 
-def look(uid: int, port: int, cookie: str) -> Told:
+def look(uid: int, port: int, cookie: str) -> Reply:
     """With the cookie under the name that this port's browser would give it."""
     value = cookie.partition("=")[2]
     return ask(uid, port, "GET", QUEUE, Cookie=f"odc-page-{port}={value}")
 
 
 @pytest.mark.long
-def test_a_cookie_is_good_for_its_users_sockets_alone(odc: Odc) -> None:
+def test_a_cookie_works_only_on_connections_of_its_user(odc: Odc) -> None:
     with listening(odc, free_port()) as port:
         cookie = inside(odc, ALICE, port)
         assert look(ALICE, port, cookie).status == 200
         for other in (BOB, 0):
-            told = look(other, port, cookie)
-            assert told.status == 401
-            assert b"not valid for user" in told.body
-            assert b"ODC_PROXY_USERS" in told.body
-        # What it may do is refused with what it may see.
+            reply = look(other, port, cookie)
+            assert reply.status == 401
+            assert b"not valid for user" in reply.body
+            assert b"ODC_PROXY_USERS" in reply.body
+        # Such a request can change as little as it can see.
         assert (
             ask(BOB, port, "POST", "/page/jobs/1/cancel", body="sure=yes", Cookie=cookie).status
             == 401
@@ -65,7 +65,8 @@ def test_a_cookie_is_good_for_its_users_sockets_alone(odc: Odc) -> None:
 
 
 def taken_by_impostor(port: int) -> str:
-    """Bob listens where the daemon did; alice's browser comes again, and bob reads its cookie."""
+    """Bob listens on the daemon's former port; Alice's browser returns, and Bob reads its
+    cookie."""
     server = as_uid_listener(BOB, port)
     try:
         with socket.create_connection(("127.0.0.1", port)) as browser:
@@ -88,16 +89,16 @@ def as_uid_listener(uid: int, port: int) -> socket.socket:
 
 
 @pytest.mark.long
-def test_a_cookie_stolen_at_a_restart_is_worth_nothing(odc: Odc) -> None:
+def test_a_cookie_stolen_during_a_restart_is_useless(odc: Odc) -> None:
     first, second = free_port(), free_port()
     with listening(odc, first):
         cookie = inside(odc, ALICE, first)
     assert "SECRET" in taken_by_impostor(first)  # what bob learns is the whole cookie
     with listening(odc, second):
         assert look(BOB, second, cookie).status == 401
-        told = look(ALICE, second, cookie)
-        assert told.status == 401
-        assert b"port has changed" in told.body
+        reply = look(ALICE, second, cookie)
+        assert reply.status == 401
+        assert b"port has changed" in reply.body
     with listening(odc, first):
         assert look(BOB, first, cookie).status == 401
         assert look(ALICE, first, cookie).status == 200
@@ -118,25 +119,25 @@ def test_no_user_can_take_the_port_of_roots_page(odc: Odc) -> None:
 
 
 @pytest.mark.long
-def test_a_ticket_works_for_the_user_who_asked(odc: Odc) -> None:
+def test_a_ticket_works_only_for_the_user_who_requested_it(odc: Odc) -> None:
     with listening(odc, free_port()) as port:
         ticket = ticket_of(odc, ALICE)
-        for told in (
+        for reply in (
             enter(BOB, port, ticket["ticket"]), ask(BOB, port, "GET", ticket["path"]),
             enter(0, port, ticket["ticket"]),
         ):  # fmt: skip
-            assert told.status == 401
-            assert b"that link is for user 64001" in told.body.lower()
-            assert "set-cookie" not in told.headers
+            assert reply.status == 401
+            assert b"that link is for user 64001" in reply.body.lower()
+            assert "set-cookie" not in reply.headers
         assert enter(ALICE, port, ticket["ticket"]).status == 303
-        # Root asks for a browser of bob's: sudo odcctl page.
+        # Root requests a browser session of Bob's: sudo odcctl page.
         ticket = ticket_of(odc, 0, f"?browser_uid={BOB}")
         assert enter(ALICE, port, ticket["ticket"]).status == 401
         assert enter(BOB, port, ticket["ticket"]).status == 303
 
 
 @pytest.mark.long
-def test_a_proxy_of_this_machine_is_named_by_its_account(odc: Odc) -> None:
+def test_a_local_proxy_is_identified_by_its_account(odc: Odc) -> None:
     proxy = 64003
     with listening(odc, free_port(), ODC_PROXY_USERS=str(proxy)) as port:
         cookie = enter(proxy, port, ticket_of(odc, ALICE)["ticket"]).cookie
@@ -148,7 +149,9 @@ def test_a_proxy_of_this_machine_is_named_by_its_account(odc: Odc) -> None:
 
 
 @pytest.mark.long
-def test_the_browsers_command_line_has_no_ticket(odc: Odc, tmp_path: Path) -> None:
+def test_the_command_line_of_the_browser_does_not_contain_the_ticket(
+    odc: Odc, tmp_path: Path
+) -> None:
     seen = tmp_path / "seen"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\ntr "\\0" " " < /proc/$$/cmdline >> {seen}\necho >> {seen}\n')
@@ -158,9 +161,11 @@ def test_the_browsers_command_line_has_no_ticket(odc: Odc, tmp_path: Path) -> No
         done = odc.odcctl("page", "--open")
         ticket = done.stdout.strip().partition("ticket=")[2]
         assert ticket.startswith("odc_")
-        words = wait(lambda: seen.exists() and seen.read_text().strip(), lambda: "no browser")
-        assert ticket not in str(words)
-        file = Path(str(words).rpartition("file://")[2].split()[0])
+        command_line = wait(
+            lambda: seen.exists() and seen.read_text().strip(), lambda: "no browser"
+        )
+        assert ticket not in str(command_line)
+        file = Path(str(command_line).rpartition("file://")[2].split()[0])
         assert ticket in file.read_text()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -173,11 +178,11 @@ def test_the_browsers_command_line_has_no_ticket(odc: Odc, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
-@pytest.mark.parametrize("asked", [near._ask_kernel, near._read_proc])  # pyright: ignore
-def test_the_kernel_names_the_user_of_a_connection(
-    host: str, asked: object, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lookup", [near._ask_kernel, near._read_proc])  # pyright: ignore
+def test_the_kernel_identifies_the_user_of_a_connection(
+    host: str, lookup: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(near, "_ask_kernel", asked)
+    monkeypatch.setattr(near, "_ask_kernel", lookup)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server(
         ("::" if "ffff" in host else host, 0), family=family, dualstack_ipv6="ffff" in host

@@ -1,4 +1,5 @@
-"""A daemon that was taken over stays the account `odc`: neither root nor PostgreSQL's superuser."""
+"""A compromised daemon has the rights of the account `odc`: neither root's nor those of
+PostgreSQL's superuser."""
 
 from __future__ import annotations
 
@@ -110,9 +111,9 @@ def test_the_daemons_role_reaches_no_file_program_or_role_of_the_server(
             return str(error)
         return "it worked"
 
-    told = as_daemon(attack)
+    message = as_daemon(attack)
     refusals = ("permission denied", "must be", "not available", "not allowed")
-    assert any(refusal in told for refusal in refusals), told
+    assert any(refusal in message for refusal in refusals), message
 
 
 @needs_root
@@ -181,7 +182,7 @@ def test_another_user_cannot_lock_the_home(odc: Odc) -> None:
         as_user("nobody", lock)
 
 
-def test_the_daemon_leaves_no_core_and_lets_nobody_look_into_its_memory(odc: Odc) -> None:
+def test_the_daemon_leaves_no_core_and_its_memory_is_unreadable(odc: Odc) -> None:
     # The kernel gives these to root once a process is not to be dumped.
     assert Path(f"/proc/{odc.pid}/environ").stat().st_uid == 0
 
@@ -189,7 +190,7 @@ def test_the_daemon_leaves_no_core_and_lets_nobody_look_into_its_memory(odc: Odc
 def test_an_account_that_is_missing_is_no_reason_to_take_another_services(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`postgres` is of a PostgreSQL that may be there already."""
+    """`postgres` belongs to a PostgreSQL that may be installed already."""
     if not AS_ROOT:
         assert service_account() == account.current()
         return
@@ -308,10 +309,10 @@ def test_stop_kills_no_process_that_postgresql_named_falsely(odc_home: Path) -> 
 
 
 @needs_root
-def test_a_user_in_a_folder_of_the_same_name_does_not_keep_a_database_from_starting(
+def test_a_process_in_a_folder_of_the_same_name_does_not_keep_the_database_from_starting(
     odc_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As /proc shows it, who has mounts of their own works in the data folder."""
+    """As /proc shows it, a process with its own mounts works in the data folder."""
     monkeypatch.setattr(database, "ORPHAN_TIMEOUT_S", 0.0)
     postgres = EmbeddedPostgres(odc_home)
     postgres.start()
@@ -387,7 +388,7 @@ def test_a_home_of_an_earlier_version_is_taken_over_with_its_server_running(
     odc.up()
     assert gone(running.pid) or not AS_ROOT
     if not AS_ROOT:
-        # A server of the user's own account is adopted; its role changes when it starts next.
+        # A server of the user's own account is adopted; its role changes at its next start.
         odc.odcd("down")
         odc.up()
     check_taken_over(odc)
@@ -398,7 +399,7 @@ def test_a_home_of_an_earlier_version_is_taken_over_with_its_server_running(
 
 
 class Killed(BaseException):
-    """As by kill -9: nothing after it runs."""
+    """As by kill -9: no code after it runs."""
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ class Evil:
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_an_answer_of_the_child_runs_nothing_as_root(
+def test_an_answer_of_the_child_process_cannot_run_code_as_root(
     odc_home: Path, tmp_path: Path, done: bool
 ) -> None:
     """Before: the answer was unpickled by root."""
@@ -81,7 +81,7 @@ def test_an_answer_of_another_form_is_refused(odc_home: Path, answer: bytes) -> 
         as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
 
 
-def test_results_and_refusals_of_the_child_arrive(odc_home: Path) -> None:
+def test_results_and_refusals_of_the_child_process_arrive(odc_home: Path) -> None:
     postgres = EmbeddedPostgres(odc_home)
     made = Summary(made_at=datetime(2026, 1, 1, tzinfo=UTC), jobs=3, pending=2, running=1)
     assert as_account(postgres, lambda: made, of=Summary) == made
@@ -90,20 +90,20 @@ def test_results_and_refusals_of_the_child_arrive(odc_home: Path) -> None:
     def refuse() -> None:
         raise WrongState("it is so", "Do that.")
 
-    with pytest.raises(WrongState) as told:
+    with pytest.raises(WrongState) as raised:
         as_account(postgres, refuse)
-    assert (told.value.message, told.value.hint) == ("it is so", "Do that.")
+    assert (raised.value.message, raised.value.hint) == ("it is so", "Do that.")
     with pytest.raises(OdcError, match="interrupted"):
         as_account(postgres, lambda: os._exit(0))
 
 
 @pytest.mark.long
-def test_a_daemon_goes_on_when_whoever_detached_it_is_gone(odc: Odc) -> None:
+def test_a_detached_daemon_survives_the_death_of_its_launcher(odc: Odc) -> None:
     """Before: BrokenPipe ended the daemon that was just ready."""
     command = [sys.executable, "-m", "odcd", "up", "--detach", "--node", "n1=h100:8"]
     starting = subprocess.Popen(command, env=odc.environment, stderr=subprocess.DEVNULL)
     log = odc.home / "odcd.log"
-    # The child is there, and PostgreSQL begins: it is not ready for seconds.
+    # The child exists, and PostgreSQL is starting, which takes seconds.
     wait(lambda: log.exists() and "postgres.starting" in log.read_text(), odc.log)
     starting.send_signal(signal.SIGKILL)
     starting.wait()
@@ -113,5 +113,5 @@ def test_a_daemon_goes_on_when_whoever_detached_it_is_gone(odc: Odc) -> None:
 
 
 def _submitted(odc: Odc) -> int | None:
-    told = odc.odcctl("submit", "--parsable", "--wrap", "true", check=False)
-    return int(told.stdout) if told.returncode == 0 else None
+    result = odc.odcctl("submit", "--parsable", "--wrap", "true", check=False)
+    return int(result.stdout) if result.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""Connections that were opened with a key end within seconds after the key, however it ends."""
+"""Connections opened with a key end within seconds after the key, however the key ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from odcd.records.api_keys import new_key
 from odcd.records.job import Identity
 from tests.attack.strangers import free_port
 from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
-from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved
+from tests.odcd.api.test_tunnel import Keys, a_dev_server, closed, reserved
 from tests.support.harness.daemon import Odc, wait
 from tests.support.harness.users import account, folder_of, needs_root
 from tests.support.harness.warm import cool
@@ -31,7 +31,7 @@ USER = "games"
 
 
 class Stream(threading.Thread):
-    """Reads an answer to its end; ended: how it came."""
+    """Reads an answer to its end; ended: how the stream ended."""
 
     def __init__(self, port: int, path: str, key: str) -> None:
         super().__init__(daemon=True)
@@ -84,13 +84,13 @@ def call(port: int, method: str, path: str, key: str) -> int:
 
 @pytest.mark.long
 @needs_root
-def test_streams_of_a_key_end_with_it(odc: Odc) -> None:
+def test_streams_end_with_the_key_that_opened_them(odc: Odc) -> None:
     work = folder_of(account(USER), odc.work / "of-user")
     with listening(odc) as port:
         keys = [key_of(odc) for _ in range(4)]
-        told = by_key(odc, port, keys[0], "submit", "--parsable", "-D", str(work), "--wrap",
+        submitted = by_key(odc, port, keys[0], "submit", "--parsable", "-D", str(work), "--wrap",
                       "echo begun; sleep 600")  # fmt: skip
-        job = int(told.stdout)
+        job = int(submitted.stdout)
         odc.wait_for(job, "RUNNING")
         paths = ("/v1/events", f"/v1/jobs/{job}/events", f"/v1/jobs/{job}/logs?follow=true")
         streams = [[Stream(port, path, key) for path in paths] for key in keys]
@@ -113,14 +113,14 @@ def test_streams_of_a_key_end_with_it(odc: Odc) -> None:
 
 @pytest.mark.long
 @needs_root
-def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
+def test_odcctl_reports_why_a_terminal_was_closed(odc: Odc) -> None:
     work = folder_of(account(USER), odc.work / "of-user")
     with listening(odc) as port:
         ours, theirs = pty.openpty()
         environment = {**odc.environment, "ODC_TOKEN": key_of(odc)}
-        words = ["run", "--pty", "-D", str(work), "sh", "-c", "echo $((6 * 7))begun; cat"]
+        arguments = ["run", "--pty", "-D", str(work), "sh", "-c", "echo $((6 * 7))begun; cat"]
         with subprocess.Popen(
-            [sys.executable, "-m", "odcctl", "--server", f"http://127.0.0.1:{port}", *words],
+            [sys.executable, "-m", "odcctl", "--server", f"http://127.0.0.1:{port}", *arguments],
             env=environment, cwd=odc.work, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
             start_new_session=True,
         ) as process:  # fmt: skip
@@ -133,10 +133,10 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
                 while os.read(ours, 4096):
                     pass
             assert process.stderr is not None
-            said = process.stderr.read().decode()
+            stderr = process.stderr.read().decode()
             os.close(ours)
         assert process.returncode == 1
-        assert "the terminal was closed: the API key has ended" in said
+        assert "the terminal was closed: the API key has ended" in stderr
         [job] = [row["job_id"] for row in odc.rows("select job_id from odc.running")]
         odc.odcctl("cancel", str(job))
 
@@ -145,19 +145,19 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
 def test_a_tunnel_ends_with_its_login(
     warm_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """Its key may expire meanwhile: a tunnel cannot be taken up again by a new one."""
+    """Its key may expire in the meantime: a tunnel cannot be resumed with a new one."""
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)
 
     async def work(service: Service) -> None:
         api = service.api
         looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
-        box, made, now = await reserved(service, ALICE), new_key(), api.clock.now()
+        number, made, now = await reserved(service, ALICE), new_key(), api.clock.now()
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
         await api.store.keys.create(who, made, now, timedelta(hours=1))
         await change(service, "until_at = $1", now + timedelta(hours=5))
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             port = server.addresses[0][1]
-            address = f"ws://127.0.0.1:{port}/v1/reservations/{box}/ssh"
+            address = f"ws://127.0.0.1:{port}/v1/reservations/{number}/ssh"
             key = {"Authorization": f"Bearer {made.key}"}
             async with connect(address, additional_headers=key, compression=None) as tunnel:
                 await tunnel.send(b"hello")
@@ -178,16 +178,16 @@ def test_a_tunnel_ends_with_its_login(
         looking.cancel()
         await asyncio.wait([looking])
 
-    with_box(warm_url, work)
+    with_dev_server(warm_url, work)
 
 
 async def change(service: Service, what: str, value: object) -> None:
     await service.database.execute(f"update odc.api_key set {what}", value)
 
 
-def with_box(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
+def with_dev_server(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
     async def outer(service: Service) -> None:
-        async with a_box() as dialling, asyncio.timeout(60):
+        async with a_dev_server() as dialling, asyncio.timeout(60):
             object.__setattr__(service.api, "executor_of", lambda: dialling)
             await work(service)
 
@@ -205,13 +205,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_one_statement_asks_about_500_streams(
+def test_one_statement_checks_the_keys_of_500_streams(
     warm_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)
 
     async def work(service: Service) -> None:
-        api, asked = service.api, list[int]()
+        api, batch_sizes = service.api, list[int]()
         made = [new_key() for _ in range(500)]
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
         for key in made:
@@ -220,18 +220,18 @@ def test_one_statement_asks_about_500_streams(
         ask = api.store.keys.list_open
 
         async def counted(digests: list[str]) -> object:
-            asked.append(len(digests))
+            batch_sizes.append(len(digests))
             return await ask(digests)
 
         monkeypatch.setattr(api.store.keys, "list_open", counted)
         looking = asyncio.create_task(api.credentials.run(api.store.keys, api.clock))
-        await until(lambda: len(asked) > 3)
-        assert set(asked) == {500}
+        await until(lambda: len(batch_sizes) > 3)
+        assert set(batch_sizes) == {500}
         assert not any(event.is_set() for event in events)
         await api.store.keys.end(made[7].digest, api.clock.now())
         await until(events[7].is_set)
         assert sum(event.is_set() for event in events) == 1
-        await until(lambda: asked[-1] == 499)
+        await until(lambda: batch_sizes[-1] == 499)
         looking.cancel()
         await asyncio.wait([looking])
 

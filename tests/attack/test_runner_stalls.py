@@ -1,4 +1,4 @@
-"""No user keeps the root runner from starting, or from answering others."""
+"""No user can stop the root runner from starting, or from answering other users."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def attach(client: Client) -> int | None:
         return None
 
 
-def test_clients_of_a_terminal_that_never_read_hold_up_nobody(
+def test_terminal_clients_that_never_read_block_no_other_user(
     home: RunnerHome, work_dir: Path
 ) -> None:
     script = (
@@ -95,7 +95,7 @@ def test_clients_of_a_terminal_that_never_read_hold_up_nobody(
 
 
 @pytest.mark.long
-def test_who_stops_the_process_that_opens_their_output_gets_an_error(
+def test_stopping_the_process_that_opens_the_output_returns_an_error(
     home: RunnerHome, work_dir: Path
 ) -> None:
     (work_dir / "out").write_text("x")
@@ -123,9 +123,7 @@ def test_who_stops_the_process_that_opens_their_output_gets_an_error(
     os.close(fd)
 
 
-def test_who_stops_the_process_that_writes_their_notice_keeps_no_process(
-    folder: Path, work_dir: Path
-) -> None:
+def test_a_stopped_notice_writer_process_is_removed(folder: Path, work_dir: Path) -> None:
     def change() -> None:
         notices.ANSWER_S = 0.5
 

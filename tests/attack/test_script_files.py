@@ -143,7 +143,7 @@ def sweep_at_once() -> None:
     __main__.SWEEP_S = 0.0
 
 
-def test_a_script_is_removed_after_its_jobs_whatever_else_runs(
+def test_a_script_is_removed_after_its_jobs_while_other_jobs_run(
     folder: Path, work_dir: Path
 ) -> None:
     """Else a job that never ends keeps the scripts of all others on the disk."""

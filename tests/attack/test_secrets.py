@@ -57,7 +57,7 @@ def watching() -> Iterator[Watch]:
 
 @pytest.mark.long
 @needs_root
-def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
+def test_no_secret_of_a_run_is_left_in_a_place_that_others_can_read(odc: Odc) -> None:
     folder = odc.work.with_name("audit")
     folder.mkdir()
     folder.chmod(0o777)
@@ -74,9 +74,9 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
         secrets["key"] = key = odc.odcd("token", USER).stdout.strip()
         odc.environment |= {"ODC_TOKEN": key, "WORDS_OF_JOB": SECRET}
         submit = ("submit", "--parsable", "-D", str(work), "--wrap", "sleep 1; env | wc -l")
-        told = odc.odcctl("--server", f"http://127.0.0.1:{port}", *submit)
+        submitted = odc.odcctl("--server", f"http://127.0.0.1:{port}", *submit)
         del odc.environment["ODC_TOKEN"], odc.environment["WORDS_OF_JOB"]
-        job = int(told.stdout)
+        job = int(submitted.stdout)
         opened = odc.odcctl("page", "--open").stdout
         secrets["ticket of --open"] = opened.strip().partition("ticket=")[2]
         secrets["ticket"] = ticket = ticket_of(odc, ALICE)["ticket"]
@@ -87,7 +87,7 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
         ask(ALICE, port, "GET", f"/v1/jobs?token={key}", Accept="*/*")
         ask(ALICE, port, "GET", "/v1/nodes", Authorization=f"Bearer {key}x", Accept="*/*")
         over_socket(odc.home / "odcd.sock", BOB, "GET", f"/v1/jobs/{job}/logs")
-        # Rotation and logout also handle keys.
+        # Rotation and logout handle keys too.
         ask(ALICE, port, "POST", "/v1/keys/rotate", Authorization=f"Bearer {key}", Accept="*/*")
         odc.odcctl("logout", "--user", USER)
         odc.wait_for(job, "COMPLETED")
@@ -100,7 +100,7 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
 
 
 def _in_logs(odc: Odc, folder: Path, secrets: dict[str, str]) -> list[str]:
-    """Not the database's own data, which has environments; but what it logs."""
+    """The database's own data contains environments, so only its log is searched."""
     data = odc.home / "data"
     kept = [
         path for path in odc.home.rglob("*")

@@ -20,7 +20,7 @@ from odcd.slurm import lists
 from tests.odcd.api.service import ALICE, BODY, Service, serve, until
 
 SPARSE = "0-99999999:10001"
-"""10,000 tasks apart from one another, the most that one array may have."""
+"""10,000 separate ranges of tasks, the maximum of one array."""
 
 
 def sparse(count: int, job: int = 1) -> list[str]:
@@ -29,7 +29,7 @@ def sparse(count: int, job: int = 1) -> list[str]:
 
 @pytest.fixture
 def merged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many ranges each list had that was made."""
+    """The number of ranges in each list that was created."""
     made: list[int] = []
     real = lists._merge  # pyright: ignore
 
@@ -109,15 +109,15 @@ def test_many_whole_jobs_and_short_ranges_are_still_taken(database_url: str) -> 
     serve(database_url, work)
 
 
-def test_what_postgresql_cannot_work_with_at_once_is_no_failure_of_the_daemon(
+def test_a_value_too_large_for_postgresql_is_refused_as_too_large(
     database_url: str,
 ) -> None:
     """Before: ProgramLimitExceededError, answered with 500."""
 
     async def work(service: Service) -> None:
-        with pytest.raises(TooLarge) as told:
+        with pytest.raises(TooLarge) as raised:
             await service.database.fetchval("select repeat('a', 1200000000)")
-        assert told.value.hint
+        assert raised.value.hint
 
     serve(database_url, work)
 
@@ -133,7 +133,7 @@ async def nothing_is_sent(message: Message) -> None:
     raise AssertionError(message)
 
 
-def test_a_large_batch_whose_client_has_gone_is_not_submitted(database_url: str) -> None:
+def test_a_large_batch_of_a_disconnected_client_is_not_submitted(database_url: str) -> None:
     """Before: the work continued for a client that was already gone."""
 
     async def work(service: Service) -> None:
@@ -149,7 +149,9 @@ def test_a_large_batch_whose_client_has_gone_is_not_submitted(database_url: str)
     serve(database_url, work)
 
 
-def test_a_large_batch_whose_client_goes_while_it_waits_is_dropped(database_url: str) -> None:
+def test_a_large_batch_is_dropped_if_its_client_disconnects_while_it_waits(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         first = await service.submit()
         body = json.dumps({"jobs": [BODY] * 300}).encode()

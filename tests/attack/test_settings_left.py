@@ -23,7 +23,7 @@ LEFT = (
 """Settings that a role can change without being superuser."""
 
 
-@pytest.mark.parametrize("server", ["goes on", "begins anew"])
+@pytest.mark.parametrize("server", ["keeps running", "restarts"])
 def test_settings_of_the_daemons_role_are_gone_at_the_next_start(odc: Odc, server: str) -> None:
     """Before: they stayed, and a library that was named so kept all sessions from the database."""
     odc.up("--node", "n1=h100:8")
@@ -38,7 +38,7 @@ def test_settings_of_the_daemons_role_are_gone_at_the_next_start(odc: Odc, serve
     assert first is not None
     os.kill(daemon, signal.SIGKILL)
     wait(lambda: holder(odc.home / "odcd.lock") is None, odc.log)
-    if server == "begins anew":
+    if server == "restarts":
         os.kill(first, signal.SIGINT)
         wait(lambda: odc.postmaster_pid is None, odc.log)
     odc.up("--node", "n1=h100:8")

@@ -1,4 +1,5 @@
-"""No user fills the database's disk: what submits add to it per day is limited, by bytes."""
+"""No user can fill the database's disk: the bytes that each user's submits add per day are
+limited."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def a_script(number: int, size: int = MIB) -> str:
 
 
 class Submitting:
-    """A daemon's submits on a clock that stands still."""
+    """A daemon's submits with a clock that stands still."""
 
     def __init__(self, service: Service, stored_bytes: int) -> None:
         self.clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
@@ -50,17 +51,17 @@ def test_scripts_of_one_user_cannot_fill_the_disk(database_url: str) -> None:
         submit = Submitting(service, 10 * MIB)
         answers = [await submit(EVE, a_script(number)) for number in range(20)]
         assert [taken(answer) for answer in answers] == [True] * 9 + [False] * 11
-        told = answers[-1][0]
-        assert "add more than 10 MiB to the database in a day" in (told.message or "")
-        assert "ODC_USER_STORED_MIB" in (told.hint or "")
-        # To cancel gives nothing back, because the database keeps what ended.
+        refusal = answers[-1][0]
+        assert "add more than 10 MiB to the database in a day" in (refusal.message or "")
+        assert "ODC_USER_STORED_MIB" in (refusal.hint or "")
+        # Cancelling gives nothing back, because the database keeps ended jobs.
         async with service.client(ALICE) as client:
             ids = [str(answer[0].job_id) for answer in answers if taken(answer)]
             assert (await client.post("/v1/jobs/cancel", json={"ids": ids})).is_success
         assert not taken(await submit(EVE, a_script(100)))
         stored = "select sum(length(content)) from odc.job_text"
         assert await service.database.fetchval(stored) < 10 * MIB
-        # Time does.
+        # Time does give it back.
         submit.clock.move(3 * 3600)
         later = [taken(await submit(EVE, a_script(number))) for number in (101, 102, 103)]
         assert later == [True, True, False]
@@ -88,7 +89,9 @@ def test_arguments_and_environments_count_and_texts_that_repeat_do_not(database_
     serve(database_url, work)
 
 
-def test_a_request_above_the_limit_is_taken_after_a_quiet_day_and_owed(database_url: str) -> None:
+def test_a_request_above_the_limit_is_accepted_after_a_quiet_day_and_owed(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         submit = Submitting(service, 10 * MIB)
         batch = [a_script(number) for number in range(30)]
@@ -103,7 +106,9 @@ def test_a_request_above_the_limit_is_taken_after_a_quiet_day_and_owed(database_
     serve(database_url, work)
 
 
-def test_one_users_bytes_keep_nobody_else_and_no_operator_waiting(database_url: str) -> None:
+def test_the_storage_limit_of_one_user_delays_no_other_user_and_no_operator(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         one, other = Submitting(service, 10 * MIB), Submitting(service, 10 * MIB)
         bob = Identity(user="bob", uid=64002, gid=64002, operator=False)
@@ -154,8 +159,8 @@ def test_changes_of_one_user_cannot_fill_the_disk_either(database_url: str) -> N
         for number in range(5):
             comment = chr(0x10400 + number) * 4096
             async with service.client(ALICE) as client:
-                told = await client.patch(f"/v1/jobs/{array}_[0-49]", json={"comment": comment})
-            answers.append([one["code"] for one in told.json()["jobs"]])
+                response = await client.patch(f"/v1/jobs/{array}_[0-49]", json={"comment": comment})
+            answers.append([one["code"] for one in response.json()["jobs"]])
         assert [len(codes) for codes in answers] == [50] * 5
         assert answers[0] == [None] * 50
         assert answers[4] == ["OD042"] * 50
@@ -163,8 +168,10 @@ def test_changes_of_one_user_cannot_fill_the_disk_either(database_url: str) -> N
         assert await service.database.fetchval(kept) < 6 * MIB
         for peer, job_id in ((BOB, other), (OPERATOR, array)):
             async with service.client(peer) as client:
-                told = await client.patch(f"/v1/jobs/{job_id}_[0-49]", json={"comment": "x" * 4096})
-            assert {one["code"] for one in told.json()["jobs"]} == {None}
+                response = await client.patch(
+                    f"/v1/jobs/{job_id}_[0-49]", json={"comment": "x" * 4096}
+                )
+            assert {one["code"] for one in response.json()["jobs"]} == {None}
 
     settings = FairnessSettings(stored_mib=5)
     serve(database_url, work, fairness=Fairness(settings))

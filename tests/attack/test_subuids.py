@@ -1,4 +1,4 @@
-"""A user who has subordinate uids is still one user, and has all that they run."""
+"""A user with subordinate uids is still one user, and owns all their processes."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class NoUsers:
 
 
 def test_the_daemon_takes_no_request_of_a_subordinate_uid(listed: Path) -> None:
-    """Before: each of 65,536 uids had a user's share, limits and requests under way."""
+    """Before: each of 65,536 uids had a user's share, limits and open requests."""
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     identifier = Identifier(
         NoKeys(),

@@ -64,7 +64,7 @@ def accounts_of(home: Path) -> list[str]:
 
 
 def attack(home: Path, name: str, target: Path) -> None:
-    """Both accounts try; each may fail."""
+    """Both accounts try; each attempt may fail."""
     for who in accounts_of(home):
         with suppress(OSError):
             as_user(who, lambda: plant(home / name, target))
@@ -122,7 +122,7 @@ def attack_in_rounds(
 
 
 def restore(home: Path, name: str) -> None:
-    """As an operator would who found the link."""
+    """As an operator who found the link would."""
     path = home / name
     away = path.with_name(f"{path.name}.away")
     if path.is_symlink():
@@ -134,7 +134,7 @@ def restore(home: Path, name: str) -> None:
 
 
 @pytest.mark.long
-def test_the_account_cannot_replace_what_root_keeps_in_the_home(odc: Odc) -> None:
+def test_the_service_account_cannot_replace_root_files_in_the_home(odc: Odc) -> None:
     odc.up()
 
     def try_all() -> list[str]:
@@ -162,14 +162,14 @@ def test_a_link_for_the_lock_is_refused_and_named(odc: Odc, secret: Path) -> Non
 
 @pytest.mark.long
 def test_a_hard_link_for_the_lock_is_refused(odc: Odc) -> None:
-    """Some machines allow every user to create one to another user's file."""
+    """Some machines allow every user to create a hard link to another user's file."""
     mine = odc.home.parent / "shadow"
     mine.write_text(SECRET)
     mine.chmod(0o600)
     (odc.home / "odcd.lock").unlink()
     os.link(mine, odc.home / "odcd.lock")
     refused = odc.odcd("up", "--detach", check=False)
-    assert (refused.returncode, "is not a file made by odcd" in refused.stderr) == (1, True)
+    assert (refused.returncode, "is not a file created by odcd" in refused.stderr) == (1, True)
     check_untouched(mine)
 
 
@@ -221,7 +221,7 @@ def test_simulate_removes_nothing_through_a_link(left_over: Path, odc: Odc) -> N
         shutil.rmtree(top, ignore_errors=True)
 
 
-def test_giving_a_tree_away_leaves_links_and_files_of_others(tmp_path: Path) -> None:
+def test_changing_the_owner_of_a_tree_skips_links_and_files_of_others(tmp_path: Path) -> None:
     nobody, odc = account._of(65534), account.service_account()
     secret, tree = tmp_path / "secret", tmp_path / "tree"
     secret.write_text(SECRET)
@@ -240,7 +240,7 @@ def test_giving_a_tree_away_leaves_links_and_files_of_others(tmp_path: Path) -> 
     assert linked.stat().st_uid == odc.uid
 
 
-def test_a_folder_of_another_user_is_not_taken(tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     os.chown(theirs, 65534, 65534)

@@ -1,4 +1,4 @@
-"""TLS on TCP: what is checked at the start, what a change of the files does, whom odcctl trusts."""
+"""TLS on TCP: checks at the start, effects of changed files, and the servers that odcctl trusts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odcd.errors import OdcError
 from odcd.front.rules import Rules
 from odcd.front.settings import FrontSettings
 from odcd.front.tls import Certificate
-from tests.attack.doors import Opened, opened, status, told
+from tests.attack.doors import Opened, opened, received, status
 from tests.attack.front import connected, limited, tcp
 from tests.support.harness.daemon import Odc, new_odc, wait
 
@@ -35,7 +35,7 @@ class Files:
         self.write()
 
     def write(self) -> None:
-        """A new certificate, put in the place of the old one."""
+        """A new certificate that replaces the old one."""
         issued = self.authority.issue_cert("localhost", "127.0.0.1", "0.0.0.0")
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         for path, data in ((self.key, issued.private_key_pem.bytes()), (self.cert, chain)):
@@ -64,15 +64,15 @@ def test_tcp_speaks_tls_and_the_socket_does_not(folder: Path, files: Files) -> N
     with opened(folder, front=files.settings) as door:
         with greeted(door, files.trust()) as connection:
             connection.sendall(REQUEST)
-            assert status(told(connection)) == 200
+            assert status(received(connection)) == 200
             assert connection.version() in ("TLSv1.2", "TLSv1.3")
         with connected(str(door.path)) as connection:
             connection.sendall(REQUEST)
-            assert status(told(connection)) == 200
+            assert status(received(connection)) == 200
         assert [scope["scheme"] for scope in door.seen] == ["https", "http"]
         with connected(door.place) as connection:
             connection.sendall(REQUEST)
-            assert status(told(connection)) == 0
+            assert status(received(connection)) == 0
         wait(lambda: door.counts.open == 0 or None, lambda: str(door.counts))
 
 
@@ -95,7 +95,7 @@ def test_a_handshake_that_never_ends_is_cut(folder: Path, files: Files, sent: by
     with opened(folder, front=files.settings, rules=Rules(head_s=0.5)) as door:
         with connected(door.place) as connection:
             connection.sendall(sent)
-            assert told(connection) == b""
+            assert received(connection) == b""
         wait(lambda: door.counts.rejected["tls"] == 1 or None, lambda: str(door.counts))
         wait(lambda: door.counts.open == 0 or None, lambda: str(door.counts))
 
@@ -105,7 +105,7 @@ def test_a_request_that_never_comes_is_not_waited_for(folder: Path, files: Files
         opened(folder, front=files.settings, rules=Rules(head_s=0.5)) as door,
         greeted(door, files.trust()) as connection,
     ):
-        assert status(told(connection)) == 408
+        assert status(received(connection)) == 408
 
 
 def test_connections_are_counted_from_before_the_handshake(folder: Path, files: Files) -> None:
@@ -114,14 +114,14 @@ def test_connections_are_counted_from_before_the_handshake(folder: Path, files: 
         waiting = [connected(door.place) for _ in range(2)]
         wait(lambda: door.counts.open == 2 or None, lambda: str(door.counts))
         with connected(door.place) as third:
-            assert told(third) == b""
+            assert received(third) == b""
         assert door.counts.refused["user"] == 1
         for connection in waiting:
             connection.close()
         wait(lambda: door.counts.open == 0 or None, lambda: str(door.counts))
         with greeted(door, files.trust()) as connection:
             connection.sendall(REQUEST)
-            assert status(told(connection)) == 200
+            assert status(received(connection)) == 200
 
 
 def test_a_changed_certificate_is_for_new_connections(folder: Path, files: Files) -> None:
@@ -137,7 +137,7 @@ def test_a_changed_certificate_is_for_new_connections(folder: Path, files: Files
         wait(changed, lambda: "the old certificate")
         with first:
             first.sendall(REQUEST)
-            assert status(told(first)) == 200
+            assert status(received(first)) == 200
 
 
 def test_a_broken_change_leaves_the_old_certificate(

@@ -1,4 +1,4 @@
-"""docs/operating/odc.service takes from odcd what it can, and nothing that it or a job needs."""
+"""docs/operating/odc.service restricts odcd as far as possible, without breaking it or its jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.harness.users import as_user, needs_root
 
 UNIT = Path(__file__).parents[2] / "docs" / "operating" / "odc.service"
 MOST_EXPOSED = 67
-"""Tenths, as docs/operating/security.md has it."""
+"""Tenths, as in docs/operating/security.md."""
 
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="needs systemd-analyze"
@@ -46,8 +46,8 @@ def test_the_unit_is_as_little_exposed_as_the_documents_claim(tmp_path: Path) ->
 @needs_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
 def test_the_units_capabilities_and_umask_are_enough(odc: Odc) -> None:
-    """A job of another user runs to its end, may still use setuid programs, and cannot raise what
-    the unit took away."""
+    """A job of another user runs to its end, may still use setuid programs, and cannot regain the
+    rights that the unit removed."""
     kept = ",".join(f"+{name}" for name in capabilities())
     up = subprocess.run(
         ["setpriv", f"--bounding-set=-all,{kept}", "--inh-caps=-all",

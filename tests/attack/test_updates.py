@@ -1,4 +1,4 @@
-"""An update gives a job nothing that its user could not have asked for at submit."""
+"""An update gives a job nothing that its user could not have requested at submit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ async def update(service: Service, job_id: int, **changes: Any) -> tuple[str, st
     async with service.client(ALICE) as client:
         answer = await client.patch(f"/v1/jobs/{job_id}", json=changes)
     assert answer.status_code == 200, answer.text
-    (told,) = answer.json()["jobs"]
-    return told["outcome"], told["code"]
+    (job,) = answer.json()["jobs"]
+    return job["outcome"], job["code"]
 
 
 async def partition_of(service: Service, job_id: int) -> str:
@@ -69,7 +69,7 @@ def test_an_update_uses_no_qos_that_is_closed_there(database_url: str) -> None:
 
 
 def test_an_update_keeps_the_nodes_that_a_partition_gives_a_job(database_url: str) -> None:
-    """Before: max_nodes was a matter of the submit alone."""
+    """Before: max_nodes was checked only at submit."""
 
     async def work(service: Service) -> None:
         await made(service, "/v1/partitions", {"name": "one", "all_nodes": True, "max_nodes": 1})

@@ -19,7 +19,12 @@ from odcd.errors import OdcError
 from odcd.page.app import PAGES
 from odcd.runner import log
 from tests.odcd.api.service import ALICE, BODY, OPERATOR, Service, Spoken, serve
-from tests.odcd.api.test_who_may import REGISTRY, TABLE, Rule, Scene
+from tests.odcd.api.test_who_may import (
+    REGISTRY,
+    TABLE,
+    Rule,
+    Scene,
+)
 from tests.odcd.page.browse import Browsed, browse
 
 INTEGERS = (2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), 10**30, -1)
@@ -41,22 +46,22 @@ UNPRINTED = frozenset({
 """Text that terminals do not print, or that odcctl makes safe."""
 STREAMS = ("/events",)
 WITHOUT_SERVER = (501, 503)
-MOST = 40
-"""Of the everyday run: requests about one operation."""
+LIMIT = 40
+"""In the default run: requests per operation."""
 
 
 def cases(service: Service) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """By operation: the schema of its query parameters and of its body's fields."""
-    told = document(operations(service.api))
+    schema = document(operations(service.api))
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    for path, methods in told["paths"].items():
+    for path, methods in schema["paths"].items():
         for method, one in methods.items():
             query = {
                 p["name"]: p["schema"] for p in one.get("parameters", ()) if p["in"] == "query"
             }
             content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
             reference = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-            fields = told["components"]["schemas"].get(reference, {}).get("properties", {})
+            fields = schema["components"]["schemas"].get(reference, {}).get("properties", {})
             found[f"{method.upper()} {path}"] = (query, fields)
     return found
 
@@ -90,7 +95,7 @@ class Attack:
         if rule.target is None:
             return "1"
         if operation != self._about or operation.startswith("DELETE"):
-            # Nothing that was submitted before is to stand in its way.
+            # No earlier submission may interfere.
             await self.scene.ask("POST", "/v1/jobs/cancel", {"all": True})
             self._about, self._x = operation, await rule.target(self.scene)
         return self._x
@@ -131,16 +136,16 @@ def rules() -> Iterator[tuple[str, Rule]]:
             yield operation, rule
 
 
-def attack_all(database_url: str, most: int) -> None:
+def attack_all(database_url: str, limit: int) -> None:
     async def work(service: Service) -> None:
         attack = Attack(service, OPERATOR)
         await attack.scene.prepare()
         schemas = cases(service)
         for operation, rule in rules():
             query, body = schemas[operation]
-            asked = [(name, v, True) for name, s in query.items() for v in values_of(s)]
-            asked += [(name, v, False) for name, s in body.items() for v in values_of(s)]
-            for name, value, in_query in asked[:: -(-len(asked) // most) or 1]:
+            attempts = [(name, v, True) for name, s in query.items() for v in values_of(s)]
+            attempts += [(name, v, False) for name, s in body.items() for v in values_of(s)]
+            for name, value, in_query in attempts[:: -(-len(attempts) // limit) or 1]:
                 if not in_query and isinstance(value, str) and value in ("nan", "inf", "-inf"):
                     continue
                 await attack.send(operation, rule, name, value, in_query=in_query)
@@ -213,7 +218,7 @@ def test_the_largest_numbers_of_events_are_taken(database_url: str) -> None:
 
     async def work(service: Service) -> None:
         job = await service.submit()
-        # Unlike the service's client, it raises what breaks a stream that has begun.
+        # Unlike the service's client, it raises the error that breaks a started stream.
         transport = httpx.ASGITransport(Spoken(service.app, OPERATOR))
         async with httpx.AsyncClient(transport=transport, base_url="http://odc") as client:
             for path in ("/v1/events", f"/v1/jobs/{job}/events"):
@@ -241,7 +246,7 @@ def strings_of(schema: dict[str, Any]) -> Iterator[Any]:
             yield from ([text] for text in ESCAPES)
 
 
-def test_no_field_takes_text_that_would_control_a_terminal(database_url: str) -> None:
+def test_no_field_accepts_terminal_control_characters(database_url: str) -> None:
     """Before: PATCH of a job took a name with escapes, and every queue showed it."""
 
     async def work(service: Service) -> None:

@@ -49,10 +49,11 @@ class Storm:
     odc: Odc
     seed: int
     jobs: int
-    """How many requests each client sends."""
+    """The number of requests of each client."""
     clients: int = 3
     shims: bool = False
-    """Kill what watches single jobs too: their exits are lost, which nothing can recover."""
+    """Also kill the shims that watch single jobs: their exits are lost, which nothing can
+    recover."""
     accepted: dict[int, Accepted] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
     lost_answers: int = 0
@@ -89,16 +90,16 @@ class Storm:
                     self.killed[part] += 1
 
     def _let_it_work(self, chance: random.Random, done: Callable[[], bool]) -> None:
-        """Until it took some jobs more: a machine may be slow. Now and then, not at all."""
+        """Until it accepted some more jobs, because a machine may be slow. Sometimes not at all."""
         time.sleep(chance.uniform(0, 0.5))
         if chance.random() < 0.2:
             return
-        wanted = len(self.accepted) + chance.randint(1, 8)
-        while len(self.accepted) < wanted and not done():
+        target = len(self.accepted) + chance.randint(1, 8)
+        while len(self.accepted) < target and not done():
             time.sleep(0.02)
 
     def _operate(self, over: threading.Event) -> None:
-        """Start the daemon again whenever it is gone."""
+        """Restart the daemon whenever it has exited."""
         refused = 0
         while not over.wait(0.2):
             if holder(self.odc.home / "odcd.lock") is not None:
@@ -109,13 +110,13 @@ class Storm:
             assert refused < 10, done.stderr + self.odc.log()
 
     def _scrape(self, over: threading.Event) -> None:
-        """Its counters continue to count between the kills."""
+        """Its counters continue between the kills."""
         while not over.wait(0.3):
             with suppress(OSError, http.client.HTTPException):
                 self.counters()
 
     def counters(self) -> Counter[str]:
-        """Of the cluster, added up over their labels. Raises OSError, HTTPException."""
+        """Of the cluster, summed over their labels. Raises OSError, HTTPException."""
         with self.odc.asking("GET", "/metrics") as connection:
             text = connection.getresponse().read().decode()
         found: Counter[str] = Counter()
@@ -195,7 +196,7 @@ class Storm:
             if done.returncode == 0:
                 self.accepted[int(done.stdout)] = Accepted()
                 return
-            # The daemon was not reached at all; any other failure is one.
+            # The daemon was not reached at all; every other failure is a defect.
             assert done.returncode == 3, done.stderr
             time.sleep(0.2)
         raise AssertionError("the daemon was never reached")
@@ -218,7 +219,7 @@ class Storm:
                     return
                 self._hurry(live)
             time.sleep(0.2)
-        raise AssertionError(f"{self.told()}: not at rest: {live}{self.odc.log()}")
+        raise AssertionError(f"{self.describe()}: not at rest: {live}{self.odc.log()}")
 
     def _hurry(self, jobs: list[dict[str, Any]]) -> None:
         """A start that the runner's death cut short is tried again after half a minute, or now."""
@@ -226,25 +227,25 @@ class Storm:
             if job["reason"] == "JobLaunchFailure":
                 self.odc.request("PATCH", f"/v1/jobs/{job['id']}", {"begin_at": None})
 
-    def told(self) -> str:
+    def describe(self) -> str:
         return f"seed {self.seed}, killed {dict(self.killed)}, {len(self.accepted)} accepted"
 
     def check(self) -> None:
         """Raises AssertionError for the first promise that was broken."""
-        told = self.told()
-        assert self.odc.rows("select odc.check_books() as wrong") == [], told
+        description = self.describe()
+        assert self.odc.rows("select odc.check_books() as wrong") == [], description
         jobs = self.odc.rows(
             "select id, coalesce(array_job_id, id) as top, array_job_id, state::text, exit_code, "
             "signal, attempt, node_names, end_detail from odc.job where state is not null "
             "and (array_tasks is null) order by id"
         )
         tasks = Counter(job["top"] for job in jobs)
-        assert tasks == {i: a.tasks for i, a in self.accepted.items()}, told
+        assert tasks == {i: a.tasks for i, a in self.accepted.items()}, description
         runs = self._runs()
         for job in jobs:
             expected = self.accepted[job["top"]]
             ran = {key: n for key, n in runs.items() if key[0] == job["id"]}
-            here = f"{told}: {dict(job)}: {ran}"
+            here = f"{description}: {dict(job)}: {ran}"
             assert all(count == 1 for count in ran.values()), here
             if not expected.requeue:
                 assert len({attempt for _, attempt, _ in ran}) <= 1, here
@@ -263,11 +264,11 @@ class Storm:
             for row in self.odc.rows("select job_id, attempt from odc.attempt")
             for rank in range(2)
         }
-        assert doubled == set(), f"{told}: ran without an attempt"
-        self._check_counters(told)
+        assert doubled == set(), f"{description}: ran without an attempt"
+        self._check_counters(description)
 
-    def _check_counters(self, told: str) -> None:
-        """Each thing once, whoever was killed while it was counted."""
+    def _check_counters(self, description: str) -> None:
+        """Each thing is counted once, whichever process was killed during the count."""
         [row] = self.odc.rows(
             "select count(*) as attempts, count(*) filter (where requeued) as requeued "
             "from odc.attempt"
@@ -284,7 +285,7 @@ class Storm:
                 return {name: counters[name] for name in expected} == expected
             return False
 
-        wait(counted, lambda: f"{told}: {self.counters()} instead of {expected}")
+        wait(counted, lambda: f"{description}: {self.counters()} instead of {expected}")
 
     def _runs(self) -> Counter[tuple[int, int, int]]:
         lines = (self.odc.work / "runs").read_text().splitlines()

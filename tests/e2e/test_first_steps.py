@@ -1,4 +1,4 @@
-"""A daemon as people meet it: jobs that wait for others, users beside one another, kill -9."""
+"""A daemon as users see it: jobs that wait for others, several users, kill -9."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_chain_of_jobs_runs_in_order_and_a_broken_one_stops(odc: Odc) -> None:
 
 
 def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(odc: Odc) -> None:
-    """Jobs that run on, jobs that ended meanwhile, jobs that waited."""
+    """Jobs that continue, jobs that ended in the meantime, jobs that waited."""
     flag = odc.work / "go"
     on = odc.submit("--wrap", f"{until(flag)}; exit 11")
     meanwhile = odc.submit("--wrap", f"echo up > {odc.work}/meanwhile; {until(flag)}; exit 12")
@@ -95,7 +95,7 @@ def test_a_killed_runner_and_daemon_lose_no_exit(odc: Odc) -> None:
     assert (odc.work / "once").read_text() == "run\n"
 
 
-def test_a_job_held_or_put_off_waits_for_its_word(odc: Odc) -> None:
+def test_a_held_or_deferred_job_waits_for_its_release(odc: Odc) -> None:
     held = odc.submit("--hold", "--wrap", "true")
     later = odc.submit("--begin", "now+1hour", "--wrap", "true")
     after = odc.submit("--wrap", "true")
@@ -130,7 +130,7 @@ def submit_as(odc: Odc, user: str, wrap: str, **fields: Any) -> int:
 
 
 @needs_root
-def test_a_job_runs_as_who_submitted_it(odc: Odc) -> None:
+def test_a_job_runs_as_the_user_who_submitted_it(odc: Odc) -> None:
     job = submit_as(odc, ANN, "id -un; id -G; umask; echo $HOME", umask=0o077, stdout="out")
     done = odc.wait_for(job, "COMPLETED")
     assert done["user"] == ANN
@@ -143,7 +143,7 @@ def test_a_job_runs_as_who_submitted_it(odc: Odc) -> None:
 
 
 @needs_root
-def test_nobody_writes_reads_or_runs_through_odc_what_is_not_theirs(odc: Odc) -> None:
+def test_odc_does_not_let_users_write_read_or_run_files_of_others(odc: Odc) -> None:
     secret = odc.work / "secret"
     secret.write_text("root's own\n")
     secret.chmod(0o600)
@@ -177,7 +177,7 @@ def test_users_change_their_own_jobs_only(odc: Odc) -> None:
 
 
 @needs_root
-def test_what_a_user_may_see_of_others_is_that_they_wait_and_run(odc: Odc) -> None:
+def test_users_see_the_state_of_other_users_jobs_but_not_their_secrets(odc: Odc) -> None:
     job = submit_as(odc, ANN, "true", hold=True, environment={"TOKEN": "hunter2"})
     status, answer = as_user(BOB, lambda: odc.request("GET", f"/v1/jobs/{job}"))
     assert status == 200

@@ -1,4 +1,5 @@
-"""A full disk loses nothing accepted and says so; with space again all goes on by itself."""
+"""A full disk loses no accepted job and is reported; after space was freed, everything continues by
+itself."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import asyncio
 import contextlib
 import http.client
 import os
+import socket
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,28 +72,47 @@ def post(odc: Odc, body: dict[str, Any], key: str) -> tuple[int, Any]:
         return 0, None
 
 
-def use_up_wal(odc: Odc) -> None:
-    """Begin another file of PostgreSQL's log, as its superuser: the daemon's role may not.
+@contextlib.contextmanager
+def wal_switch(odc: Odc) -> Iterator[Callable[[], None]]:
+    """Call to begin another file of PostgreSQL's log, as its superuser: the daemon's role may not.
 
-    PostgreSQL may end meanwhile, or take no session.
+    The session begins before the disk is full, for a new one may have to write a file first.
+    PostgreSQL may end meanwhile.
     """
+    ours, theirs = socket.socketpair()
     pid = os.fork()
-    if pid:
-        os.waitpid(pid, 0)
-        return
+    if pid == 0:
+        try:
+            ours.close()
+            asyncio.run(_switch_when_asked(odc, theirs))
+        finally:
+            os._exit(0)
+    theirs.close()
+
+    def switch() -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            ours.send(b".")
+            ours.recv(1)
+
     try:
-        postgres = EmbeddedPostgres(odc.home)
-        become(postgres.owner, odc.home)
-        dsn = postgres.dsn.replace(f"//{ROLE}@", f"//{ADMIN_ROLE}@")
-
-        async def switch() -> None:
-            connection = await connect(dsn, name="odc test")
-            await connection.execute("select pg_switch_wal()")
-
-        with contextlib.suppress(Exception):
-            asyncio.run(switch())
+        with ours:
+            assert ours.recv(1), "no session"
+            yield switch
     finally:
-        os._exit(0)
+        os.waitpid(pid, 0)
+
+
+async def _switch_when_asked(odc: Odc, requests: socket.socket) -> None:
+    postgres = EmbeddedPostgres(odc.home)
+    become(postgres.owner, odc.home)
+    dsn = postgres.dsn.replace(f"//{ROLE}@", f"//{ADMIN_ROLE}@")
+    connection = await connect(dsn, name="odc test")
+    requests.send(b".")
+    while requests.recv(1):
+        # Without the message the present file may have nothing in it; PostgreSQL would keep it.
+        await connection.execute("select pg_logical_emit_message(false, 'odc', 'test')")
+        await connection.execute("select pg_switch_wal()")
+        requests.send(b".")
 
 
 def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing() -> None:
@@ -119,7 +140,7 @@ def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing()
                 break
         assert len(refused) == 3
         assert all("no disk space left" in problem["detail"] for problem in refused), refused
-        # Jobs run on, and their exits are known once there is space.
+        # Jobs continue, and their exits are known after space was freed.
         flag.touch()
         disk.free()
         wait(lambda: post(odc, {}, "after")[0] == 201, odc.log)
@@ -142,16 +163,17 @@ def test_a_server_that_died_of_a_full_disk_comes_back_with_all_that_was_accepted
         daemon = odc.pid
         accepted = [odc.submit("--hold", "--wrap", "echo $ODC_JOB_ID >> runs") for _ in range(3)]
         first = odc.postmaster_pid
-        disk.fill()
-        for number in range(200):
-            use_up_wal(odc)
-            status, answer = post(odc, {"hold": True}, f"filling {number}")
-            assert status in (201, 503), answer
-            if status == 201:
-                accepted.append(answer["id"])
-            elif odc.postmaster_pid != first:
-                break
+        with wal_switch(odc) as switch:
             disk.fill()
+            for number in range(200):
+                switch()
+                status, answer = post(odc, {"hold": True}, f"filling {number}")
+                assert status in (201, 503), answer
+                if status == 201:
+                    accepted.append(answer["id"])
+                elif odc.postmaster_pid != first:
+                    break
+                disk.fill()
         # Its log may lack the reason: it is on the same full disk.
         assert odc.postmaster_pid != first
         disk.free()
@@ -182,9 +204,9 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         assert problem["code"] == "OD043"
         assert "less than the reserve of 40 MiB" in problem["detail"]
         assert "Free space there" in problem["hint"]
-        told = odc.odcctl("submit", "--wrap", "true", check=False)
-        assert told.returncode != 0
-        assert "OD043" in told.stderr
+        result = odc.odcctl("submit", "--wrap", "true", check=False)
+        assert result.returncode != 0
+        assert "OD043" in result.stderr
         with odc.asking("GET", "/metrics") as connection:
             metrics = connection.getresponse().read().decode()
         (free,) = [
@@ -202,7 +224,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
         wait(lambda: refused() is None, odc.log)
 
 
-def test_a_job_whose_output_disk_is_full_fails_alone() -> None:
+def test_a_full_output_disk_fails_only_the_job_that_writes_to_it() -> None:
     with small_disk(1) as disk, new_odc() as odc:
         odc.up(*NODES)
         disk.folder.chmod(0o777)
@@ -231,8 +253,8 @@ def test_a_full_disk_of_the_runner_refuses_starts_until_there_is_space() -> None
             return (job["state"], job["reason"]) == ("PENDING", "JobLaunchFailure")
 
         wait(waits, lambda: f"{odc.job(refused)}{odc.log()}")
-        told = odc.odcctl("events", "--job", str(refused)).stdout
-        assert "no space left" in told
+        events = odc.odcctl("events", "--job", str(refused)).stdout
+        assert "no space left" in events
         flag.touch()
         assert odc.wait_for(running, "FAILED")["exit_code"] == 3
         disk.free()

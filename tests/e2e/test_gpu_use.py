@@ -1,5 +1,5 @@
-"""GPU use on one machine: a real daemon, killed, and real jobs. Only NVIDIA's library is stood in
-for: it needs a driver."""
+"""GPU usage on one machine: a real daemon, killed, and real jobs. Only NVIDIA's library, which
+needs a driver, is replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CARDS = "GPU-a,NVIDIA H100 80GB HBM3,60,70000\nGPU-b,NVIDIA H100 80GB HBM3,0,500
 
 
 @pytest.mark.long
-def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() -> None:
+def test_gpu_usage_survives_a_killed_daemon_and_the_exporter_files_are_correct() -> None:
     with new_odc() as odc:
         cards, folder = odc.work / "cards", odc.work / "jobs"
         cards.write_text(CARDS)
@@ -30,9 +30,9 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         def files() -> dict[str, str]:
             return {path.name: path.read_text() for path in folder.iterdir() if path.suffix == ""}
 
-        def until(**wanted: str) -> None:
-            told = {name.removeprefix("gpu"): text for name, text in wanted.items()}
-            wait(lambda: files() == told or None, lambda: f"{files()}{odc.log()}")
+        def until(**texts: str) -> None:
+            expected = {name.removeprefix("gpu"): text for name, text in texts.items()}
+            wait(lambda: files() == expected or None, lambda: f"{files()}{odc.log()}")
 
         odc.up("--node", "self")
         until(gpu0="", gpu1="")
@@ -45,7 +45,7 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         # It has its GPU before its script begins.
         odc.wait_for(short, "RUNNING")
         kill_daemon(odc)
-        # Its job ends while no daemon runs; and another process writes to the files of odcd.
+        # Its job ends while no daemon runs; and another process writes to odcd's files.
         go.touch()
         wait(lambda: over.exists() or None, odc.log)
         (folder / "0").unlink()
@@ -69,8 +69,8 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         assert 5 <= use["seen_gpu_s"] <= use["held_gpu_s"]
         assert use["energy_j"] == pytest.approx(400 * use["seen_gpu_s"], rel=0.3)
         assert "busy of" in odc.odcctl("show", str(long)).stdout
-        told = odc.odcctl("history", "--efficiency").stdout
-        assert "60 %" in told
+        efficiency = odc.odcctl("history", "--efficiency").stdout
+        assert "60 %" in efficiency
         # Of the other, what was written before the kill, or that nothing was.
         use = odc.job(short)["gpu_use"]
         assert use["owed"] == 0

@@ -1,4 +1,4 @@
-"""Two daemons on one database and one runner: one leads, and one that led changes nothing more."""
+"""Two daemons on one database and one runner: one leads, and a former leader changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ COMPLETED = "select state = 'COMPLETED' from odc.job where id = $1"
 
 
 def overthrow(pair: Pair, chance: random.Random, for_s: float) -> list[int]:
-    """Stop the leader amid its work, for longer than its lease; the jobs submitted meanwhile."""
+    """Stop the leader in the middle of its work, for longer than its lease; returns the jobs
+    submitted in between."""
     leader = pair.wait_for_leader()
     other = next(odc for pid, odc in pair.processes.items() if pid != leader)
     term = pair.term
@@ -54,7 +55,7 @@ def overthrow(pair: Pair, chance: random.Random, for_s: float) -> list[int]:
     return jobs
 
 
-def test_a_leader_that_was_stopped_changes_nothing_when_it_goes_on(database_url: str) -> None:
+def test_a_paused_leader_changes_nothing_when_it_resumes(database_url: str) -> None:
     chance = random.Random(2)
     with pair(database_url) as both:
         both.wait_for_leader()
@@ -66,7 +67,7 @@ def test_a_leader_that_was_stopped_changes_nothing_when_it_goes_on(database_url:
 
 
 @pytest.mark.long
-def test_a_leader_stopped_for_a_minute_changes_nothing(database_url: str) -> None:
+def test_a_leader_paused_for_a_minute_changes_nothing_when_it_resumes(database_url: str) -> None:
     with pair(database_url, lease_s=10) as both:
         jobs = overthrow(both, random.Random(60), for_s=60)
         both.check(jobs)
@@ -130,9 +131,9 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
     with new_odc() as odc, Sql(database_url) as sql, ThreadPoolExecutor(200) as threads:
         odc.environment |= {"ODC_LEASE_S": "4", "ODC_SWEEP_S": "1"}
         with odc.serving("serve", "--dsn", database_url, *NODES):
-            wait(lambda: sql.value("select term from odc.term") == 1, lambda: "nobody leads")
+            wait(lambda: sql.value("select term from odc.term") == 1, lambda: "no daemon leads")
             sql.execute(SLOW)
-            asked = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
+            requests = [threads.submit(odc.request, "GET", "/v1/policies") for _ in range(200)]
             wait(lambda: sql.value(SLEEPING), lambda: "no request is slow")
             beat = sql.value("select beat from odc.term")
             script = {"script": "#!/bin/sh\ntrue\n", "work_dir": str(odc.work), "gpus": 1}
@@ -143,4 +144,4 @@ def test_slow_requests_do_not_take_the_leader_down(database_url: str) -> None:
             # All of that beside them.
             assert sql.value(SLEEPING)
             assert sql.value("select term from odc.term") == 1
-            assert {task.result()[0] for task in asked} <= {200, 429, 503}
+            assert {task.result()[0] for task in requests} <= {200, 429, 503}

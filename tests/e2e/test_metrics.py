@@ -23,14 +23,14 @@ def scrape(odc: Odc) -> dict[str, float]:
 
 
 @pytest.mark.long
-def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
+def test_counters_continue_in_the_next_daemon(odc: Odc) -> None:
     odc.up("--node", "n1=h100:8")
     done = odc.submit("--wrap", "true")
     odc.wait_for(done, "COMPLETED")
     job = odc.submit("-G", "h100:2", "--wrap", "sleep 600")
     odc.wait_for(job, "RUNNING")
 
-    def told(*names: str) -> dict[str, float]:
+    def read_metrics(*names: str) -> dict[str, float]:
         """Once these are 1."""
 
         def reached() -> dict[str, float] | None:
@@ -40,7 +40,7 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
         return wait(reached, lambda: str(sorted(scrape(odc).items())))
 
     ended = 'odcd_jobs_finished_total{account="default",partition="main",state="COMPLETED"}'
-    found = told('odcd_jobs{partition="main",state="RUNNING"}', ended)
+    found = read_metrics('odcd_jobs{partition="main",state="RUNNING"}', ended)
     assert found['odcd_gpus{gpu_type="h100",state="allocated"}'] == 2
     assert found['odcd_gpus{gpu_type="h100",state="idle"}'] == 6
     assert found["odcd_listener_up"] == found["odcd_leader"] == found["odcd_database_up"] == 1
@@ -54,15 +54,15 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
 
     kill_daemon(odc)
     odc.up("--node", "n1=h100:8")
-    again = told(ended)
+    again = read_metrics(ended)
     assert again[held[0]] >= found[held[0]]
     odc.odcctl("cancel", str(job))
     odc.wait_for(job, "CANCELLED")
-    told(ended.replace("COMPLETED", "CANCELLED"))
+    read_metrics(ended.replace("COMPLETED", "CANCELLED"))
 
 
 @pytest.mark.long
-def test_a_daemon_is_well_formed_to_prometheus(odc: Odc) -> None:
+def test_prometheus_accepts_the_metrics_of_a_daemon(odc: Odc) -> None:
     odc.up()
     with odc.asking("GET", "/health") as connection:
         connection.getresponse().read()

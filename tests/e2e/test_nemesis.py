@@ -1,6 +1,6 @@
-"""Two daemons and one PostgreSQL while a nemesis works on them: what was accepted ends once.
+"""Two daemons and one PostgreSQL under the faults of a nemesis: each accepted job ends once.
 
-`make test-long` runs two minutes; `make test-soak` thirty, with the lease that odcd has by itself.
+`make test-long` runs two minutes; `make test-soak` thirty, with the default lease of odcd.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ FOR_S = float(os.environ.get("ODC_NEMESIS_S", "120"))
 LEASE_S = float(os.environ.get("ODC_NEMESIS_LEASE_S", "4"))
 KINDS = frozenset(os.environ.get("ODC_NEMESIS_KINDS", ",".join(faults.KINDS)).split(","))
 LED_S = 30.0
-"""The longest without a leader. odcd promises 15 s, on a machine that is not busy with this."""
+"""The longest time without a leader. odcd promises 15 s on a machine that is not busy."""
 
 
 @pytest.mark.long
-def test_whatever_fails_each_accepted_job_ends_once_under_one_leader(seed: Path) -> None:
+def test_each_accepted_job_ends_once_under_one_leader_during_faults(seed: Path) -> None:
     with a_run(seed, SEED, FOR_S, LEASE_S, LED_S, KINDS) as run:
         wrong = run.run()
         assert wrong == [], f"seed {SEED}: {len(wrong)} defects\n{run.pair.log()}"
 
 
-def test_the_ledger_reports_what_ran_twice_at_once(tmp_path: Path) -> None:
+def test_the_ledger_reports_jobs_that_ran_twice_at_once(tmp_path: Path) -> None:
     def wrong(*lines: str) -> list[str]:
         (tmp_path / NAME).write_text("".join(f"{line}\n" for line in lines))
         return Ledger.read(tmp_path).wrong()
@@ -47,7 +47,7 @@ def test_the_ledger_reports_what_ran_twice_at_once(tmp_path: Path) -> None:
     assert job.startswith("job 1 rank 0: job 1 attempt 1 rank 0 until 12.0, job 1 attempt 2")
 
 
-def test_one_seed_draws_the_same_faults() -> None:
+def test_the_same_seed_draws_the_same_faults() -> None:
     one, again, other = (
         [
             str(fault)

@@ -21,7 +21,7 @@ NODES = ("--node", "n[1-2]=h100:8x64")
 
 
 class Upgrade:
-    """Two daemons of one machine on one database: `old` may have other code than `new`."""
+    """Two daemons of one machine on one database: `old` may have different code than `new`."""
 
     def __init__(self, stack: ExitStack, dsn: str) -> None:
         self.dsn = dsn
@@ -70,7 +70,7 @@ class Upgrade:
 
 
 def run_with(odc: Odc, code: Path) -> None:
-    """Its commands and its daemon are those of that folder."""
+    """Its commands and its daemon use the code of that folder."""
     odc.environment["PYTHONPATH"] = os.pathsep.join(
         [str(code), odc.environment["PYTHONPATH"]]
     )  # fmt: skip

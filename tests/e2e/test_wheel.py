@@ -1,4 +1,4 @@
-"""The wheel alone, in a clean virtual environment: it holds sql/ and runs a job."""
+"""The wheel alone, in a clean virtual environment: it contains sql/ and runs a job."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ def test_a_job_runs_out_of_nothing_but_the_wheel(wheel: Path) -> None:
         folder = odc.home.parent
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / "bin" / "python"
-        # The versions that the tests run with.
+        # The versions with which the tests run.
         run(python, *PIP, "--require-hashes", "-r", LOCK, cwd=folder)
         run(python, *PIP, "--no-deps", "--no-index", wheel, cwd=folder)
         run(python, "-m", "pip", "check", cwd=folder)
         found = run(python, "-c", "import odcd; print(odcd.__file__)", cwd=odc.work)
         assert found.startswith(str(folder / "venv"))
         call = caller(odc, python.parent)
-        told = call(
+        output = call(
             "odcd", "up", "--node", "n1=h100:8", "--node", "self", "--detach", "--allow-root-jobs"
         )
-        assert "odcd is ready" in told
-        assert "this machine" in told
+        assert "odcd is ready" in output
+        assert "this machine" in output
         assert call("odcctl", "run", "--gpus", "1", "echo", "out of a wheel") == "out of a wheel\n"
         job = call("odcctl", "submit", "--parsable", "--wrap", "exit 0").strip()
         call("odcctl", "wait", job)

@@ -1,4 +1,4 @@
-"""grafana/dashboards: made of the code, and as people with a Grafana expect them."""
+"""grafana/dashboards: generated from the code, and as users of Grafana expect them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from grafana.model import DOCS
+from grafana.links import DOCS
 from grafana.written import HEAD, MONITORING, written
 from tests.support.fakes.dcgm import COUNTERS
 from tests.support.harness.boards import (
@@ -37,13 +37,13 @@ SHIPPED = {
 
 
 @pytest.mark.parametrize("path", written(), ids=lambda path: path.name)
-def test_a_generated_file_is_what_the_code_says(path: Path) -> None:
+def test_a_generated_file_is_up_to_date(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == written()[path], "run: python -m grafana"
 
 
-def test_the_address_of_runbooks_is_said_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runbook_address_is_defined_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     there = "https://wiki.example.org/odc/docs/operating"
-    for module in ("model", "written"):
+    for module in ("links", "written"):
         monkeypatch.setattr(f"grafana.{module}.DOCS", there)
     texts = {path.name: text for path, text in written().items()}
     assert [name for name, text in texts.items() if DOCS in text] == []
@@ -51,7 +51,7 @@ def test_the_address_of_runbooks_is_said_in_one_place(monkeypatch: pytest.Monkey
         assert f"{there}/runbooks/odc-" in texts[name], name
 
 
-def test_there_are_no_others() -> None:
+def test_there_are_no_other_dashboards() -> None:
     assert {path for path in (GRAFANA / "dashboards").iterdir()} == {
         path for path in written() if path.parent.name == "dashboards"
     }
@@ -82,7 +82,7 @@ def test_a_board_is_as_it_should_be(board: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])
-def test_panels_do_not_lie_on_one_another(board: dict[str, Any]) -> None:
+def test_panels_do_not_overlap(board: dict[str, Any]) -> None:
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
         place = panel["gridPos"]
@@ -98,17 +98,17 @@ def test_panels_do_not_lie_on_one_another(board: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])
-def test_variables_are_those_that_are_used(board: dict[str, Any]) -> None:
+def test_every_dashboard_variable_is_used(board: dict[str, Any]) -> None:
     variables = {one["name"]: one for one in board["templating"]["list"]}
     text = json.dumps(board)
-    asked = json.dumps([panel["targets"] for panel in panels(board)]) + json.dumps(
+    queries = json.dumps([panel["targets"] for panel in panels(board)]) + json.dumps(
         [one.get("query") for one in variables.values()]
     )
     for name, one in variables.items():
         assert re.search(rf"\$\{{?{name}\b", text), f"{name} is not used"
         if one["type"] == "query" and one["multi"]:
             assert (one["includeAll"], one["allValue"]) == (True, ".*")
-            assert re.search(rf'=~\\+"\${name}\\+"|~ \'\^\(\${{{name}:pipe}}\)', asked), name
+            assert re.search(rf'=~\\+"\${name}\\+"|~ \'\^\(\${{{name}:pipe}}\)', queries), name
         if one["type"] == "datasource":
             assert one["query"] in ("prometheus", "grafana-postgresql-datasource")
     for panel in panels(board):
@@ -117,8 +117,8 @@ def test_variables_are_those_that_are_used(board: dict[str, Any]) -> None:
     assert ("database" in variables) == any("rawSql" in q for q in re.findall("rawSql", text))
 
 
-def test_a_rate_is_taken_over_what_grafana_says() -> None:
-    """Or over a fixed time of an hour or more, where the panel shows that."""
+def test_rates_use_the_interval_of_grafana() -> None:
+    """Or over a fixed time of an hour or more, if the panel shows that."""
     for question in questions():
         for span in re.findall(r"(?:rate|increase)\([^\[]*\[([^\]]+)\]", question.text):
             assert span in ("$__rate_interval", "$__range") or span.endswith("h"), str(question)
@@ -137,13 +137,13 @@ def test_units_are_set(board: dict[str, Any]) -> None:
                 continue
             for name in metrics_in(filled(expression)):
                 stem = re.sub(r"(_bucket|_by_job|:by_job|:avg_by_job)$", "", name)
-                for ending, wanted in UNITS.items():
+                for ending, expected in UNITS.items():
                     if stem.endswith(ending):
-                        assert unit == wanted, f"{panel['title']}: {name} in {unit}"
+                        assert unit == expected, f"{panel['title']}: {name} in {unit}"
 
 
 @needs_prometheus
-def test_prometheus_takes_every_question(tmp_path: Path) -> None:
+def test_prometheus_accepts_every_query(tmp_path: Path) -> None:
     """One without any data, so that this is quick; test_live.py asks one with data."""
     with Prometheus(tmp_path / "prometheus") as prometheus:
         for question in questions():
@@ -170,16 +170,17 @@ def test_links_lead_to_pages_that_are_there() -> None:
         assert (GRAFANA.parent / "docs" / "operating" / name).exists(), name
 
 
-def test_every_metric_that_is_named_is_told_by_somebody() -> None:
-    """By the reference, which is read off the code; tests/grafana/test_live.py asks a daemon."""
+def test_every_metric_in_a_board_is_exported() -> None:
+    """According to the reference, which is generated from the code; tests/grafana/test_live.py asks
+    a daemon."""
     page = (GRAFANA.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    told: set[str] = set()
+    exported: set[str] = set()
     for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.M):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
-        told |= {name + ending for ending in endings}
+        exported |= {name + ending for ending in endings}
     own = {rule["record"] for group in groups() for rule in group["rules"] if "record" in rule}
     library = {"ALERTS", "process_cpu_seconds_total", "process_resident_memory_bytes"}
-    known = told | own | library | set(COUNTERS) | {"kube_pod_labels"}
+    known = exported | own | library | set(COUNTERS) | {"kube_pod_labels"}
     texts = {str(q): filled(q.text) for q in questions() if not q.sql}
     texts |= {r.get("alert", r.get("record")): r["expr"] for g in groups() for r in g["rules"]}
     lacking = {where: sorted(metrics_in(text) - known) for where, text in texts.items()}
@@ -195,13 +196,13 @@ def test_metrics_are_read_out_of_expressions() -> None:
     assert metrics_in(expression) == {"odcd_a_bucket", "odcd:b:c", "kube_x"}
 
 
-def test_provisioning_names_what_is_there() -> None:
+def test_provisioned_sources_and_folders_exist() -> None:
     folder = GRAFANA / "provisioning"
     sources = yaml.safe_load((folder / "datasources" / "odc.yaml").read_text())["datasources"]
     assert {one["uid"]: one["type"] for one in sources} == {
         "odc-prometheus": "prometheus", "odc-postgresql": "grafana-postgresql-datasource",
     }  # fmt: skip
-    assert all("$" in str(one["url"]) for one in sources), "addresses are told by the environment"
+    assert all("$" in str(one["url"]) for one in sources), "addresses come from the environment"
     assert "password: $" in (folder / "datasources" / "odc.yaml").read_text()
     [provider] = yaml.safe_load((folder / "dashboards" / "odc.yaml").read_text())["providers"]
     assert provider["type"] == "file"

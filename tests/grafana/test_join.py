@@ -36,7 +36,7 @@ NAIVE = (
     ' "namespace", "$1", "exported_namespace", "(.+)")'
     " * on (namespace, pod) group_left (label_odc_dev_job_id) kube_pod_labels"
 )
-"""As one finds it in tutorials."""
+"""As found in tutorials."""
 
 
 def job_info(*, instance: str = "", account: str = "vision") -> str:
@@ -68,12 +68,12 @@ def pod_labels(partition: str = "h100") -> str:
     )  # fmt: skip
 
 
-Told = Callable[[], str]
+Source = Callable[[], str]
 
 
 @contextmanager
 def watched(
-    folder: Path, join: str, *, dcgm: Told, honor: bool, sources: list[Told]
+    folder: Path, join: str, *, dcgm: Source, honor: bool, sources: list[Source]
 ) -> Iterator[Prometheus]:
     """A Prometheus with the rules, one DCGM exporter, and replicas of the source of job labels."""
     with ExitStack() as stack:
@@ -103,10 +103,10 @@ def healthy(prometheus: Prometheus) -> None:
     assert broken == []
 
 
-def until_it_is(prometheus: Prometheus, question: str, *wanted: float) -> None:
+def until_it_is(prometheus: Prometheus, question: str, *expected: float) -> None:
     """A scrape that fails because the machine is busy leaves out its data for a moment."""
     prometheus.until(
-        lambda: prometheus.values(question) == [*wanted], f"{question} is {wanted or 'nothing'}"
+        lambda: prometheus.values(question) == [*expected], f"{question} is {expected or 'nothing'}"
     )
 
 
@@ -118,7 +118,7 @@ def refusal(prometheus: Prometheus, question: str) -> str | None:
     return None
 
 
-WANTED = {"7": ("alice", 0.6), "8": ("bob", 0.1)}
+EXPECTED = {"7": ("alice", 0.6), "8": ("bob", 0.1)}
 
 
 @pytest.mark.parametrize("join", ["join-odcd", "join-kube-state-metrics"])
@@ -128,7 +128,7 @@ def test_both_forms_of_labels_and_both_joins(tmp_path: Path, join: str, honor: b
     with watched(
         tmp_path / "prometheus", join, dcgm=lambda: dcgm_text(CARDS), honor=honor, sources=[source]
     ) as prometheus:
-        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there")
+        prometheus.until(lambda: by_job(prometheus) == EXPECTED, f"{EXPECTED} is there")
         label = "pod" if honor else "exported_pod"
         until_it_is(prometheus, f'count(DCGM_FI_DEV_GPU_UTIL{{{label}="odc-7-1-0"}})', 2)
         prometheus.until(lambda: prometheus.query("odcd:gpu_power:watts_by_job"), "there is power")
@@ -140,17 +140,17 @@ def test_both_forms_of_labels_and_both_joins(tmp_path: Path, join: str, honor: b
 
 
 def test_two_kube_state_metrics_and_a_stale_series_do_not_break_it(tmp_path: Path) -> None:
-    """And they do break the join as one finds it."""
+    """And they do break the join of the tutorials."""
     partition = "old"
     with watched(
         tmp_path / "prometheus", "join-kube-state-metrics", dcgm=lambda: dcgm_text(CARDS),
         honor=False, sources=[lambda: pod_labels(partition), pod_labels],
     ) as prometheus:  # fmt: skip
-        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there")
-        told = prometheus.until(lambda: refusal(prometheus, NAIVE), "that is refused")
-        assert re.search(r"many-to-many|multiple matches", told)
+        prometheus.until(lambda: by_job(prometheus) == EXPECTED, f"{EXPECTED} is there")
+        message = prometheus.until(lambda: refusal(prometheus, NAIVE), "that is refused")
+        assert re.search(r"many-to-many|multiple matches", message)
         healthy(prometheus)
-        # The first replica is moved: what it said is left for the time of the look-back.
+        # The first replica is moved: its last samples stay for the look-back period.
         prometheus.change(
             scrapes=[one for one in prometheus.scrapes if one.job == "dcgm"]
             + [
@@ -159,30 +159,30 @@ def test_two_kube_state_metrics_and_a_stale_series_do_not_break_it(tmp_path: Pat
                 if one.job == "jobs"
             ]
         )
-        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there again")
+        prometheus.until(lambda: by_job(prometheus) == EXPECTED, f"{EXPECTED} is there again")
         healthy(prometheus)
         until_it_is(prometheus, "count(odcd:gpu_pod:join)", 2)
 
 
 def test_another_leader_with_another_account_does_not_break_it(tmp_path: Path) -> None:
-    told = {"first": job_info(account="old"), "second": ""}
+    outputs = {"first": job_info(account="old"), "second": ""}
     with watched(
         tmp_path / "prometheus", "join-odcd", dcgm=lambda: dcgm_text(CARDS), honor=False,
-        sources=[lambda: told["first"], lambda: told["second"]],
+        sources=[lambda: outputs["first"], lambda: outputs["second"]],
     ) as prometheus:  # fmt: skip
-        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there")
-        told["second"] = job_info(account="new")
+        prometheus.until(lambda: by_job(prometheus) == EXPECTED, f"{EXPECTED} is there")
+        outputs["second"] = job_info(account="new")
 
         def accounts() -> set[str]:
             found = prometheus.query("odcd:gpu_utilization:avg_by_job")
             return {row["metric"]["account"] for row in found}
 
-        prometheus.until(lambda: len(prometheus.query("odcd_job_info")) == 4, "both tell it")
+        prometheus.until(lambda: len(prometheus.query("odcd_job_info")) == 4, "both export it")
         for _ in range(3):
             healthy(prometheus)
             found = prometheus.until(accounts, "somebody is believed")
             assert len(found) == 1, "a job has two accounts"
-        told["first"] = ""
+        outputs["first"] = ""
         prometheus.until(lambda: accounts() == {"new"}, "the new one is believed")
 
 
@@ -197,13 +197,13 @@ def test_mapping_files_pods_labels_slices_and_a_short_list(tmp_path: Path) -> No
         tmp_path / "prometheus", "join-odcd", dcgm=lambda: dcgm_text(cards, without=short),
         honor=True, sources=[job_info],
     ) as prometheus:  # fmt: skip
-        wanted: dict[str, Any] = {"7": ("alice", 0.35), "8": ("bob", 0.3)}
-        prometheus.until(lambda: by_job(prometheus) == wanted, f"{wanted} is there")
+        expected: dict[str, Any] = {"7": ("alice", 0.35), "8": ("bob", 0.3)}
+        prometheus.until(lambda: by_job(prometheus) == expected, f"{expected} is there")
         assert prometheus.query("odcd:gpu_memory_used_ratio:by_job") == []
         healthy(prometheus)
 
 
-def test_what_nobody_counts_is_told(tmp_path: Path) -> None:
+def test_gpus_and_jobs_that_the_join_misses_are_reported(tmp_path: Path) -> None:
     cards = [
         Gpu(index=0, node="n1", util=50, namespace="gpu-batch", pod="odc-7-1-0"),
         Gpu(index=1, node="n1", util=50, namespace="gpu-batch", pod="odc-99-1-0"),
@@ -224,6 +224,6 @@ def test_what_nobody_counts_is_told(tmp_path: Path) -> None:
                 for row in found
             }
 
-        # Job 8 and the second member of job 7 have GPUs, and no card says it is theirs.
-        wanted = {("job", "n1"): 1, ("gpu", "n1"): 1, ("gpu", "n2"): 1}
-        prometheus.until(lambda: missing() == wanted, f"missing are {wanted}")
+        # Job 8 and the second member of job 7 have GPUs, and no card reports them.
+        expected = {("job", "n1"): 1, ("gpu", "n1"): 1, ("gpu", "n2"): 1}
+        prometheus.until(lambda: missing() == expected, f"missing are {expected}")

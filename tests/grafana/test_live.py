@@ -1,5 +1,5 @@
-"""Every panel, rule and alert, asked of a real Prometheus that scrapes a live odcd with jobs
-running, and exporters of GPUs beside it."""
+"""Every panel, rule and alert, evaluated by a real Prometheus that scrapes a live odcd with running
+jobs, and exporters of GPUs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 
-NEVER_TOLD = "no job that had been told a start has begun"
+NO_PREDICTION = "no job with a predicted start has started"
 EMPTY = {
-    # Has had no occasion here.
+    # Did not occur in this test.
     "odc-capacity: Nodes that start no jobs": "all nodes are up",
-    "odc-queue: Coverage of expected starts, last 7 days": NEVER_TOLD,
-    "odc-queue: Share of jobs started within their expected interval": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts A": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts B": NEVER_TOLD,
-    "odc-queue: Error and width of expected starts C": NEVER_TOLD,
-    "odc-queue: Accuracy by day and by cause of the prediction": NEVER_TOLD,
+    "odc-queue: Coverage of expected starts, last 7 days": NO_PREDICTION,
+    "odc-queue: Share of jobs started within their expected interval": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts A": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts B": NO_PREDICTION,
+    "odc-queue: Error and width of expected starts C": NO_PREDICTION,
+    "odc-queue: Accuracy by day and by cause of the prediction": NO_PREDICTION,
     "odc-queue: Requeued and preempted per hour B": "no job was preempted",
     "odc-scheduler: Firing alerts": "nothing fires, see below",
     "odc-scheduler: Prometheus errors per second": "odcd asks no Prometheus here",
@@ -127,7 +127,7 @@ def _work(odc: Odc) -> tuple[int, int]:
 
 
 def _cards(job: int) -> str:
-    """A machine with mapping files; the last of its cards has seen a program's own fault."""
+    """A machine with mapping files; its last card has reported a program error."""
     return dcgm_text(
         [
             Gpu(index=0, node="n1", util=90, used_mib=60000, hpc_job=str(job), watts=600),
@@ -151,29 +151,29 @@ def _metrics(address: str) -> str:
 
 def known(metrics: str) -> set[str]:
     """The allowed names: of /metrics, of rules, of DCGM."""
-    told: set[str] = set()
+    exported: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", metrics, re.M):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
-        told |= {name + ending for ending in endings}
+        exported |= {name + ending for ending in endings}
     own = {rule["record"] for rule in rules("record")}
-    return told | own | set(COUNTERS) | OTHERS
+    return exported | own | set(COUNTERS) | OTHERS
 
 
-def asked(kind: str) -> list[Question]:
+def questions_of(kind: str) -> list[Question]:
     return [question for question in questions() if question.sql == (kind == "sql")]
 
 
-def test_no_panel_and_no_rule_names_a_metric_that_is_not_there(stack: Stack) -> None:
+def test_every_metric_in_panels_and_rules_exists(stack: Stack) -> None:
     names = known(stack.metrics)
-    texts = {str(q): filled(q.text) for q in asked("prometheus")}
+    texts = {str(q): filled(q.text) for q in questions_of("prometheus")}
     texts |= {r.get("alert", r.get("record")): r["expr"] for g in groups() for r in g["rules"]}
     wrong = {where: metrics_in(text) - names for where, text in texts.items()}
     assert {where: lacking for where, lacking in wrong.items() if lacking} == {}
     assert metrics_in("sum(odcd_gpus_frree)") - names, "it would be seen"
 
 
-@pytest.mark.parametrize("question", asked("prometheus"), ids=str)
-def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) -> None:
+@pytest.mark.parametrize("question", questions_of("prometheus"), ids=str)
+def test_prometheus_returns_data_for_every_panel(stack: Stack, question: Question) -> None:
     text = filled(question.text, {"job_id": str(stack.job)})
 
     def answer() -> list[dict[str, Any]]:
@@ -186,8 +186,8 @@ def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) 
         stack.prometheus.until(answer, f"{question} has data: {text}", PATIENCE_S)
 
 
-@pytest.mark.parametrize("question", asked("sql"), ids=str)
-def test_a_table_is_answered_to_who_may_read_reports_only(stack: Stack, question: Question) -> None:
+@pytest.mark.parametrize("question", questions_of("sql"), ids=str)
+def test_the_report_role_can_run_every_table_query(stack: Stack, question: Question) -> None:
     text = filled(question.text, {"job_id": str(stack.job)})
 
     async def ask(dsn: str) -> bytes:
@@ -225,9 +225,9 @@ def test_rules_and_alerts_are_evaluated_and_rules_give_data(stack: Stack) -> Non
 
 
 @pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
-def test_an_alert_is_a_question_that_is_answered(stack: Stack, alert: dict[str, Any]) -> None:
+def test_every_alert_expression_can_be_evaluated(stack: Stack, alert: dict[str, Any]) -> None:
     stack.prometheus.query(alert["expr"])
-    # These have samples only when there is something of them, or on Kubernetes.
+    # These have samples only after such an event, or only on Kubernetes.
     there = metrics_in(alert["expr"]) - {
         "odcd_database_replication_lag_seconds", "odcd_eta_coverage_ratio",
         "odcd_reservation_phase_limit_seconds",
@@ -235,24 +235,24 @@ def test_an_alert_is_a_question_that_is_answered(stack: Stack, alert: dict[str, 
     stack.prometheus.until(lambda: there <= stack.prometheus.names(), f"{there} have samples")
 
 
-def test_what_the_bug_report_asked_for_is_told(stack: Stack) -> None:
+def test_the_metrics_requested_in_the_bug_report_exist(stack: Stack) -> None:
     """MON-07: depth, waits, phases, failures by reason, and the use of each type."""
-    for asked_for in (
+    for expression in (
         'sum(odcd_jobs{state="PENDING"})', "sum(odcd_job_queue_wait_seconds_count)",
         "sum(odcd_reservation_phase_seconds_count)",
         'sum(odcd_jobs_finished_total{state="FAILED"})', 'sum(odcd_gpus{state="allocated"})',
     ):  # fmt: skip
         stack.prometheus.until(
-            lambda asked_for=asked_for: any(v > 0 for v in stack.prometheus.values(asked_for)),
-            asked_for,
+            lambda expression=expression: any(v > 0 for v in stack.prometheus.values(expression)),
+            expression,
         )
 
 
-def test_what_is_not_so_is_not_told(stack: Stack) -> None:
+def test_only_the_expected_alert_fires(stack: Stack) -> None:
     """One alert is expected: no exporter reports the GPUs of the dev server and of the job at the
     limit."""
 
-    def told() -> set[tuple[str, str | None]]:
+    def firing() -> set[tuple[str, str | None]]:
         found = stack.prometheus.query('ALERTS{alertname=~"Odc.*"}')
         return {(row["metric"]["alertname"], row["metric"].get("missing")) for row in found}
 
@@ -261,7 +261,7 @@ def test_what_is_not_so_is_not_told(stack: Stack) -> None:
         return {row["metric"]["node"] for row in found}
 
     # A late scrape causes others for a moment, but only pending ones.
-    stack.prometheus.until(lambda: told() == {("OdcGpuJoinMissing", "gpu")}, "that one is told")
+    stack.prometheus.until(lambda: firing() == {("OdcGpuJoinMissing", "gpu")}, "only that fires")
     stack.prometheus.until(lambda: missing() == {"n1", "l1"}, "those of two nodes are missing")
 
 
@@ -283,7 +283,7 @@ def test_the_live_job_has_its_gpus(stack: Stack) -> None:
     asking = f'odcd:gpu_utilization:avg_by_job{{job_id="{stack.job}"}}'
     found = stack.prometheus.until(lambda: stack.prometheus.query(asking), "its use is known")
     assert [round(float(row["value"][1]), 2) for row in found] == [0.8]
-    told = json.loads(stack.odc.odcctl("show", str(stack.job), "--json").stdout)["jobs"][0]
-    assert found[0]["metric"]["user"] == told["user"]
-    assert found[0]["metric"]["account"] == told["account"]
+    job = json.loads(stack.odc.odcctl("show", str(stack.job), "--json").stdout)["jobs"][0]
+    assert found[0]["metric"]["user"] == job["user"]
+    assert found[0]["metric"]["account"] == job["account"]
     assert Path(stack.odc.home).exists()

@@ -27,20 +27,20 @@ ASKED_FOR = {
 
 @needs_prometheus
 @pytest.mark.parametrize("path", sorted(RULES.rglob("*.yaml")), ids=lambda path: path.name)
-def test_prometheus_takes_the_rules(path: Path) -> None:
+def test_prometheus_accepts_the_rules(path: Path) -> None:
     assert "SUCCESS" in promtool("check", "rules", path)
 
 
 @needs_prometheus
 @pytest.mark.long
 @pytest.mark.parametrize("path", sorted(TESTS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_rules_do_what_their_tests_say(path: Path) -> None:
+def test_the_promtool_tests_of_the_rules_pass(path: Path) -> None:
     promtool("test", "rules", path)
 
 
 @needs_prometheus
 def test_without_the_newest_sample_two_claims_break_the_join(tmp_path: Path) -> None:
-    """So that the tests of the join are known to be able to fail."""
+    """This proves that the tests of the join can fail."""
     for name in ("join-odcd.yaml", "gpu.yaml"):
         text = (RULES / "rules" / name).read_text(encoding="utf-8")
         naive = re.sub(
@@ -55,18 +55,18 @@ def test_without_the_newest_sample_two_claims_break_the_join(tmp_path: Path) -> 
 
 
 @needs_prometheus
-def test_the_configuration_of_the_operators_page_is_one(tmp_path: Path) -> None:
+def test_the_configuration_in_the_operator_documentation_is_valid(tmp_path: Path) -> None:
     page = (RUNBOOKS.parent / "monitoring.md").read_text(encoding="utf-8")
     found = re.search(r"^```\n(rule_files:.*?)^```$", page, re.M | re.S)
     assert found is not None
     config = tmp_path / "prometheus.yml"
     config.write_text(found[1].replace("/opt/odc-source", str(GRAFANA.parent)), encoding="utf-8")
-    told = promtool("check", "config", config)
-    assert told.count("rules found") == 4, told
+    output = promtool("check", "config", config)
+    assert output.count("rules found") == 4, output
 
 
 @pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
-def test_an_alert_says_what_who_is_woken_needs(alert: dict[str, Any]) -> None:
+def test_an_alert_has_the_information_that_an_operator_needs(alert: dict[str, Any]) -> None:
     """MON-06: each has a page that says what it means, how to look and what to do."""
     name = alert["alert"]
     assert re.fullmatch(r"Odc([A-Z][a-z]+)+", name)
@@ -83,7 +83,7 @@ def test_an_alert_says_what_who_is_woken_needs(alert: dict[str, Any]) -> None:
     assert f"[{name}]({page})" in (RUNBOOKS / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_runbook_is_of_an_alert() -> None:
+def test_every_runbook_belongs_to_an_alert() -> None:
     pages = {path.name for path in RUNBOOKS.glob("*.md")} - {"README.md"}
     named = {alert["annotations"]["runbook_url"].rpartition("/")[2] for alert in rules("alert")}
     assert pages == named

@@ -1,4 +1,4 @@
-"""One theatre for all tests here: a database of its own, with connections that stay warm."""
+"""One theatre for all tests here: a separate database, with connections that stay warm."""
 
 from __future__ import annotations
 

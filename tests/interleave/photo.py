@@ -31,8 +31,8 @@ FINGERPRINT = (
     f"from ({_ROWS} union all "
     "select id || ' ' || coalesce(state::text, '') || coalesce(array_tasks, '') from odc.job) as u"
 )
-"""Of all that decides what happens from here on; equal for schedules that come to the same end.
-Parts of a second do not count: a pass that decides twice adds how long it took."""
+"""A fingerprint of all data that decides the next steps; equal for schedules that reach the same
+state. Fractions of seconds do not count: a pass that decides twice adds its duration."""
 
 
 class Photo:
@@ -54,7 +54,7 @@ class Photo:
                     f"if exists (select from {from_}) then insert into {there} ({columns})"
                     f"{overriding} select {columns} from {from_}; end if;",
                 ]
-        # The same ids each time, so that two schedules can be seen to come to the same end.
+        # The same ids each time, so that equal states of two schedules can be recognized.
         sql.execute(f"create table {name}.ids (sequence text, last bigint, called boolean)")
         take.append(f"delete from {name}.ids;")
         for sequence in sql.values(_SEQUENCES):
@@ -65,7 +65,7 @@ class Photo:
         put.append(f"perform setval(sequence::regclass, last, called) from {name}.ids;")
         for verb, lines in (("take", take), ("put", put)):
             body = "\n".join(lines)
-            # Triggers stay silent: what they keep is in the photo, too.
+            # Triggers stay silent: the rows that they maintain are in the photo, too.
             sql.execute(
                 f"create function {name}._{verb}() returns void language plpgsql "
                 "set session_replication_role = replica as "

@@ -28,12 +28,12 @@ def leader(name: str, *transactions: Step | Sequence[Step]) -> Program:
 
 
 def passes(count: int = 1) -> Program:
-    """The leader's own connection, so many passes one after the other."""
+    """The leader's own connection, with this many passes one after the other."""
     return Program("pass", [[plan]] * count, leads=True, isolation=PLANNER)
 
 
 def reader() -> Program:
-    """One that keeps a snapshot open, as a backup does."""
+    """A session that keeps a snapshot open, as a backup does."""
     return Program("reader", [[look]], isolation="repeatable read")
 
 
@@ -44,14 +44,14 @@ def submit(label: str, who: Identity = ALICE, **fields: Any) -> Step:
     """dependency: with labels in braces; a job that names one not committed yet is not sent."""
 
     async def submits(session: Session) -> None:
-        asked = dict(fields)
-        if "dependency" in asked:
-            text = session.world.text(asked["dependency"])
+        request = dict(fields)
+        if "dependency" in request:
+            text = session.world.text(request["dependency"])
             if text is None:
                 return
-            asked["dependency"] = text
+            request["dependency"] = text
         made = prepare(
-            who, [a_job(name=asked.pop("name", label), **asked)], key=None, dry_run=False
+            who, [a_job(name=request.pop("name", label), **request)], key=None, dry_run=False
         )
         [row] = await session.fetch(
             "select * from odc.submit_jobs($1::jsonb, $2, $3, $4)",
@@ -59,13 +59,13 @@ def submit(label: str, who: Identity = ALICE, **fields: Any) -> Step:
             session.world.now,
         )  # fmt: skip
         if row["job_id"] is not None:
-            tasks = parse_array(asked["array"]).count if asked.get("array") else 1
+            tasks = parse_array(request["array"]).count if request.get("array") else 1
             session.on_commit.append(lambda: session.world.add(label, row["job_id"], tasks))
         else:
             session.refusals.append(f"{row['code']} {row['message']}")
 
-    asked_for = ", ".join(f"{name}={value}" for name, value in fields.items())
-    submits.__name__ = f"submit({label}: {asked_for})"
+    description = ", ".join(f"{name}={value}" for name, value in fields.items())
+    submits.__name__ = f"submit({label}: {description})"
     return submits
 
 
@@ -130,13 +130,13 @@ def calls(name: str, text: str, *arguments: Any) -> Step:
 
 def book(name: str, *nodes: str, begins_s: float = 3600, lasts_s: int = 3600, **ask: Any) -> Step:
     async def books(session: Session) -> None:
-        asked = {
+        request = {
             "name": name, "kind": "maintenance", "node_list": list(nodes),
             "starts_at": session.world.at(begins_s).isoformat(), "duration_s": lasts_s, **ask,
         }  # fmt: skip
         await session.fetch(
             "select odc.create_booking($1::jsonb, $2::jsonb, null, '', $3)",
-            OPERATOR, json.dumps(asked), session.world.now,
+            OPERATOR, json.dumps(request), session.world.now,
         )  # fmt: skip
 
     books.__name__ = f"book({name})"
@@ -198,7 +198,7 @@ async def sweep(session: Session) -> None:
 
 
 async def turn(session: Session) -> None:
-    """Take the turn, so that a pass beside it decides and then waits."""
+    """Take the turn, so that a concurrent pass decides and then waits."""
     await session.fetch("select pg_advisory_xact_lock(7300196)")
 
 
@@ -249,7 +249,7 @@ def inventory(**foreign_gpus: int) -> Step:
 
 
 def later(seconds: float) -> Step:
-    """Time passes, and a sweep does what time alone does."""
+    """Time passes, and a sweep does what is due by time alone."""
 
     async def sweeps(session: Session) -> None:
         session.world.now += timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""After a schedule: let everything come to rest, and look whether anything was forgotten."""
+"""After a schedule: let all work finish, and check whether anything was forgotten."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.harness.database import Sql
 
 
 class Rest:
-    """The leader of the term that the schedule left, alone."""
+    """The only leader, of the term that the schedule left."""
 
     def __init__(self, sql: Sql, world: World) -> None:
         self._sql = sql
@@ -27,7 +27,7 @@ class Rest:
         self._every_task_ended_once()
 
     def _nobody_was_forgotten(self) -> None:
-        """Dependencies say what their targets say, without the help of a sweep."""
+        """Dependencies follow the states of their targets, without the help of a sweep."""
         late = self._sql.rows(
             "select v.job_id, v.ord, d.state::text as state, v.verdict::text as verdict "
             "from odc._dependency_verdicts((select array_agg(job_id) from odc.pending), null, $1) "
@@ -35,7 +35,7 @@ class Rest:
             "where v.verdict <> d.state",
             self._queue.now,
         )
-        assert late == [], f"dependencies that nobody looked at again: {late}"
+        assert late == [], f"dependencies that were not checked again: {late}"
 
     def _pass_until_nothing_starts(self) -> None:
         for _ in range(12):
@@ -54,10 +54,10 @@ class Rest:
         assert not found, f"jobs {found} could have started"
 
     def _everything_ends(self) -> None:
-        """Without holds, limits, drains and bookings each job runs, unless it never may."""
+        """Without holds, limits, drains and bookings each job runs, unless it never can."""
         self._clear_the_way()
         for _ in range(20):
-            # Also those that were to be held once they had ended.
+            # Also jobs that were to be held after their end.
             self._queue.release(who=ROOT, all=True)
             self._pass_until_nothing_starts()
             if not self._end_all() and not self._cancel_lost() and not self._anyone_waits():
@@ -74,7 +74,7 @@ class Rest:
         return self._sql.value("select exists (select from odc.pending)")
 
     def _cancel_lost(self) -> bool:
-        """Those whose dependencies can never be met: others may wait for them."""
+        """Jobs whose dependencies can never be met: others may wait for them."""
         lost = self._sql.values("select job_id from odc.pending where dependency = 'never'")
         for job in lost:
             self._queue.cancel(job, who=ROOT)

@@ -9,14 +9,14 @@ LABELS = ("array", "b", "gang", "small", "waits", "held", "later", "single", "li
 
 
 def a_busy_morning(world: World, queue: Queue) -> None:
-    """b and two tasks of an array run on the H100; a gang waits for both nodes; the rest waits
-    for an end, a release, a time, a name or a licence, but for small, which fits."""
+    """b and two tasks of an array run on the H100. A gang waits for both nodes. The other jobs wait
+    for an end, a release, a time, a name or a licence, except small, which fits."""
     queue.sql.execute("insert into odc.licence values ('solver', 1)")
 
     def submit(label: str, tasks: int = 1, **fields: object) -> None:
         who = fields.pop("who", None)
-        asked = {"name": label, "time_limit_s": 3600, **fields}
-        job = queue.submit(BOB, **asked) if who is BOB else queue.submit(**asked)
+        request = {"name": label, "time_limit_s": 3600, **fields}
+        job = queue.submit(BOB, **request) if who is BOB else queue.submit(**request)
         world.add(label, job, tasks)
 
     submit("b", gpus=4, gpu_type="h100", licences={"solver": 1}, who=BOB)

@@ -80,7 +80,7 @@ class Session:
 
     @property
     def position(self) -> int:
-        """How many of its transactions are over."""
+        """The number of its transactions that have ended."""
         return self._transaction
 
     @property
@@ -89,11 +89,11 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Does it keep locks while it is idle?"""
+        """True if it keeps locks while it is idle."""
         return self._step > 0
 
     def advance(self) -> str:
-        """Begin the next step; its name."""
+        """Begin the next step; returns its name."""
         statements = self.program.transactions[self._transaction]
         if self._step == len(statements):
             self.task = asyncio.ensure_future(self._commit())
@@ -103,7 +103,7 @@ class Session:
         return f"{self.name}:{step.__name__}"
 
     def is_waiting(self) -> bool:
-        """Take note of a step that is over. Raises what must not happen to it."""
+        """Record a step that has ended. Raises the errors that must not happen."""
         if self.task is None:
             return False
         if not self.task.done():
@@ -133,7 +133,7 @@ class Session:
         self._step = 0
         self.started, self.on_commit = [], []
         if late:
-            # A slow machine: take_term waits for two seconds at most, and is called again.
+            # On a slow machine take_term waits for at most two seconds, and is called again.
             return
         if isinstance(error, ROLLED_BACK) or state == "OD003":
             self.rolled_back[state] += 1
@@ -193,7 +193,7 @@ class Stage:
         self, world: World, programs: Sequence[Program], choose: Callable[[int], int],
         watch: Watch, known: int = 0,
     ) -> Played:  # fmt: skip
-        """known: so many steps have been taken before, by another schedule."""
+        """known: number of steps already taken by another schedule."""
         return self._runner.run(self._play(world, programs, choose, watch, known))
 
     async def _play(
@@ -241,7 +241,7 @@ class Stage:
         return self._watcher
 
     async def _was_here(self, watcher: asyncpg.Connection, played: Played) -> bool:
-        """Committed rows, time and the programs' positions decide all that may follow."""
+        """Committed rows, time and the programs' positions determine everything that may follow."""
         if self.seen is None or any(s.task or s.is_open for s in played.sessions):
             return False
         here = " ".join([
@@ -254,7 +254,7 @@ class Stage:
         return False
 
     async def _settle(self, watcher: asyncpg.Connection, sessions: Sequence[Session]) -> None:
-        """Return when every step is over or waits for a lock of a session that is idle."""
+        """Return when every step has ended or waits for a lock of an idle session."""
         agreed = 0
         while waiting := [s for s in sessions if s.is_waiting()]:
             tasks = [s.task for s in waiting if s.task is not None]
@@ -283,7 +283,7 @@ class Stage:
 
 
 def _all_blocked(rows: Sequence[asyncpg.Record], sessions: Sequence[Session]) -> bool:
-    """Does every chain of waiting sessions end at one that is idle in its transaction?"""
+    """True if every chain of waiting sessions ends at one that is idle in its transaction."""
     by = {row["pid"]: set(row["by"]) for row in rows}
     idle = {s.pid for s in sessions if s.task is None and s.is_open}
 

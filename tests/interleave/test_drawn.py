@@ -1,4 +1,4 @@
-"""Three to five sessions of whatever users, operators and the leader do, in a drawn order."""
+"""Three to five sessions of users, operators and the leader, in a random order."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ inventories = st.builds(
 )
 
 
-def some(name: str, steps: st.SearchStrategy, most: int = 2) -> st.SearchStrategy[Program]:
-    return st.lists(steps, min_size=1, max_size=most).map(
+def some(name: str, steps: st.SearchStrategy, max_size: int = 2) -> st.SearchStrategy[Program]:
+    return st.lists(steps, min_size=1, max_size=max_size).map(
         lambda made: program(name, *([step] for step in made))
     )
 
 
-def led(name: str, steps: st.SearchStrategy, most: int = 2) -> st.SearchStrategy[Program]:
-    return st.lists(steps, min_size=1, max_size=most).map(
+def led(name: str, steps: st.SearchStrategy, max_size: int = 2) -> st.SearchStrategy[Program]:
+    return st.lists(steps, min_size=1, max_size=max_size).map(
         lambda made: leader(name, *([step] for step in made))
     )
 
@@ -128,7 +128,7 @@ def hold_to_it(theatre: Theatre, examples: int) -> None:
 
     @settings(
         max_examples=examples, database=None, suppress_health_check=list(HealthCheck),
-        # The failing schedule is printed; to shrink it takes minutes.
+        # The failing schedule is printed; shrinking it takes minutes.
         report_multiple_bugs=False, phases=[Phase.explicit, Phase.generate],
     )  # fmt: skip
     @given(

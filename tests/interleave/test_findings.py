@@ -1,4 +1,4 @@
-"""Defects that needed two sessions, each as the statements that showed it, in every order."""
+"""Defects that needed two sessions, each as the statements that exposed it, in every order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEN_DAYS_S = 10 * 86_400
 
 
 def slow(node: str) -> Step:
-    """Keep whoever writes this node's books waiting, in the middle of what it does."""
+    """Make the session that writes this node's books wait in the middle of its work."""
 
     async def locks(session: Session) -> None:
         await session.fetch(
@@ -47,7 +47,7 @@ def slow(node: str) -> Step:
 
 
 def test_an_inventory_in_the_middle_of_a_pass_keeps_the_books(theatre: Theatre) -> None:
-    """It read what was free of h100-2, a job started there, and it wrote what it had read."""
+    """It read the free GPUs of h100-2, a job started there, and it wrote the values it had read."""
     with theatre.scene() as queue:
         theatre.world.add("a", queue.submit(name="a", node_list=["h100-2"], **WHOLE))
     theatre.play_all(
@@ -84,7 +84,7 @@ def test_no_pass_is_rolled_back_by_the_ends_of_an_array(theatre: Theatre) -> Non
 def test_a_job_that_waits_for_a_start_and_an_end_at_once_does_not_wait_forever(
     theatre: Theatre,
 ) -> None:
-    """b ends after the pass that starts a has looked, and before it has written."""
+    """b ends after the pass that starts a has read, and before it has written."""
     with theatre.scene() as queue:
         theatre.world.add("b", queue.submit(name="b", **WHOLE))
         queue.start()
@@ -123,7 +123,7 @@ def test_a_dependency_added_while_its_target_starts_is_not_forgotten(theatre: Th
 def test_a_pass_starts_nothing_against_an_edit_that_came_first(
     theatre: Theatre, edit: Step
 ) -> None:
-    """A job of ten days that the pass decided to start, and the edit forbids."""
+    """A job of ten days that the pass decided to start, and that the edit forbids."""
     with theatre.scene() as queue:
         theatre.sql.execute("insert into odc.licence values ('solver', 1)")
         job = queue.submit(
@@ -173,7 +173,7 @@ def test_an_old_leader_writes_nothing_after_the_term_was_raised(theatre: Theatre
 
 
 @pytest.mark.long
-def test_a_booking_ends_and_begins_beside_passes(theatre: Theatre) -> None:
+def test_a_booking_begins_and_ends_during_passes(theatre: Theatre) -> None:
     with theatre.scene() as queue:
         theatre.world.add("a", queue.submit(name="a", time_limit_s=TEN_DAYS_S, **WHOLE))
         theatre.world.add("b", queue.submit(name="b", time_limit_s=600, **WHOLE))

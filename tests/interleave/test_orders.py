@@ -132,8 +132,8 @@ def test_many_orders_of_more_keep_every_promise(theatre: Theatre, case: str) -> 
     play(theatre, LARGE[case], int(os.environ.get("ODC_SOAK_SCHEDULES", "150")))
 
 
-def play(theatre: Theatre, programs: list[Program], most: int | None = None) -> None:
+def play(theatre: Theatre, programs: list[Program], limit: int | None = None) -> None:
     with theatre.scene() as queue:
         a_busy_morning(theatre.world, queue)
-    theatre.play_all(*programs, most=most)
+    theatre.play_all(*programs, limit=limit)
     theatre.no_rollback()

@@ -1,4 +1,4 @@
-"""Sessions that run freely beside one another, at the sizes at which the defects were found."""
+"""Sessions that run freely at the same time, at the sizes at which the defects were found."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def inventory(count: int, turn: int) -> str:
 
 @pytest.mark.long
 def test_inventories_of_400_nodes_beside_passes_and_ends_keep_the_books(database_url: str) -> None:
-    """The books contradicted themselves within four inventories, and two jobs got one GPU."""
+    """The books contradicted themselves within four inventories, and two jobs got the same GPU."""
     nodes, inventories = 400, 8
     with Sql(database_url) as sql:
         a_cluster(sql, h100=nodes)
@@ -98,7 +98,8 @@ def test_inventories_of_400_nodes_beside_passes_and_ends_keep_the_books(database
 
 
 def test_passes_under_the_ends_of_one_array_are_never_rolled_back(database_url: str) -> None:
-    """At 40 ends a second 99 % of the passes were, and nothing started on idle GPUs."""
+    """At 40 ends per second, 99 % of the passes were rolled back, and nothing started on idle
+    GPUs."""
     with Sql(database_url) as sql:
         a_cluster(sql, h100=10)
         Queue(sql).submit(array="0-1999", gpus=8, gpu_type="h100")

@@ -73,7 +73,7 @@ class Theatre:
             self._rested.add(end)
         return played
 
-    def play_all(self, *programs: Program, most: int | None = None) -> int:
+    def play_all(self, *programs: Program, limit: int | None = None) -> int:
         """Run all orders of these programs' steps, or at most this many; returns how many there
         were. An order is cut short when it reaches a state, without open transactions, from which
         another order continued."""
@@ -86,7 +86,7 @@ class Theatre:
             count += 1
             while choices and choices[-1][0] == choices[-1][1] - 1:
                 choices.pop()
-            if not choices or count == most:
+            if not choices or count == limit:
                 self.stage.seen = None
                 return count
             prefix = [choice for choice, _ in choices]
@@ -98,6 +98,6 @@ class Theatre:
 
 
 def chosen(numbers: Sequence[int]) -> Choose:
-    """Choices from drawn numbers; the first that can go on when they are used up."""
+    """Choices from drawn numbers; after they are used up, the first session that can continue."""
     ahead = iter(numbers)
     return lambda options: next(ahead, 0) % options

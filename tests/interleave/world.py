@@ -28,7 +28,7 @@ class World:
         self.tasks[job_id] = tasks
 
     def text(self, dependency: str) -> str | None:
-        """The dependency with ids for labels; None when it names a job that is not there yet."""
+        """The dependency with ids for labels; None when it names a job that does not exist yet."""
         try:
             return dependency.format(**self.jobs)
         except KeyError:

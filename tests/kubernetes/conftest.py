@@ -28,10 +28,10 @@ PATIENCE_S = 120
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        asked = getattr(item, "fixturenames", ())
-        if _HERE in item.path.parents and "kubectl" in asked:  # which may have to be built
+        fixtures = getattr(item, "fixturenames", ())
+        if _HERE in item.path.parents and "kubectl" in fixtures:  # which may have to be built
             item.add_marker(pytest.mark.long)
-        if _HERE in item.path.parents and "cluster" in asked:
+        if _HERE in item.path.parents and "cluster" in fixtures:
             item.add_marker(pytest.mark.long)
 
 
@@ -172,8 +172,8 @@ def _until_in_force(api: Api) -> None:
     def in_force() -> bool:
         try:
             api.create(refused, dryRun="All")
-        except Refused as told:
-            return name in told.message
+        except Refused as refusal:
+            return name in refusal.message
         return False
 
     for one in (policy, binding):

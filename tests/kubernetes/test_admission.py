@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders.pods import (
-    BOX,
+    DEV_SERVER,
     H100,
     NAMESPACES,
     SMALL,
@@ -40,12 +40,12 @@ def test_a_dev_server_of_every_gpu_type_is_admitted(
 ) -> None:
     """POD-01, POD-03, MNE-12: root in its container, and nothing of the node."""
     gpus = gpu_type.gpus if part == "whole node" else min(1, gpu_type.gpus)
-    assert odcd.refusal(a_pod(gpu_type, gpus, gang=2, box=True)) == ""
+    assert odcd.refusal(a_pod(gpu_type, gpus, gang=2, dev_server=True)) == ""
 
 
 def test_a_dev_server_that_keeps_its_entrypoint_is_admitted(odcd: Kube) -> None:
     """IMG-18"""
-    assert odcd.refusal(a_pod(H100, 1, box=True, ask={"preserve_entrypoint": True})) == ""
+    assert odcd.refusal(a_pod(H100, 1, dev_server=True, ask={"preserve_entrypoint": True})) == ""
 
 
 PROFILING: dict[str, object] = {"labels": {"nsight": "true"}}
@@ -53,12 +53,12 @@ PROFILING: dict[str, object] = {"labels": {"nsight": "true"}}
 
 def test_sys_admin_is_for_dev_servers_on_nodes_for_profiling(odcd: Kube) -> None:
     """PRF-04, SEC-05, POD-05: which their node selector makes sure of."""
-    pod = a_pod(H100, 1, box=True, ask=PROFILING)
+    pod = a_pod(H100, 1, dev_server=True, ask=PROFILING)
     assert "SYS_ADMIN" in str(pod)
     assert odcd.refusal(pod) == ""
     for changes in ({"nsight": "false"}, {}):
         assert "capability" in odcd.refusal(changed(pod, "spec/nodeSelector", changes))
-    without = a_pod(H100, 0, box=True, ask=PROFILING)
+    without = a_pod(H100, 0, dev_server=True, ask=PROFILING)
     assert "SYS_ADMIN" not in str(without)
     cheat = changed(without, "spec/containers/0/securityContext/capabilities/add/12", "SYS_ADMIN")
     assert "capability" in odcd.refusal(changed(cheat, "spec/nodeSelector", {"nsight": "true"}))
@@ -67,7 +67,7 @@ def test_sys_admin_is_for_dev_servers_on_nodes_for_profiling(odcd: Kube) -> None
 
 
 # The differences from one of our dev servers.
-STRANGE_BOX: dict[str, tuple[str, object, str]] = {
+STRANGE_DEV_SERVER: dict[str, tuple[str, object, str]] = {
     "a job's label": ("metadata/labels/odc.dev~1kind", "batch", "one container"),
     "a job's container": ("spec/containers/0/name", "job", "one container"),
     "another's keys": (
@@ -108,15 +108,15 @@ STRANGE_BOX: dict[str, tuple[str, object, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", STRANGE_BOX)
+@pytest.mark.parametrize("how", STRANGE_DEV_SERVER)
 def test_a_dev_server_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) -> None:
-    path, value, reason = STRANGE_BOX[how]
-    refusal = odcd.refusal(changed(BOX, path, value))
+    path, value, reason = STRANGE_DEV_SERVER[how]
+    refusal = odcd.refusal(changed(DEV_SERVER, path, value))
     assert reason in refusal, refusal or "admitted"
 
 
 def test_a_dev_server_is_refused_where_jobs_are(odcd: Kube) -> None:
-    strange = changed(changed(BOX, "metadata/namespace", "gpu-batch"), "spec/subdomain",
+    strange = changed(changed(DEV_SERVER, "metadata/namespace", "gpu-batch"), "spec/subdomain",
                       "gpu-batch-headless")  # fmt: skip
     assert odcd.refusal(strange)
 
@@ -311,14 +311,14 @@ def test_an_image_by_digest_is_admitted(odcd: Kube) -> None:
 @pytest.mark.parametrize(
     "user", [None, "system:serviceaccount:kube-system:replicaset-controller"], ids=["admin", "rs"]
 )
-def test_a_pod_that_odcd_did_not_make_is_refused(
+def test_a_pod_not_created_by_odcd_is_refused(
     installed: Kube, namespace: str, user: str | None
 ) -> None:
     kube = installed.as_user(user) if user else installed
     assert f"only odcd makes and changes pods in {namespace}" in kube.refusal(NAMESPACES[namespace])
 
 
-def test_pods_elsewhere_are_not_ours_to_refuse(installed: Kube) -> None:
+def test_pods_in_other_namespaces_are_not_checked(installed: Kube) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

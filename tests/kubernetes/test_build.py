@@ -34,7 +34,7 @@ def go_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-def test_what_is_missing_is_built_once_however_many_ask(go_calls: Path) -> None:
+def test_missing_programs_are_built_once_for_concurrent_callers(go_calls: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: binaries(("etcd", "kwok")), range(3)))
     assert found[0] == found[1] == found[2]
@@ -44,12 +44,12 @@ def test_what_is_missing_is_built_once_however_many_ask(go_calls: Path) -> None:
 
 def test_the_version_goes_into_the_program(go_calls: Path) -> None:
     binaries(("kubectl",))
-    said = go_calls.read_text()
-    assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in said
-    assert "-X k8s.io/component-base/version.gitMinor=36" in said
+    calls = go_calls.read_text()
+    assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in calls
+    assert "-X k8s.io/component-base/version.gitMinor=36" in calls
 
 
-def test_given_programs_come_first(
+def test_given_programs_are_preferred(
     go_calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assets = tmp_path / "assets"
@@ -64,7 +64,7 @@ def test_given_programs_come_first(
     ]
 
 
-def test_a_folder_that_has_none_is_not_passed_over(
+def test_an_assets_folder_without_the_programs_is_an_error(
     go_calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
@@ -72,7 +72,7 @@ def test_a_folder_that_has_none_is_not_passed_over(
         binaries()
 
 
-def test_without_go_one_line_says_what_to_do(
+def test_without_go_the_error_explains_the_alternatives_in_one_line(
     go_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

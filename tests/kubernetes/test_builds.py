@@ -21,7 +21,7 @@ import pytest
 from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
 from odcd.records.build import Build
-from tests.kubernetes.test_boxes import BoxSite, a_github, open_folder
+from tests.kubernetes.test_dev_servers import DevServerSite, a_github, open_folder
 from tests.support.builders.pods import changed
 from tests.support.fakes.github import ED25519
 from tests.support.harness.controlplane.api import Manifest
@@ -54,8 +54,8 @@ BUILD = Build(
 )  # fmt: skip
 
 
-class BuildSite(BoxSite):
-    """A stack that builds."""
+class BuildSite(DevServerSite):
+    """A stack that builds images."""
 
     def folder(self, dockerfile: str, **files: str) -> Path:
         folder = self.stack.odc.work / "box"
@@ -66,19 +66,19 @@ class BuildSite(BoxSite):
         return folder
 
     def build(self, dockerfile: str, *more: str, **files: str) -> int:
-        """The reservation that waits for it."""
+        """The reservation that waits for the image."""
         path = self.folder(dockerfile, **files) / "Dockerfile"
-        told = self.stack(
+        printed = self.stack(
             "reserve", "-t", "h100", "-g", "1", "-h", "1", "--github-user", "alice", "--no-wait",
             "--output", "quiet", "--dockerfile", str(path), *more,
         )  # fmt: skip
-        return int(told)
+        return int(printed)
 
     def jobs(self) -> list[Manifest]:
         return self.api.items(JOBS)
 
     def job(self) -> Manifest:
-        """The only one that is not over."""
+        """The only job that has not ended."""
 
         def made() -> Manifest | None:
             found = [
@@ -106,11 +106,11 @@ class BuildSite(BoxSite):
 
     def _events(self) -> str:
         """Events of controllers and kubelets about builds."""
-        told = self.api.items("/api/v1/namespaces/gpu-builds/events")
-        return "".join(f"\n{one['reason']}: {one['message']}" for one in told)
+        events = self.api.items("/api/v1/namespaces/gpu-builds/events")
+        return "".join(f"\n{one['reason']}: {one['message']}" for one in events)
 
     def end_build(self, pod: Manifest, code: int, message: str) -> None:
-        """As kubelet would say it."""
+        """As kubelet would report it."""
         ended = {
             "exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message,
             "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z",
@@ -175,7 +175,7 @@ def _site(
 
 def test_gpus_are_claimed_when_the_image_is_there(builds: BuildSite) -> None:
     """IMG-07, IMG-09, IMG-10, IMG-11, IMG-15, SEC-07: and it runs by its digest."""
-    box = builds.build("FROM busybox\nCOPY . /x\n", data="hello")
+    job_id = builds.build("FROM busybox\nCOPY . /x\n", data="hello")
     job = builds.job()
     spec = job["spec"]
     assert (spec["activeDeadlineSeconds"], spec["backoffLimit"]) == (900, 2)
@@ -192,48 +192,52 @@ def test_gpus_are_claimed_when_the_image_is_there(builds: BuildSite) -> None:
     assert kept["immutable"]
     assert len(base64.b64decode(kept["binaryData"]["context.tar.gz"])) > 50
     assert "hello" not in json.dumps(pod["spec"])
-    told = builds.show(box)
-    assert (told["reason"], told["phase"], told["node_names"]) == ("ImageBuild", "image_build", [])
+    reservation = builds.show(job_id)
+    assert (reservation["reason"], reservation["phase"], reservation["node_names"]) == (
+        "ImageBuild",
+        "image_build",
+        [],
+    )
     builds.end_build(pod, 0, f"sha256:{'e' * 64}")
-    assert builds.image(box) == f"{REGISTRY}@sha256:{'e' * 64}"
+    assert builds.image(job_id) == f"{REGISTRY}@sha256:{'e' * 64}"
     again = builds.build("FROM busybox\nCOPY . /x\n", data="hello")
     assert builds.image(again) == f"{REGISTRY}@sha256:{'e' * 64}"
     assert len(builds.jobs()) == 1
 
 
 def test_a_wrong_dockerfile_fails_at_once_with_its_last_lines(builds: BuildSite) -> None:
-    """IMG-07: trying it again would not help."""
-    box = builds.build("FROM busybox\nRUN make\n")
+    """IMG-07: a retry would not help."""
+    job_id = builds.build("FROM busybox\nRUN make\n")
     pod = builds.build_pod(builds.job())
     builds.end_build(pod, 65, "#7 [2/2] RUN make\nmake: *** No rule\nexit code: 2")
-    told = builds.until(box, "failed")
-    assert "make: *** No rule" in told["failure_reason"]
+    reservation = builds.until(job_id, "failed")
+    assert "make: *** No rule" in reservation["failure_reason"]
     [job] = builds.jobs()
     assert job["status"]["failed"] == 1
 
 
-def test_what_failed_by_its_surroundings_is_tried_again(builds: BuildSite) -> None:
+def test_a_build_that_failed_because_of_the_network_is_retried(builds: BuildSite) -> None:
     """IMG-09: twice."""
-    box = builds.build("FROM busybox\n")
+    job_id = builds.build("FROM busybox\n")
     job = builds.job()
     builds.end_build(builds.build_pod(job), 1, "dial tcp: i/o timeout")
     builds.end_build(builds.build_pod(job), 0, f"sha256:{'e' * 64}")
-    assert builds.image(box).endswith("e" * 64)
+    assert builds.image(job_id).endswith("e" * 64)
 
 
-def test_a_daemon_killed_while_it_builds_goes_on_with_it(builds: BuildSite) -> None:
+def test_a_build_continues_after_the_daemon_was_killed(builds: BuildSite) -> None:
     """BUG-23, LIF-19"""
-    box = builds.build("FROM busybox\n")
+    job_id = builds.build("FROM busybox\n")
     job = builds.job()
     builds.stack.kill(signal.SIGKILL)
     builds.end_build(builds.build_pod(job), 0, f"sha256:{'e' * 64}")
     builds.stack.start()
-    assert builds.image(box).endswith("e" * 64)
+    assert builds.image(job_id).endswith("e" * 64)
     assert [one["metadata"]["uid"] for one in builds.jobs()] == [job["metadata"]["uid"]]
 
 
-def test_who_cancels_last_ends_the_build(builds: BuildSite) -> None:
-    """IMG-08: a second who waits for the same keeps it."""
+def test_the_build_ends_when_its_last_reservation_is_cancelled(builds: BuildSite) -> None:
+    """IMG-08: a second reservation that waits for the same build keeps it."""
     first, second = builds.build("FROM busybox\n"), builds.build("FROM busybox\n")
     job = builds.job()
     builds.stack("cancel", str(first))
@@ -243,30 +247,30 @@ def test_who_cancels_last_ends_the_build(builds: BuildSite) -> None:
     wait(lambda: not builds.jobs(), builds.stack.log)
 
 
-def test_a_pod_that_cannot_be_made_says_why(builds: BuildSite) -> None:
+def test_a_build_reports_why_its_pod_cannot_be_created(builds: BuildSite) -> None:
     """LIF-16"""
     account = "/api/v1/namespaces/gpu-builds/serviceaccounts/build"
     kept = builds.api.get(account)
     builds.api.delete(account)
     try:
-        box = builds.build("FROM busybox\n")
+        job_id = builds.build("FROM busybox\n")
         why = 'serviceaccount "build" not found'
-        builds.until_it_tells(box, lambda told: why in told["message"])
+        builds.until_matches(job_id, lambda reservation: why in reservation["message"])
     finally:
         for field in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
             kept["metadata"].pop(field, None)
         builds.api.create(kept)
 
 
-def test_a_registry_that_is_not_set_is_told_of(
+def test_reserve_reports_a_missing_build_registry(
     shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
     installed: Kube, open_folder: Path,
 ) -> None:  # fmt: skip
     site = _site(shared_plane, postgres_server, nodes(h100=2), open_folder, ODC_BUILD_REGISTRY="")
     builds = next(site)
     path = builds.folder("FROM busybox\n") / "Dockerfile"
-    told = builds.stack("reserve", "--no-wait", "--dockerfile", str(path), check=False)
-    assert "Operators set ODC_BUILD_REGISTRY" in told
+    output = builds.stack("reserve", "--no-wait", "--dockerfile", str(path), check=False)
+    assert "Operators set ODC_BUILD_REGISTRY" in output
     site.close()
 
 
@@ -275,7 +279,7 @@ def real_builds(
     shared_plane: ControlPlane, postgres_server: TestServer, installed: Kube, open_folder: Path,
     processes: Callable[..., ProcessNodes], nodes: Callable[..., list[str]],
 ) -> Iterator[BuildSite]:  # fmt: skip
-    """Builds really run, by the stand-in; dev servers are pods of KWOK."""
+    """Builds really run, with the stand-in; dev servers are KWOK pods."""
     names = nodes(h100=2)
     processes(cpu_x86=1)
     shared_plane.api.create(
@@ -289,42 +293,44 @@ def real_builds(
     shared_plane.api.delete("/api/v1/namespaces/gpu-builds/secrets/push")
 
 
-def test_a_build_that_really_runs(real_builds: BuildSite) -> None:
+def test_a_real_build_completes(real_builds: BuildSite) -> None:
     """IMG-07, IMG-11, LIF-03: its steps are shown while it runs, its log afterwards."""
-    box = real_builds.build(
+    job_id = real_builds.build(
         "FROM busybox\nCOPY . /x\nRUN cat data && while ! test -e /tmp/go-on; do sleep 0.2; done\n",
         data="what was sent",
     )
-    told = real_builds.until_it_tells(box, lambda told: "image: step 3/3" in told["message"])
-    assert told["phase"] == "image_build"
+    reservation = real_builds.until_matches(
+        job_id, lambda reservation: "image: step 3/3" in reservation["message"]
+    )
+    assert reservation["phase"] == "image_build"
     pod = real_builds.build_pod(real_builds.job())
-    real_builds.stack("cancel", str(box))
+    real_builds.stack("cancel", str(job_id))
     wait(lambda: not real_builds.jobs(), real_builds.stack.log)
     wait(lambda: not real_builds.api.items(PODS), real_builds.stack.log)
     assert pod["spec"]["nodeName"].startswith("real-cpu-x86")
-    box = real_builds.build("FROM busybox\nRUN cat data && sleep 3\n", data="what was sent")
-    image = real_builds.image(box)
+    job_id = real_builds.build("FROM busybox\nRUN cat data && sleep 3\n", data="what was sent")
+    image = real_builds.image(job_id)
     assert image.startswith(f"{REGISTRY}@sha256:")
-    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(box)['build']}")
+    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(job_id)['build']}")
     assert (build["image"], build["state"]) == (image, "completed")
     log = real_builds.log_of(build["digest"])
     assert "what was sent" in log
     assert "pushing layers" in log
 
 
-def test_a_build_that_fails_really_tells_the_end_of_its_log(real_builds: BuildSite) -> None:
+def test_a_real_failed_build_reports_the_end_of_its_log(real_builds: BuildSite) -> None:
     """IMG-07"""
-    box = real_builds.build("FROM busybox\nRUN echo too bad; exit 3\n")
-    why = real_builds.until(box, "failed")["failure_reason"]
+    job_id = real_builds.build("FROM busybox\nRUN echo too bad; exit 3\n")
+    why = real_builds.until(job_id, "failed")["failure_reason"]
     assert "too bad" in why
     assert "exit code: 3" in why
 
 
 def test_a_dockerfile_finds_no_credential(real_builds: BuildSite) -> None:
     """Neither in its own container nor through the processes that it sees."""
-    box = real_builds.build(LOOK)
-    real_builds.image(box)
-    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(box)['build']}")
+    job_id = real_builds.build(LOOK)
+    real_builds.image(job_id)
+    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(job_id)['build']}")
     log = real_builds.log_of(build["digest"])
     assert "uid=1000" in log, "the steps ran"
     assert "buildkitd" in log, "and saw the processes of their container"
@@ -352,7 +358,7 @@ def a_build_pod() -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
 
 
-def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
+def test_only_odcd_can_create_builds(installed: Kube) -> None:
     """SEC-07"""
     assert installed.as_user(ODCD).refusal(a_job()) == ""
     assert "only odcd makes" in installed.refusal(a_job())
@@ -420,7 +426,9 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
 
 
 @pytest.mark.parametrize(("path", "value", "why"), STRANGE.values(), ids=STRANGE)
-def test_what_is_no_build_is_not_let_in(installed: Kube, path: str, value: Any, why: str) -> None:
+def test_a_pod_that_differs_from_a_build_is_refused(
+    installed: Kube, path: str, value: Any, why: str
+) -> None:
     """SEC-07"""
     pod = changed(a_build_pod(), path, value)
     assert why in installed.as_user(BUILDER).refusal(pod)

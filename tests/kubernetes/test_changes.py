@@ -1,4 +1,4 @@
-"""Users who may change and enter existing pods of ours, on a real API server."""
+"""Users who may change and enter existing pods of odc, on a real API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.harness.kube import ODCD, Kube
 
 @pytest.fixture
 def running(odcd: Kube) -> Iterator[dict[str, Any]]:
-    """A pod of ours that is there, gated."""
+    """An existing pod of odc, gated."""
     pod = a_pod(H100, 8, job=9, gang=2)
     odcd.do("create", "-f", "-", given=pod)
     yield pod
@@ -30,7 +30,7 @@ def patched(kube: Kube, pod: dict[str, Any], patch: str) -> str:
     return "" if done.returncode == 0 else done.stderr
 
 
-def test_odcd_lifts_the_gate(odcd: Kube, running: dict[str, Any]) -> None:
+def test_odcd_can_remove_the_scheduling_gate(odcd: Kube, running: dict[str, Any]) -> None:
     assert patched(odcd, running, '[{"op": "remove", "path": "/spec/schedulingGates"}]') == ""
 
 
@@ -46,13 +46,13 @@ def test_odcd_lifts_the_gate(odcd: Kube, running: dict[str, Any]) -> None:
     ],
     ids=["gate", "image", "label", "annotation", "annotation gone", "annotation more"],
 )
-def test_others_change_nothing_of_a_pod(
+def test_other_users_cannot_change_a_pod(
     installed: Kube, running: dict[str, Any], patch: str
 ) -> None:
     assert "only odcd makes and changes pods" in patched(installed, running, patch)
 
 
-def test_finalizers_and_foreign_annotations_are_the_control_planes(
+def test_the_control_plane_can_set_finalizers_and_foreign_annotations(
     installed: Kube, running: dict[str, Any]
 ) -> None:
     for patch in (
@@ -70,10 +70,10 @@ def test_administrators_may_delete_a_pod(installed: Kube, running: dict[str, Any
 @pytest.mark.parametrize(
     ("user", "why"), [(None, "only odcd"), (ODCD, "cannot update")], ids=["admin", "odcd"]
 )
-def test_nobody_adds_a_container_to_a_pod(
+def test_no_user_can_add_a_container_to_a_pod(
     installed: Kube, running: dict[str, Any], user: str | None, why: str
 ) -> None:
-    """As `kubectl debug` does. RBAC keeps odcd from it, before admission is asked."""
+    """As `kubectl debug` does. RBAC refuses odcd before admission runs."""
     kube = installed.as_user(user) if user else installed
     path = _path(running)
     there = json.loads(installed.do("get", "--raw", path))
@@ -94,7 +94,7 @@ def test_an_administrator_is_sent_to_odcctl(
     assert "odcctl logs" in done.stderr
 
 
-def test_odcd_is_let_through(odcd: Kube, running: dict[str, Any]) -> None:
+def test_odcd_may_exec_in_a_pod(odcd: Kube, running: dict[str, Any]) -> None:
     """As far as the pod, which is on no node yet."""
     way = "exec?command=true&stdout=true"
     done = odcd.run("create", "--raw", f"{_path(running)}/{way}", "-f", "-", given={})

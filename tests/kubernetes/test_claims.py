@@ -16,7 +16,7 @@ from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.pods import PodSettings, pod_of
 from odcd.records.dispatch import DiskUse, Dispatch
 from tests.support.builders.dispatches import a_dispatch_of, a_member
-from tests.support.builders.pods import BOX, SMALL, changed
+from tests.support.builders.pods import DEV_SERVER, SMALL, changed
 from tests.support.harness.controlplane.api import Api, Manifest, Refused
 from tests.support.harness.controlplane.children import wait_until
 from tests.support.harness.controlplane.plane import ControlPlane
@@ -34,7 +34,7 @@ Ask = Callable[[Claims], Awaitable[Any]]
 
 
 class Site:
-    """Claims as odcd has them, and the existing objects."""
+    """Claims as odcd creates them, and the existing objects."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.api: Api = plane.api
@@ -87,7 +87,7 @@ def site(shared_plane: ControlPlane, installed: Kube) -> Iterator[Site]:
     wait_until(lambda: not made.names(CLAIMS) + made.names(VOLUMES), "claims and volumes to go")
 
 
-def a_box(site: Site, node: str, **fields: Any) -> str:
+def a_dev_server(site: Site, node: str, **fields: Any) -> str:
     """The name of a dev server's pod, made as odcd does, by the administrator's hand."""
     member = a_member(node=node, gpu_indexes=(0,), cpus=4, mem_mib=1024, virtual=False)
     dispatch: Dispatch
@@ -103,7 +103,7 @@ def a_box(site: Site, node: str, **fields: Any) -> str:
 DISK = DiskUse(claim=disk_claim(12), name="main", first=True)
 
 
-def test_a_volume_and_its_claim_are_each_others_alone(site: Site) -> None:
+def test_a_volume_and_its_claim_are_bound_only_to_each_other(site: Site) -> None:
     """By the id that the cloud gave, in the zone where it is; nothing of a class."""
     for _ in range(2):
         site.publish()
@@ -123,9 +123,10 @@ def test_a_volume_and_its_claim_are_each_others_alone(site: Site) -> None:
 def test_a_pod_waits_for_its_disk_and_keeps_it_while_it_is_there(
     site: Site, nodes: Callable[..., list[str]]
 ) -> None:
-    """The pod is made while the volume is; and nothing takes that away before it is gone."""
+    """The pod is created while the volume is; the volume cannot be removed before the pod is
+    gone."""
     [node] = nodes(h100=1)
-    pod = a_box(site, node, disk=DISK)
+    pod = a_dev_server(site, node, disk=DISK)
     waits = site.api.until(
         f"{PODS}/{pod}",
         lambda pod: any(
@@ -146,26 +147,26 @@ def test_a_pod_waits_for_its_disk_and_keeps_it_while_it_is_there(
     site.until_bound("odc-volume-12")
 
 
-def test_a_disk_in_another_zone_is_no_disk_for_a_node(
+def test_a_pod_with_a_disk_in_another_zone_stays_unscheduled(
     site: Site, nodes: Callable[..., list[str]]
 ) -> None:
     """The plan chooses the zone, and the volume is made there; else the pod would never run."""
     [node] = nodes(h100=1)
-    pod = a_box(site, node, disk=DISK)
+    pod = a_dev_server(site, node, disk=DISK)
     site.publish(zone="us-east-2b")
-    told = site.api.until(
+    unscheduled = site.api.until(
         f"{PODS}/{pod}",
         lambda pod: any(
             "node affinity" in one.get("message", "") for one in pod["status"].get("conditions", [])
         ),
     )
-    assert "nodeName" not in told["spec"]
+    assert "nodeName" not in unscheduled["spec"]
 
 
 def test_personal_storage_is_for_all_pods_of_its_user(
     site: Site, nodes: Callable[..., list[str]]
 ) -> None:
-    """On all nodes at once, whatever disks there are."""
+    """On all nodes at once, independent of disks."""
     claim = personal_claim(1081)
     for _ in range(2):
         site.ask(lambda claims: claims.publish_personal(1081, "fs-0123abcd", "fsap-0456cdef"))
@@ -175,7 +176,10 @@ def test_personal_storage_is_for_all_pods_of_its_user(
     }  # fmt: skip
     assert volume["spec"]["accessModes"] == ["ReadWriteMany"]
     first, second = nodes(h100=2)
-    pods = [a_box(site, first, personal=claim), a_box(site, second, personal=claim, attempt=2)]
+    pods = [
+        a_dev_server(site, first, personal=claim),
+        a_dev_server(site, second, personal=claim, attempt=2),
+    ]
     for pod in pods:
         site.until_ready(pod)
         site.api.delete(f"{PODS}/{pod}", grace_s=0)
@@ -184,8 +188,8 @@ def test_personal_storage_is_for_all_pods_of_its_user(
     )
 
 
-def test_a_volume_of_that_name_from_before_makes_place(site: Site) -> None:
-    """After a restore of the database, numbers are used again: no user gets the data of another."""
+def test_a_stale_volume_of_the_same_name_is_replaced(site: Site) -> None:
+    """After a restore of the database, numbers are reused: no user gets the data of another."""
     site.publish(cloud_id="vol-0aaaaaaaaaaaaaaaa")
     with pytest.raises(RunnerDown, match="another volume"):
         site.publish()
@@ -275,7 +279,7 @@ def test_a_volume_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) 
     assert reason in odcd.refusal(changed(a_volume(), path, value))
 
 
-def test_a_nodes_folder_is_no_volume_of_odcd(odcd: Kube) -> None:
+def test_odcd_cannot_create_a_host_path_volume(odcd: Kube) -> None:
     folder = changed(changed(a_volume(), "spec/csi", None), "spec/hostPath", NODES_FOLDER)
     assert "one EBS volume" in odcd.refusal(folder)
     local = changed(changed(a_volume(), "spec/csi", None), "spec/local", {"path": "/"})
@@ -302,7 +306,7 @@ def test_a_claim_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) -
     assert reason in odcd.refusal(changed(a_claim(), path, value))
 
 
-def test_nobody_else_makes_a_claim_by_our_names(installed: Kube) -> None:
+def test_only_odcd_can_create_claims_with_its_names(installed: Kube) -> None:
     assert "made by odcd alone" in installed.refusal(a_claim())
     assert installed.refusal(changed(a_claim(), "metadata/name", "data")) == ""
 
@@ -318,12 +322,12 @@ def test_odcd_deletes_no_claim_and_no_volume_of_others(site: Site, odcd: Kube) -
 
 
 def test_a_job_has_no_disk_and_a_dev_server_has(odcd: Kube) -> None:
-    """Of odcd's own volumes; those of a site's pod template are for jobs, too."""
+    """Of odcd's own volumes; volumes of a site's pod template are for jobs, too."""
     claim = {"name": "home", "persistentVolumeClaim": {"claimName": "odc-volume-12"}}
-    assert odcd.refusal(changed(BOX, "spec/volumes/2", claim)) == ""
+    assert odcd.refusal(changed(DEV_SERVER, "spec/volumes/2", claim)) == ""
     assert "volumes are" in odcd.refusal(changed(SMALL, "spec/volumes/2", claim))
 
 
 def test_no_pod_has_an_fsgroup(odcd: Kube) -> None:
     """POD-11, BUG-27: kubelet would walk through the whole disk before the pod runs."""
-    assert "fsGroup" in odcd.refusal(changed(BOX, "spec/securityContext/fsGroup", 1081))
+    assert "fsGroup" in odcd.refusal(changed(DEV_SERVER, "spec/securityContext/fsGroup", 1081))

@@ -78,10 +78,10 @@ def test_everything_else_is_there_by_a_version(name: str) -> None:
 
 def test_both_cudas_are_there_and_the_older_is_the_default() -> None:
     """IMG-01, IMG-04"""
-    told = dict(re.findall(r"\b(\w+)=(\S+)", DOCKERFILE))
-    assert told["CUDA_12_PATH"] == told["CUDA_HOME"] == "/usr/local/cuda-12.8"
-    assert told["CUDA_13_PATH"] == "/usr/local/cuda-13.0"
-    assert told["CCACHE_DIR"] == "/ccache_shared"
+    variables = dict(re.findall(r"\b(\w+)=(\S+)", DOCKERFILE))
+    assert variables["CUDA_12_PATH"] == variables["CUDA_HOME"] == "/usr/local/cuda-12.8"
+    assert variables["CUDA_13_PATH"] == "/usr/local/cuda-13.0"
+    assert variables["CCACHE_DIR"] == "/ccache_shared"
     assert "ln -s /ccache_shared /ccache" in DOCKERFILE
     [toolkits] = [step for step in steps() if "cuda-toolkit-13-0" in step]
     # After the toolkit, which would point it to itself.
@@ -91,7 +91,7 @@ def test_both_cudas_are_there_and_the_older_is_the_default() -> None:
     assert '"$(readlink -f /usr/local/cuda)" = /usr/local/cuda-12.8' in CHECK
 
 
-def test_dev_has_its_number_and_sudo() -> None:
+def test_the_dev_user_has_its_uid_and_sudo() -> None:
     """IMG-03"""
     assert re.search(r"useradd --uid 1081 .*--shell /usr/bin/zsh dev\b", DOCKERFILE)
     assert "dev ALL=(ALL:ALL) NOPASSWD:ALL" in DOCKERFILE
@@ -108,7 +108,7 @@ def test_apt_is_updated_in_the_layer_that_installs() -> None:
         assert "/var/lib/apt/lists/*" in step
 
 
-def test_it_is_made_for_platforms_that_are_named() -> None:
+def test_the_image_is_built_for_named_platforms() -> None:
     """IMG-16, IMG-17: nodes of arm64 have an image of their own, without CUDA."""
     assert "--platform linux/amd64 " in DOCKERFILE
     assert "FROM base-${TARGETARCH}" in DOCKERFILE
@@ -118,8 +118,8 @@ def test_it_is_made_for_platforms_that_are_named() -> None:
     assert "--platform linux/amd64,linux/arm64" in page
 
 
-def test_nothing_moves_under_it() -> None:
-    """IMG-15: every image, archive and repository it is made of has a version."""
+def test_every_base_image_and_download_is_pinned() -> None:
+    """IMG-15: every base image, archive and repository has a version."""
     for image in re.findall(r"^FROM (\S+)", DOCKERFILE, re.M):
         assert re.search(r":[\w.-]*\d", image) or image == "base-${TARGETARCH}", image
     for source in re.findall(r"^ADD (https://\S+)", DOCKERFILE, re.M):
@@ -129,7 +129,7 @@ def test_nothing_moves_under_it() -> None:
 
 
 @pytest.mark.parametrize("name", [".zshrc", ".bashrc", ".zprofile", ".bash_profile"])
-def test_a_new_home_begins_with_the_shells_files(name: str) -> None:
+def test_a_new_home_contains_the_default_shell_files(name: str) -> None:
     """IMG-02"""
     file = FOLDER / "skel" / name
     assert name in CHECK
@@ -138,8 +138,8 @@ def test_a_new_home_begins_with_the_shells_files(name: str) -> None:
         subprocess.run([shell, "-n", file], check=True)
 
 
-def test_its_check_tells_what_is_missing() -> None:
-    """On a machine that is no such image."""
+def test_the_image_check_reports_missing_programs() -> None:
+    """On a machine that is not such an image."""
     done = subprocess.run(
         ["sh", FOLDER / "check.sh"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
         check=False,

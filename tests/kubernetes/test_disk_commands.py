@@ -1,4 +1,5 @@
-"""odcctl disk and reserve --disk, as a user types them: a daemon, a real API server, AWS played."""
+"""odcctl disk and reserve --disk, as a user types them: a daemon, a real API server, and a
+simulated AWS."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def row(site: DiskSite, name: str) -> str:
     return next(" ".join(line.split()) for line in lines if line.startswith(f"{name} "))
 
 
-def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
-    """CLI-08, CLI-36 to CLI-40, STO-03, STO-04, STO-06, STO-18: from its making to its end."""
+def test_a_user_manages_a_disk_from_the_command_line(site: DiskSite) -> None:
+    """CLI-08, CLI-36 to CLI-40, STO-03, STO-04, STO-06, STO-18: from creation to deletion."""
     stack = site.stack
     assert stack("disk", "create", "main") == "disk main made: 10 GiB\n"
     assert row(site, "main").startswith("main -/10 GiB available 0 ")
@@ -36,9 +37,9 @@ def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
     site.until(first, "active")
     assert row(site, "main").startswith(f"main -/10 GiB in-use by {first} 0 ")
     assert "storage:   disk main\n" in stack("show", str(first))
-    told = stack("reserve", *ASKED, "--disk", "main", check=False)
+    refusal = stack("reserve", *ASKED, "--disk", "main", check=False)
     busy = f'it waits (DiskBusy): disk "main" is in use by reservation {first}'
-    assert busy in told
+    assert busy in refusal
     [second] = [one for one in stack.json("list")["reservations"] if one["id"] != first]
     assert "main (busy)" in stack("list")
     assert "is using it" in stack("disk", "rename", "main", "home", check=False)
@@ -46,7 +47,7 @@ def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
     site.aws.ebs.pending_polls = float("inf")
     stack("cancel", str(first))
     wait(lambda: "backing-up" in row(site, "main"), lambda: f"{row(site, 'main')}{stack.log()}")
-    site.until_it_tells(second["id"], lambda one: "SnapshotPending" in one["message"])
+    site.until_matches(second["id"], lambda one: "SnapshotPending" in one["message"])
     stack("cancel", str(second["id"]))
     site.aws.ebs.pending_polls = 0
     site.aws.ebs.release()
@@ -67,16 +68,16 @@ def test_a_disk_in_the_words_of_its_user(site: DiskSite) -> None:
 def test_an_operator_unlocks_and_clones_from_the_command_line(site: DiskSite) -> None:
     """CLI-41, AUT-09."""
     site.create()
-    box, pod = site.with_disk()
+    job_id, pod = site.with_disk()
     (site.home(pod) / "work").write_text("done")
-    site.stack("cancel", str(box))
+    site.stack("cancel", str(job_id))
     site.until_disk("available")
     site.settled()
-    site.stack.sql("update odc.disk set trouble = 'looked at by nobody', trouble_at = now()")
+    site.stack.sql("update odc.disk set trouble = 'an unknown volume', trouble_at = now()")
     listed = site.stack("disk", "list", check=False)
     assert " trouble " in listed
-    assert "odcctl: disk main: looked at by nobody\n" in listed
-    assert "looked at by nobody" in site.stack("reserve", *ASKED, "--disk", "main", check=False)
+    assert "odcctl: disk main: an unknown volume\n" in listed
+    assert "an unknown volume" in site.stack("reserve", *ASKED, "--disk", "main", check=False)
     whose = site.disk()["user"]
     assert "may not unlock disks" in site.stack("disk", "unlock", "main", check=False)
     own = site.stack.odc.environment["ODC_TOKEN"]

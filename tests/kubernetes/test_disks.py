@@ -1,5 +1,5 @@
-"""Disks end to end: a daemon, a real API server with its volume controllers, AWS played by moto;
-pods are what the test says."""
+"""Disks end to end: a daemon, a real API server with its volume controllers, AWS simulated by moto;
+the test sets the states of pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.test_boxes import IMAGE, PODS, BoxSite, a_github
+from tests.kubernetes.test_dev_servers import IMAGE, PODS, DevServerSite, a_github
 from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws
 from tests.support.fakes.github import ED25519
 from tests.support.harness.controlplane.api import Manifest
@@ -29,7 +29,7 @@ CREDENTIALS = {
 VOLUMES = "/api/v1/persistentvolumes"
 
 
-class DiskSite(BoxSite):
+class DiskSite(DevServerSite):
     aws: FakeAws
 
     def create(self, name: str = "main") -> None:
@@ -40,8 +40,8 @@ class DiskSite(BoxSite):
 
     def until_disk(self, state: str, name: str = "main") -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
-            told = self.disk(name)
-            return told if told.get("state") == state else None
+            disk = self.disk(name)
+            return disk if disk.get("state") == state else None
 
         return wait(reached, lambda: f"{self.disk(name)}{self.stack.log()}")
 
@@ -62,13 +62,13 @@ class DiskSite(BoxSite):
         assert folder is not None
         return folder / self.handle(pod)
 
-    def with_disk(self, **asked: Any) -> tuple[int, Manifest]:
-        """One that is active with disk main, and its pod."""
-        box = self.reserve(disk="main", **asked)
-        pod = self.pod(box)
+    def with_disk(self, **fields: Any) -> tuple[int, Manifest]:
+        """An active reservation with disk main, and its pod."""
+        job_id = self.reserve(disk="main", **fields)
+        pod = self.pod(job_id)
         self.run(pod)
-        self.until(box, "active")
-        return box, pod
+        self.until(job_id, "active")
+        return job_id, pod
 
     def ours(self, kind: str) -> list[dict[str, Any]]:
         """Volumes or Snapshots of the cloud."""
@@ -76,7 +76,7 @@ class DiskSite(BoxSite):
         return getattr(self.aws.ec2, f"describe_{kind.lower()}")(Filters=tagged)[kind]
 
     def settled(self) -> None:
-        """Nothing is left but snapshots."""
+        """Only snapshots are left."""
         wait(lambda: not self.ours("Volumes"), lambda: f"{self.ours('Volumes')}{self.stack.log()}")
 
         def left() -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def site(
     shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
     installed: object, open_folder: Path, moto_port: int, tmp_path: Path,
 ) -> Iterator[DiskSite]:  # fmt: skip
-    """Nodes in two zones; pods stay as they are until the test says what becomes of them."""
+    """Nodes in two zones; pods stay as they are until the test changes them."""
     names = nodes(h100=17)
     dsn = postgres_server.clone()
     template = open_folder / "template.yaml"
@@ -140,7 +140,7 @@ def zone_of(site: DiskSite, pod: Manifest) -> str:
     return node["metadata"]["labels"]["topology.kubernetes.io/zone"]
 
 
-def test_a_home_comes_back_in_another_zone(site: DiskSite) -> None:
+def test_a_home_is_restored_in_another_zone(site: DiskSite) -> None:
     """STO-01, STO-04, STO-05, SCH-08, BUG-31: its lineage by ids, its bytes, its volume's zone."""
     site.create()
     first, pod = site.with_disk()
@@ -149,12 +149,12 @@ def test_a_home_comes_back_in_another_zone(site: DiskSite) -> None:
     [volume] = site.ours("Volumes")
     assert (volume["AvailabilityZone"], volume["VolumeId"]) == (zone, site.handle(pod))
     site.stack("cancel", str(first))
-    told = site.until_disk("available")
-    assert told["snapshot_count"] == 1
+    disk = site.until_disk("available")
+    assert disk["snapshot_count"] == 1
     site.settled()
     [snapshot] = site.ours("Snapshots")
     assert (snapshot["VolumeId"], snapshot["SnapshotId"]) == (
-        volume["VolumeId"], told["last_snapshot_id"],
+        volume["VolumeId"], disk["last_snapshot_id"],
     )  # fmt: skip
 
     for node in site.stack.json("nodes")["nodes"]:
@@ -176,78 +176,82 @@ def test_a_home_comes_back_in_another_zone(site: DiskSite) -> None:
     assert volume["AvailabilityZone"] == zone_of(site, pod)
 
 
-def test_pods_and_volume_are_made_side_by_side(site: DiskSite) -> None:
+def test_pods_and_volume_are_created_concurrently(site: DiskSite) -> None:
     """BUG-38, LIF-16: the pod is there while the cloud makes the volume, and says so."""
     site.create()
     site.aws.ebs.creating_polls = float("inf")
-    box = site.reserve(disk="main")
-    wait(lambda: site.pods(box), site.stack.log)
-    told = site.until_it_tells(box, lambda told: told["phase"] == "disk")
-    assert 'disk "main" is being made' in told["message"]
-    assert site.pods(box)[0]["spec"].get("nodeName") is None
+    job_id = site.reserve(disk="main")
+    wait(lambda: site.pods(job_id), site.stack.log)
+    reservation = site.until_matches(job_id, lambda reservation: reservation["phase"] == "disk")
+    assert 'disk "main" is being created' in reservation["message"]
+    assert site.pods(job_id)[0]["spec"].get("nodeName") is None
     site.aws.ebs.creating_polls = 0
     site.aws.ebs.release()
-    site.run(site.pod(box))
-    told = site.until(box, "active")
-    assert "disk" in [one["phase"] for one in told["phases"]]
+    site.run(site.pod(job_id))
+    reservation = site.until(job_id, "active")
+    assert "disk" in [one["phase"] for one in reservation["phases"]]
 
 
-def test_the_next_waits_in_the_queue_for_holder_and_snapshot(site: DiskSite) -> None:
+def test_the_next_reservation_waits_for_the_disk_and_its_snapshot(site: DiskSite) -> None:
     """STO-03, STO-06, STO-20, SCH-22."""
     site.create()
     first, _pod = site.with_disk()
     second = site.reserve(disk="main")
-    told = site.until_it_tells(second, lambda told: told["reason"] == "DiskBusy")
-    assert (told["status"], told["node_names"]) == ("queued", [])
+    reservation = site.until_matches(
+        second, lambda reservation: reservation["reason"] == "DiskBusy"
+    )
+    assert (reservation["status"], reservation["node_names"]) == ("queued", [])
     assert f"in use by reservation {first}" in site.stack("why", str(second))
     site.aws.ebs.pending_polls = float("inf")
     site.stack("cancel", str(first))
-    site.until_it_tells(second, lambda told: told["reason"] == "SnapshotPending")
-    assert "is being made" in site.stack("why", str(second))
+    site.until_matches(second, lambda reservation: reservation["reason"] == "SnapshotPending")
+    assert "is being created" in site.stack("why", str(second))
     site.aws.ebs.pending_polls = 0
     site.aws.ebs.release()
     site.run(site.pod(second))
     site.until(second, "active")
 
 
-def test_a_named_disk_that_cannot_be_had_is_never_a_temporary_home(site: DiskSite) -> None:
+def test_an_unavailable_named_disk_is_never_replaced_by_a_temporary_home(site: DiskSite) -> None:
     """STO-11, BUG-09."""
     site.create()
     site.aws.fail("CreateVolume", "refuse", times=100, code="VolumeLimitExceeded")
-    box = site.reserve(disk="main")
+    job_id = site.reserve(disk="main")
     refused = 'disk "main" cannot be prepared'
-    told = site.until_it_tells(box, lambda told: refused in str(told["history"]))
-    assert "VolumeLimitExceeded" in str(told["history"])
-    assert told["launched_at"] is None
-    assert not any(pod["spec"].get("nodeName") for pod in site.pods(box))
+    reservation = site.until_matches(
+        job_id, lambda reservation: refused in str(reservation["history"])
+    )
+    assert "VolumeLimitExceeded" in str(reservation["history"])
+    assert reservation["launched_at"] is None
+    assert not any(pod["spec"].get("nodeName") for pod in site.pods(job_id))
 
 
 @pytest.mark.parametrize("moment", ["creating", "active", "pending", "deleting"])
-def test_a_daemon_killed_at_a_boundary_goes_on(site: DiskSite, moment: str) -> None:
+def test_a_daemon_killed_between_disk_steps_continues(site: DiskSite, moment: str) -> None:
     """BUG-06, BUG-23, BUG-24, BUG-37: no lost disk, no second holder, no orphan, no ghost."""
     site.create()
     if moment == "creating":
         site.aws.fail("CreateVolume", "hang", times=1)
-        box = site.reserve(disk="main")
+        job_id = site.reserve(disk="main")
         wait(lambda: site.aws.count("CreateVolume"), site.stack.log)
         site.stack.kill(signal.SIGKILL)
         site.stack.start()
-        pod = site.pod(box)
+        pod = site.pod(job_id)
         site.run(pod)
-        site.until(box, "active")
+        site.until(job_id, "active")
     else:
-        box, pod = site.with_disk()
+        job_id, pod = site.with_disk()
     (site.home(pod) / "work").write_text("done")
     if moment == "active":
         site.stack.kill(signal.SIGKILL)
         site.stack.start()
-        assert site.show(box)["status"] == "active"
+        assert site.show(job_id)["status"] == "active"
     if moment == "pending":
         site.aws.ebs.pending_polls = float("inf")
     if moment == "deleting":
         site.aws.fail("DeleteVolume", "error", times=float("inf"))
-    site.stack("cancel", str(box))
-    site.until(box, "cancelled")
+    site.stack("cancel", str(job_id))
+    site.until(job_id, "cancelled")
     if moment == "pending":
         wait(lambda: site.aws.count("CreateSnapshot"), site.stack.log)
         site.stack.kill(signal.SIGKILL)
@@ -259,11 +263,11 @@ def test_a_daemon_killed_at_a_boundary_goes_on(site: DiskSite, moment: str) -> N
         site.stack.kill(signal.SIGKILL)
         site.aws.heal()
         site.stack.start()
-    told = site.until_disk("available")
-    assert (told["reservation_id"], told["snapshot_count"]) == (None, 1)
+    disk = site.until_disk("available")
+    assert (disk["reservation_id"], disk["snapshot_count"]) == (None, 1)
     site.settled()
     assert len(site.ours("Snapshots")) == 1
-    assert site.show(box)["status"] == "cancelled"
+    assert site.show(job_id)["status"] == "cancelled"
     _after, pod = site.with_disk()
     assert (site.home(pod) / "work").read_text() == "done"
 
@@ -271,18 +275,18 @@ def test_a_daemon_killed_at_a_boundary_goes_on(site: DiskSite, moment: str) -> N
 def test_an_evicted_pods_disk_is_saved(site: DiskSite) -> None:
     """STO-22, LIF-12, LIF-13."""
     site.create()
-    box, pod = site.with_disk()
+    job_id, pod = site.with_disk()
     (site.home(pod) / "work").write_text("done")
     site.api.delete(f"{PODS}/{pod['metadata']['name']}", grace_s=0)
-    site.until(box, "failed")
+    site.until(job_id, "failed")
     site.until_disk("available")
     site.settled()
     _after, pod = site.with_disk()
     assert (site.home(pod) / "work").read_text() == "done"
 
 
-def test_a_slow_cleanup_delays_nobodys_expiry(site: DiskSite) -> None:
-    """EXP-11, EXP-12, BUG-07: its status first; what AWS takes time for holds up nothing else."""
+def test_a_slow_cleanup_does_not_delay_the_expiry_of_others(site: DiskSite) -> None:
+    """EXP-11, EXP-12, BUG-07: its status changes first; slow calls to AWS delay nothing else."""
     site.create()
     first, _pod = site.with_disk()
     second = site.active()
@@ -304,10 +308,12 @@ def test_a_slow_cleanup_delays_nobodys_expiry(site: DiskSite) -> None:
     site.aws.heal()
 
 
-def test_a_daemon_that_was_dead_at_an_expiry_ends_it_when_it_is_back(site: DiskSite) -> None:
-    """EXP-10, BUG-37: nothing of it was in the daemon's memory; what was written is saved."""
+def test_a_daemon_that_was_down_at_an_expiry_ends_the_reservation_after_its_start(
+    site: DiskSite,
+) -> None:
+    """EXP-10, BUG-37: no part of it was in the daemon's memory; written data is saved."""
     site.create()
-    box, pod = site.with_disk(hours=1)
+    job_id, pod = site.with_disk(hours=1)
     (site.home(pod) / "work").write_text("done")
     site.stack.kill(signal.SIGKILL)
     site.stack.sql(
@@ -316,21 +322,21 @@ def test_a_daemon_that_was_dead_at_an_expiry_ends_it_when_it_is_back(site: DiskS
         "update odc.running set ends_at = now() - interval '1 second'",
         "update odc.allocation set ends_at = now() - interval '1 second'",
     )
-    assert site.pods(box), "nobody was there to end it"
+    assert site.pods(job_id), "no daemon was running to end it"
     site.stack.start()
-    assert site.until(box, "expired")["failure_reason"] is None
+    assert site.until(job_id, "expired")["failure_reason"] is None
     assert site.until_disk("available")["snapshot_count"] == 1
     site.settled()
 
 
-def test_an_extension_that_was_answered_outlives_the_daemon(site: DiskSite) -> None:
+def test_a_confirmed_extension_survives_a_killed_daemon(site: DiskSite) -> None:
     """EXP-05, BUG-01: kill -9 right after the answer."""
-    box = site.active(hours=1)
-    told = site.call("POST", f"/v1/reservations/{box}/extend", {"hours": 2})
+    job_id = site.active(hours=1)
+    extended = site.call("POST", f"/v1/reservations/{job_id}/extend", {"hours": 2})
     site.stack.kill(signal.SIGKILL)
     site.stack.start()
-    kept = site.show(box)
-    assert (kept["status"], kept["expires_at"]) == ("active", told["expires_at"])
+    kept = site.show(job_id)
+    assert (kept["status"], kept["expires_at"]) == ("active", extended["expires_at"])
     assert (kept["extensions"], kept["warnings"]) == (1, [])
-    refused = site.call("POST", f"/v1/reservations/{box}/extend", {"hours": 2})
+    refused = site.call("POST", f"/v1/reservations/{job_id}/extend", {"hours": 2})
     assert refused["code"] == "OD012"

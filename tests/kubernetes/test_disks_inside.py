@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.test_box_inside import Inside
-from tests.kubernetes.test_boxes import PODS, BoxSite, a_github
+from tests.kubernetes.test_dev_server_inside import Inside
+from tests.kubernetes.test_dev_servers import PODS, DevServerSite, a_github
 from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws, set_credentials
 from tests.support.harness.controlplane import openssh
 from tests.support.harness.controlplane.plane import ControlPlane
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 FOREVER = float("inf")
 
 
-class DiskSite(BoxSite):
+class DiskSite(DevServerSite):
     fake: FakeAws
     folder: Path
     names: list[str]
@@ -32,19 +32,19 @@ class DiskSite(BoxSite):
     def disk(self) -> dict[str, Any]:
         return self.call("GET", "/v1/disks/main")
 
-    def until_disk(self, **wanted: object) -> dict[str, Any]:
+    def until_disk(self, **expected: object) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
-            told = self.disk()
-            return told if wanted.items() <= told.items() else None
+            disk = self.disk()
+            return disk if expected.items() <= disk.items() else None
 
         return wait(reached, lambda: f"{self.disk()}{self.stack.log()}")
 
-    def inside(self, box: int) -> Inside:
-        self.until(box, "active")
-        return Inside(self, box, self.folder)
+    def inside(self, job_id: int) -> Inside:
+        self.until(job_id, "active")
+        return Inside(self, job_id, self.folder)
 
-    def node_of(self, box: int) -> str:
-        [pod] = self.pods(box)
+    def node_of(self, job_id: int) -> str:
+        [pod] = self.pods(job_id)
         return pod["spec"]["nodeName"]
 
     def close(self, node: str, *, closed: bool = True) -> None:
@@ -57,12 +57,12 @@ class DiskSite(BoxSite):
             self.stack.log,
         )
 
-    def end(self, box: int) -> None:
-        self.stack("cancel", str(box))
-        wait(lambda: not self.pods(box), self.stack.log)
+    def end(self, job_id: int) -> None:
+        self.stack("cancel", str(job_id))
+        wait(lambda: not self.pods(job_id), self.stack.log)
 
     def ours(self) -> tuple[list[str], list[str]]:
-        """Ids of all volumes and snapshots that AWS has of ours."""
+        """Ids of all volumes and snapshots of odc that AWS has."""
         mine = [{"Name": "tag:ManagedBy", "Values": ["odc"]}]
         volumes = self.fake.ec2.describe_volumes(Filters=mine)["Volumes"]
         snapshots = self.fake.ec2.describe_snapshots(Filters=mine)["Snapshots"]
@@ -108,19 +108,19 @@ def site(
         postgres_server.drop(dsn)
 
 
-def test_a_home_is_there_tomorrow_in_another_zone(site: DiskSite) -> None:
+def test_files_of_a_home_are_restored_in_another_zone(site: DiskSite) -> None:
     """STO-01, STO-04, STO-05, STO-06, STO-17, STO-23, STO-27: written, saved, waited for, read."""
     site.call("POST", "/v1/disks", {"name": "main"})
     site.fake.ebs.creating_polls = 2
     site.fake.ebs.pending_polls = FOREVER
-    box = site.reserve(hours=1, disk="main")
-    inside = site.inside(box)
-    first_node = site.node_of(box)
+    job_id = site.reserve(hours=1, disk="main")
+    inside = site.inside(job_id)
+    first_node = site.node_of(job_id)
     inside.ssh("echo 42 >thesis; mkdir -p a/b/c; echo shared >/shared-personal/notes")
-    told = site.until_disk(state="in-use", reservation_id=box)
-    first_volume = told["volume_id"]
-    assert f"real-{told['zone']}" == first_node
-    site.end(box)
+    disk = site.until_disk(state="in-use", reservation_id=job_id)
+    first_volume = disk["volume_id"]
+    assert f"real-{disk['zone']}" == first_node
+    site.end(job_id)
     site.until_disk(state="backing-up", reservation_id=None)
     wait(lambda: site.fake.count("CreateSnapshot"), site.stack.log)
     assert site.fake.count("CreateSnapshot") == 1
@@ -133,9 +133,9 @@ def test_a_home_is_there_tomorrow_in_another_zone(site: DiskSite) -> None:
     back = site.inside(again)
     assert site.node_of(again) != first_node
     assert back.ssh("cat thesis /shared-personal/notes; stat -c %U thesis") == "42\nshared\ndev"
-    told = site.until_disk(state="in-use", snapshot_count=1)
-    assert told["volume_id"] != first_volume
-    wait(lambda: site.ours()[0] == [told["volume_id"]], lambda: f"{site.ours()}{site.stack.log()}")
+    disk = site.until_disk(state="in-use", snapshot_count=1)
+    assert disk["volume_id"] != first_volume
+    wait(lambda: site.ours()[0] == [disk["volume_id"]], lambda: f"{site.ours()}{site.stack.log()}")
     listed = site.call("GET", "/v1/disks/main/content")
     assert "thesis" in (listed["contents"] or ""), f"{listed}{site.stack.log()}"
     site.close(first_node, closed=False)
@@ -144,10 +144,10 @@ def test_a_home_is_there_tomorrow_in_another_zone(site: DiskSite) -> None:
 @pytest.mark.parametrize(
     "action", ["CreateVolume", "CreateSnapshot", "DeleteVolume", "CreateAccessPoint"]
 )
-def test_a_daemon_that_dies_in_a_call_loses_nothing_and_makes_nothing_twice(
+def test_a_daemon_killed_during_a_cloud_call_loses_and_duplicates_nothing(
     site: DiskSite, action: str
 ) -> None:
-    """STO-10, STO-26: whatever was not answered is asked for again, and found."""
+    """STO-10, STO-26: every unanswered call is repeated, and its result found."""
     site.call("POST", "/v1/disks", {"name": "main"})
     site.fake.fail(action, "hang")
 
@@ -156,12 +156,12 @@ def test_a_daemon_that_dies_in_a_call_loses_nothing_and_makes_nothing_twice(
         site.stack.kill()
         site.stack.start()
 
-    box = site.reserve(hours=1, disk="main")
+    job_id = site.reserve(hours=1, disk="main")
     if action in ("CreateVolume", "CreateAccessPoint"):
         killed()
-    site.inside(box).ssh("echo 42 >thesis")
+    site.inside(job_id).ssh("echo 42 >thesis")
     assert len(site.ours()[0]) == 1
-    site.end(box)
+    site.end(job_id)
     if action in ("CreateSnapshot", "DeleteVolume"):
         killed()
     site.until_disk(state="available", snapshot_count=1)

@@ -54,7 +54,7 @@ def check(stack: Stack, plane: ControlPlane) -> None:
 # -- the cluster ----------------------------------------------------------------------------------
 
 
-def test_jobs_do_not_notice_that_the_api_server_is_away(stack: Stack, plane: ControlPlane) -> None:
+def test_jobs_continue_while_the_api_server_is_down(stack: Stack, plane: ControlPlane) -> None:
     going = stack.submit(script="sleep 8; exit 7")
     stack.until(going, "RUNNING", *ENDED)
     plane.kill_apiserver()
@@ -112,7 +112,7 @@ def test_a_node_that_stays_away_loses_its_jobs_after_a_grace(
     [("missing/x:1", "not found"), ("private/x:1", "denied"), ("badname/x:1", "InvalidImageName")],
     ids=str,
 )
-def test_an_image_that_cannot_be_had_fails_fast_with_the_registrys_word(
+def test_an_unavailable_image_fails_fast_with_the_message_of_the_registry(
     stack: Stack, plane: ControlPlane, image: str, says: str
 ) -> None:
     job = stack.submit("--container-image", image, "--gpus", "1", script="true")
@@ -123,7 +123,7 @@ def test_an_image_that_cannot_be_had_fails_fast_with_the_registrys_word(
 
 
 def test_a_gang_that_cannot_start_whole_is_undone(stack: Stack, plane: ControlPlane) -> None:
-    """One image for all: neither member ever runs, and both are removed."""
+    """Both members have the missing image: neither ever runs, and both are removed."""
     job = stack.submit(
         "--container-image", "missing/x:1", "-N", "2", "--gpus-per-node", "8", script="true"
     )
@@ -132,7 +132,7 @@ def test_a_gang_that_cannot_start_whole_is_undone(stack: Stack, plane: ControlPl
     check(stack, plane)
 
 
-def test_a_script_without_its_interpreter_says_so(stack: Stack, plane: ControlPlane) -> None:
+def test_a_missing_interpreter_is_reported(stack: Stack, plane: ControlPlane) -> None:
     path = stack.odc.work / "odd.sh"
     path.write_text("#!/no/such/interpreter\ntrue\n")
     job = int(stack("submit", "--parsable", str(path)))
@@ -143,7 +143,7 @@ def test_a_script_without_its_interpreter_says_so(stack: Stack, plane: ControlPl
     check(stack, plane)
 
 
-def test_what_runs_for_no_job_is_reported_and_removed(
+def test_an_orphan_is_reported_and_removed(
     stack: Stack, plane: ControlPlane, account: Path
 ) -> None:
     job = stack.submit("--gpus", "1", script="sleep 60")
@@ -169,7 +169,7 @@ def test_what_runs_for_no_job_is_reported_and_removed(
     check(stack, plane)
 
 
-def test_foreign_pods_take_room_and_a_start_that_they_hinder_is_tried_again(
+def test_a_start_blocked_by_foreign_pods_is_retried(
     stack: Stack, plane: ControlPlane, real_nodes: ProcessNodes, namespace: str
 ) -> None:
     first, second = real_nodes.names
@@ -224,7 +224,7 @@ def leader(dsn: str) -> int | None:
 def adopted(
     second: Stack, first: Stack, plane: ControlPlane, going: int, others: list[int]
 ) -> None:
-    """The second leads, what ran goes on, what came meanwhile runs once."""
+    """The second daemon leads, running jobs continue, and jobs submitted in between run once."""
     wait(lambda: leader(second.dsn) == second.pid, second.log)
     for job in others:
         assert second.end(job)["state"] == "COMPLETED"
@@ -242,13 +242,13 @@ def test_a_killed_leader_is_followed(
 ) -> None:
     with two(database_url, account, database_url, account, real_nodes.names) as (first, second):
         going = first.submit(script=GOING)
-        # The one that does not lead answers, too.
-        second.until_it_says(going, "going")
+        # The follower answers, too.
+        second.wait_for_output(going, "going")
         first.kill()
         adopted(second, first, plane, going, [second.submit(script="true") for _ in range(3)])
 
 
-def test_a_leader_that_slept_changes_nothing_when_it_wakes(
+def test_a_paused_leader_changes_nothing_when_it_resumes(
     plane: ControlPlane, real_nodes: ProcessNodes, account: Path, database_url: str
 ) -> None:
     with two(database_url, account, database_url, account, real_nodes.names) as (first, second):
@@ -263,7 +263,7 @@ def test_a_leader_that_slept_changes_nothing_when_it_wakes(
         adopted(second, first, plane, going, others)
 
 
-def test_a_leader_cut_off_from_the_api_server_makes_way(
+def test_a_leader_cut_off_from_the_api_server_steps_down(
     plane: ControlPlane, real_nodes: ProcessNodes, account: Path, database_url: str, tmp_path: Path
 ) -> None:
     with FaultProxy(plane, tmp_path / "proxy") as proxy:

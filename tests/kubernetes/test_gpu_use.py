@@ -1,5 +1,5 @@
-"""GPU use on Kubernetes: a real daemon, API server and Prometheus, jobs in pods. The exporter is
-stood in for, for it needs GPUs: it serves what the real one does, scraped without honorLabels."""
+"""GPU usage on Kubernetes: a real daemon, API server and Prometheus, jobs in pods. A stand-in for
+the exporter, which needs GPUs, serves the same data, scraped without honorLabels."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def dsn(postgres_server: TestServer) -> Iterator[str]:
     postgres_server.drop(made)
 
 
-def test_what_pods_did_with_their_gpus_is_stored_and_who_lets_them_lie_is_listed(
+def test_gpu_usage_of_pods_is_stored_and_idle_gpus_are_listed(
     dsn: str, kubeconfig: Path, real_nodes: ProcessNodes, tmp_path: Path
 ) -> None:
-    """The leader is killed before the job ends, and Prometheus before it can be asked."""
+    """The leader is killed before the job ends, and Prometheus before it can be queried."""
     cards: list[Gpu] = []
 
     def card(job: int, index: int, util: float) -> Gpu:

@@ -98,7 +98,7 @@ def test_a_job_runs_and_is_cancelled(
     assert "hello from kwok" in served.odcctl("logs", job).stdout
 
 
-def test_doctor_finds_nothing_missing(
+def test_doctor_finds_no_problem_after_an_install(
     served: Odc, installed: Kube, nodes: Callable[..., list[str]]
 ) -> None:
     nodes(h100=1)
@@ -116,29 +116,29 @@ def test_doctor_finds_nothing_missing(
     assert fences["verdict"] == "note"
 
 
-def test_doctor_looks_whether_images_can_be_built(served: Odc) -> None:
+def test_doctor_checks_whether_images_can_be_built(served: Odc) -> None:
     """SEC-07"""
     served.environment["ODC_BUILD_REGISTRY"] = "registry.example/builds"
     config = served.work / "kubeconfig"
     doctor = ("doctor", "--executor", "kubernetes", "--kubeconfig", config, "--json")
 
-    def told() -> dict[str, str]:
+    def checks() -> dict[str, str]:
         checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
         [builds] = [each for each in checks if each["about"] == "builds"]
         return builds
 
-    assert told() == {
+    assert checks() == {
         "about": "builds", "verdict": "ok", "text": "images are built for registry.example/builds",
         "hint": None,
     }  # fmt: skip
     served.environment["ODC_NAMESPACE_BUILDS"] = "elsewhere"
-    assert told()["verdict"] == "bad"
+    assert checks()["verdict"] == "bad"
 
 
 @pytest.mark.parametrize(
     ("binding", "what"), [("odc-pods", "a pod that odcd never"), ("odc-build-jobs", "a Job that")]
 )
-def test_doctor_finds_fences_that_are_gone(
+def test_doctor_reports_missing_admission_policies(
     served: Odc, installed: Kube, nodes: Callable[..., list[str]], binding: str, what: str
 ) -> None:
     nodes(h100=1)
@@ -151,15 +151,15 @@ def test_doctor_finds_fences_that_are_gone(
     try:
         found: list[dict[str, str]] = []
 
-        def told() -> bool:
-            # The API server hears of policies after a while.
+        def missing() -> bool:
+            # The API server applies policies after a while.
             checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
             found[:] = [
                 each for each in checks if (each["about"], each["verdict"]) == ("fences", "bad")
             ]
             return bool(found)
 
-        within(told)
+        within(missing)
         assert found[0]["text"].startswith(what)
     finally:
         for field in ("resourceVersion", "uid", "creationTimestamp", "generation"):

@@ -178,7 +178,7 @@ def test_every_manifest_fits_its_schema(overlay: list[Manifest]) -> None:
             kubernetes_validate.validate(manifest, VERSION, strict=True)
 
 
-def test_no_name_is_there_twice(overlay: list[Manifest]) -> None:
+def test_no_resource_is_defined_twice(overlay: list[Manifest]) -> None:
     names = [
         (m["apiVersion"], m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"])
         for m in overlay
@@ -198,7 +198,7 @@ def test_images_have_a_version(overlay: list[Manifest]) -> None:
         assert not image.endswith(":latest"), image
 
 
-def test_workloads_of_ours_are_restricted(overlay: list[Manifest]) -> None:
+def test_the_workloads_of_odc_are_restricted(overlay: list[Manifest]) -> None:
     for name, spec in _workloads(overlay):
         if name in PLUGINS:
             continue
@@ -220,7 +220,7 @@ def test_only_odcd_has_a_token(overlay: list[Manifest]) -> None:
     assert with_token == {"odcd"}
 
 
-def test_workloads_say_what_they_need(overlay: list[Manifest]) -> None:
+def test_workloads_request_cpu_and_memory(overlay: list[Manifest]) -> None:
     for name, spec in _workloads(overlay):
         for container in containers(spec):
             assert {"cpu", "memory"} <= set(container["resources"]["requests"]), name
@@ -236,11 +236,11 @@ def test_roles_have_no_wildcard_and_read_no_secret(overlay: list[Manifest]) -> N
     ]
     assert rules
     for name, rule in rules:
-        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
-        assert "*" not in "".join(words), name
-        if any(word.startswith("secrets") for word in words):
+        names = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert "*" not in "".join(names), name
+        if any(word.startswith("secrets") for word in names):
             assert rule["verbs"] == ["create"], name
-        assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(words), name
+        assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(names), name
 
 
 def test_only_odcd_is_bound_to_a_role(overlay: list[Manifest]) -> None:
@@ -260,13 +260,15 @@ def test_only_odcd_is_bound_to_a_role(overlay: list[Manifest]) -> None:
 
 
 @pytest.mark.parametrize("namespace", ["gpu-controlplane", "gpu-batch", "gpu-dev", "gpu-builds"])
-def test_what_no_policy_names_has_no_network(overlay: list[Manifest], namespace: str) -> None:
+def test_pods_without_a_network_policy_have_no_network(
+    overlay: list[Manifest], namespace: str
+) -> None:
     policy = named(overlay, "NetworkPolicy", "default-deny", namespace)
     assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254"])
-def test_nobody_is_let_to_instance_metadata(overlay: list[Manifest], address: str) -> None:
+def test_no_network_policy_allows_instance_metadata(overlay: list[Manifest], address: str) -> None:
     blocks = [block for m in overlay if m["kind"] == "NetworkPolicy" for block in _blocks(m)]
     assert len(blocks) > 4
     for block in blocks:
@@ -336,7 +338,7 @@ def test_odcd_takes_its_arguments_and_settings(overlay: list[Manifest]) -> None:
     assert [name for name in settings if f"`{name}`" not in page] == []
 
 
-def test_a_fail_over_of_production_loses_no_commit(production: list[Manifest]) -> None:
+def test_a_failover_in_production_loses_no_commit(production: list[Manifest]) -> None:
     spec = named(production, "Cluster", "odc-db")["spec"]
     assert spec["instances"] >= 3
     assert spec["postgresql"]["synchronous"] == {
@@ -347,7 +349,7 @@ def test_a_fail_over_of_production_loses_no_commit(production: list[Manifest]) -
     }
 
 
-def test_what_is_pulled_ahead_is_the_default_image(production: list[Manifest]) -> None:
+def test_the_default_images_are_pulled_in_advance(production: list[Manifest]) -> None:
     settings = next(
         m
         for m in production
@@ -376,7 +378,7 @@ def test_images_are_pulled_on_all_gpu_nodes_at_once(production: list[Manifest]) 
     assert {kind.instance_type for kind in KINDS.values() if kind.gpus} <= instances
 
 
-def test_there_is_a_cache_for_each_registry_and_one_for_what_is_built(
+def test_each_registry_has_a_cache_and_built_images_have_one(
     production: list[Manifest],
 ) -> None:
     """IMG-12: HTTP on port 5000, and credentials, if there are any, in a secret."""
@@ -394,10 +396,10 @@ def test_there_is_a_cache_for_each_registry_and_one_for_what_is_built(
             assert selector["odc.dev/registry"] == name
             assert selector.items() <= labels.items()
         [container] = deployment["template"]["spec"]["containers"]
-        told = {each["name"]: each for each in container["env"]}
-        assert told["REGISTRY_PROXY_REMOTEURL"]["value"] == url
+        variables = {each["name"]: each for each in container["env"]}
+        assert variables["REGISTRY_PROXY_REMOTEURL"]["value"] == url
         for variable in ("REGISTRY_PROXY_USERNAME", "REGISTRY_PROXY_PASSWORD"):
-            given = told[variable]["valueFrom"]["secretKeyRef"]
+            given = variables[variable]["valueFrom"]["secretKeyRef"]
             assert (given["name"], given["optional"]) == (f"registry-{name}", True)
         [volume] = [v for v in deployment["template"]["spec"]["volumes"] if "persistent" in str(v)]
         claim = named(
@@ -430,7 +432,7 @@ def test_builds_reach_the_registry_of_builds_and_nothing_else_inside(
     assert read.target().startswith("registry-builds.gpu-controlplane.svc.cluster.local:5000/")
 
 
-def test_nodes_ask_the_registries_of_the_cluster(tmp_path: Path) -> None:
+def test_nodes_use_the_registry_caches_of_the_cluster(tmp_path: Path) -> None:
     """IMG-13"""
     (tmp_path / "etc" / "docker").mkdir(parents=True)
     own = "registry-builds.gpu-controlplane.svc.cluster.local:5000"
@@ -489,11 +491,11 @@ def test_a_dev_server_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> No
     """GPU-01, POD-03"""
     for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
         for ask in ({}, {"preserve_entrypoint": True}):
-            pod = a_pod(gpu_type, gpus, gang=2, box=True, ask=ask)
+            pod = a_pod(gpu_type, gpus, gang=2, dev_server=True, ask=ask)
             kubernetes_validate.validate(pod, VERSION, strict=True)
 
 
-def test_all_gpu_types_are_read() -> None:
+def test_the_gpu_types_of_the_manifests_are_parsed() -> None:
     assert [each.name for each in gpu_types()] == [
         "b200",
         "h200",
@@ -529,7 +531,7 @@ def _blocks(policy: Manifest) -> list[Manifest]:
     ]
 
 
-def test_runbooks_are_where_the_overlay_says(kubectl: Path, tmp_path: Path) -> None:
+def test_the_overlay_sets_the_address_of_the_runbooks(kubectl: Path, tmp_path: Path) -> None:
     """One line, and every alert leads there; it is no object of the cluster itself."""
     for name in ("k8s", "grafana"):
         shutil.copytree(FOLDER.parent / name, tmp_path / name)

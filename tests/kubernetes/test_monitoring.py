@@ -23,7 +23,7 @@ def monitoring(kubectl: Path) -> list[Manifest]:
     return render(kubectl, FOLDER / "overlays" / "monitoring")
 
 
-def test_the_stack_keeps_what_it_should_and_lets_in_who_has_the_secret() -> None:
+def test_the_monitoring_stack_has_its_retention_and_requires_the_secret() -> None:
     """MON-01"""
     spec = VALUES["prometheus"]["prometheusSpec"]
     assert (spec["retention"], spec["retentionSize"]) == ("15d", "45GB")
@@ -39,14 +39,14 @@ def test_the_stack_keeps_what_it_should_and_lets_in_who_has_the_secret() -> None
     assert yaml.safe_load((HERE / "namespace.yaml").read_text())["metadata"]["name"] == "monitoring"
 
 
-def test_labels_of_the_cluster_are_told_outside() -> None:
+def test_prometheus_sets_external_labels_of_the_cluster() -> None:
     """MON-05"""
     assert set(VALUES["prometheus"]["prometheusSpec"]["externalLabels"]) == {
         "cluster", "environment",
     }  # fmt: skip
 
 
-def test_gpus_are_watched_everywhere_but_on_nodes_for_profiling(monitoring: list[Manifest]) -> None:
+def test_gpu_metrics_are_collected_except_on_profiling_nodes(monitoring: list[Manifest]) -> None:
     """MON-02"""
     spec = named(monitoring, "DaemonSet", "dcgm-exporter", "monitoring")["spec"]["template"]["spec"]
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
@@ -79,7 +79,7 @@ def test_gpus_are_watched_everywhere_but_on_nodes_for_profiling(monitoring: list
     assert {"key": "nvidia.com/gpu", "operator": "Exists"} in spec["tolerations"]
 
 
-def test_the_exporter_collects_what_is_drawn() -> None:
+def test_the_exporter_collects_every_metric_that_panels_use() -> None:
     lines = (HERE / "counters.csv").read_text(encoding="utf-8").splitlines()
     fields = {line.partition(",")[0] for line in lines if not line.startswith("#")}
     expressions = [filled(q.text) for q in questions() if not q.sql]
@@ -133,7 +133,7 @@ def test_the_rules_are_those_of_the_files(monitoring: list[Manifest]) -> None:
     assert found["spec"] == prometheus_rule()["spec"]
 
 
-def test_grafana_logs_in_as_who_reads_reports_only(monitoring: list[Manifest]) -> None:
+def test_grafana_logs_in_with_the_report_role(monitoring: list[Manifest]) -> None:
     roles = named(monitoring, "Cluster", "odc-db")["spec"]["managed"]["roles"]
     by = {role["name"]: role for role in roles}
     assert by["odc_report"]["login"] is False

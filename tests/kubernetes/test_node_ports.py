@@ -1,4 +1,4 @@
-"""SSH into dev servers by a port of their nodes, where an operator wants that."""
+"""SSH into dev servers through a port of their nodes, if an operator enables that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odcd.executor.kubernetes.node_ports import service_of
-from tests.kubernetes.test_boxes import IMAGE, BoxSite, a_github, open_folder
+from tests.kubernetes.test_dev_servers import IMAGE, DevServerSite, a_github, open_folder
 from tests.support.builders.dispatches import a_dispatch_of
 from tests.support.builders.manifests import FOLDER, Manifest, apply, render
 from tests.support.builders.pods import changed
@@ -62,19 +62,19 @@ def _strange() -> Manifest:
     return changed(a_service(), "spec/ports/0/targetPort", 22)
 
 
-def test_a_service_of_ours_is_admitted_and_no_other(with_ports: Kube) -> None:
+def test_only_services_of_dev_servers_are_admitted(with_ports: Kube) -> None:
     """ACC-05, ACC-06"""
     odcd = with_ports.as_user(ODCD)
     assert odcd.refusal(a_service()) == ""
     assert "nodePort" not in str(a_service()), "the API server picks it"
-    for what, (path, value, told) in STRANGE.items():
-        assert told in odcd.refusal(changed(a_service(), path, value)), what
+    for what, (path, value, refusal) in STRANGE.items():
+        assert refusal in odcd.refusal(changed(a_service(), path, value)), what
     assert odcd.can("create services --namespace=gpu-dev")
     assert not odcd.can("create services --namespace=gpu-batch")
     assert not odcd.can("delete services --namespace=gpu-dev")
 
 
-def test_a_box_is_reached_by_the_port_that_the_api_server_picked(
+def test_a_dev_server_is_reachable_on_the_node_port_that_the_api_server_assigned(
     with_ports: Kube, shared_plane: ControlPlane, postgres_server: TestServer,
     nodes: Callable[..., list[str]], open_folder: Path,
 ) -> None:  # fmt: skip
@@ -97,16 +97,16 @@ def test_a_box_is_reached_by_the_port_that_the_api_server_picked(
             a_github(ED25519) as url,
             on_kubernetes(dsn, kubeconfig, names, ODC_GITHUB_URL=url, **settings) as stack,
         ):
-            site = BoxSite(stack, api)
-            box = site.reserve(gpus=16, distributed=True)
+            site = DevServerSite(stack, api)
+            job_id = site.reserve(gpus=16, distributed=True)
             for rank in (0, 1):
-                site.run(site.pod(box, rank))
-            told = site.until(box, "active")
-            service = api.get(f"{SERVICES}/odc-{box}-1-ssh")
+                site.run(site.pod(job_id, rank))
+            reservation = site.until(job_id, "active")
+            service = api.get(f"{SERVICES}/odc-{job_id}-1-ssh")
             [port] = service["spec"]["ports"]
             assert 30_000 <= port["nodePort"] <= 32_767
             assert service["spec"]["externalTrafficPolicy"] == "Local"
-            first, second = site.pods(box)
+            first, second = site.pods(job_id)
             [owner] = service["metadata"]["ownerReferences"]
             assert (owner["name"], owner["uid"]) == (
                 first["metadata"]["name"], first["metadata"]["uid"],
@@ -114,17 +114,17 @@ def test_a_box_is_reached_by_the_port_that_the_api_server_picked(
             for pod in (first, second):
                 assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
             by_node = {name: f"10.9.0.{at}" for at, name in enumerate(names)}
-            assert told["ssh_addresses"] == [
+            assert reservation["ssh_addresses"] == [
                 f"{by_node[pod['spec']['nodeName']]}:{port['nodePort']}" for pod in (first, second)
             ]
-            address, _, number = told["ssh_addresses"][0].partition(":")
-            assert f"ssh dev@{address} -p {number}" in stack("show", str(box))
+            address, _, number = reservation["ssh_addresses"][0].partition(":")
+            assert f"ssh dev@{address} -p {number}" in stack("show", str(job_id))
             stack("cancel", "--all", check=False)
             wait(lambda: not stack.json("queue")["jobs"], stack.log)
-            wait(lambda: f"odc-{box}-1-ssh" not in _names(site), stack.log)
+            wait(lambda: f"odc-{job_id}-1-ssh" not in _names(site), stack.log)
     finally:
         postgres_server.drop(dsn)
 
 
-def _names(site: BoxSite) -> set[str]:
+def _names(site: DevServerSite) -> set[str]:
     return {one["metadata"]["name"] for one in site.api.items(SERVICES)}

@@ -1,4 +1,4 @@
-"""The control plane of the tests is a real one: what the other tests here rely on."""
+"""The control plane of the tests is a real one, as the other tests here rely on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_node_kinds_are_those_of_the_catalogue(sql: Sql) -> None:
     )
 
 
-def test_an_ordinary_user_may_do_nothing_until_a_role_says_so(plane: ControlPlane) -> None:
+def test_a_user_without_a_role_may_do_nothing(plane: ControlPlane) -> None:
     alice = Api(plane.kubeconfig("alice", "team-a"))
     with pytest.raises(Refused, match="alice") as refused:
         alice.items("/api/v1/pods")
@@ -75,7 +75,7 @@ def test_pod_security_is_enforced(api: Api, namespace: str) -> None:
         api.create(a_pod(namespace, "p", spec={"hostNetwork": True}))
 
 
-def test_a_pod_of_kwok_runs_as_long_as_it_is_told(api: Api, namespace: str, nodes: Nodes) -> None:
+def test_a_kwok_pod_runs_for_the_requested_time(api: Api, namespace: str, nodes: Nodes) -> None:
     (node,) = nodes(h100=1)
     api.create(a_pod(namespace, "p", node, gpus=1, run_s=1))
     done = api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Succeeded")
@@ -83,7 +83,9 @@ def test_a_pod_of_kwok_runs_as_long_as_it_is_told(api: Api, namespace: str, node
     assert done["spec"]["nodeName"] == node
 
 
-def test_a_pod_of_kwok_ends_as_it_is_told(api: Api, namespace: str, nodes: Nodes) -> None:
+def test_a_kwok_pod_ends_with_the_requested_code_and_reason(
+    api: Api, namespace: str, nodes: Nodes
+) -> None:
     (node,) = nodes(h100=1)
     api.create(a_pod(namespace, "p", node, run_s=0, exit_code=137, reason="OOMKilled"))
     done = api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Failed")
@@ -112,7 +114,7 @@ def test_a_delete_with_grace_shows_the_end_before_the_pod_is_gone(
             if seen[-1]["type"] == "DELETED":
                 break
     assert _state(seen[-1]["object"])["terminated"]["exitCode"] == code
-    assert time.monotonic() - began < 30, "nobody waits for what stops later than its grace"
+    assert time.monotonic() - began < 30, "a process that exceeds its grace is not waited for"
 
 
 def test_a_gated_pod_waits_for_its_gate(api: Api, namespace: str, nodes: Nodes) -> None:
@@ -168,7 +170,7 @@ def test_pods_of_kwok_that_ended_meanwhile_end_after_its_restart(
 ) -> None:
     (node,) = nodes(h100=1)
     plane.api.create(a_pod(namespace, "p", node, run_s=1))
-    # Or more than that, by when it is looked at.
+    # Or more than that, depending on the time of the check.
     plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] != "Pending")
     plane.kill_apiserver()
     time.sleep(2.5)
@@ -211,7 +213,7 @@ def test_a_thousand_nodes_are_ready_in_seconds_and_then_cost_little(
         delete_nodes(plane.api, names)
 
 
-def test_kubectl_speaks_to_it(cluster: Cluster) -> None:
+def test_kubectl_works_with_the_control_plane(cluster: Cluster) -> None:
     assert "kube-system" in cluster.kubectl("get", "namespaces", "-o", "name")
 
 
@@ -236,5 +238,5 @@ def test_no_child_outlives_the_process_that_started_it(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    # Ended it may stay a zombie until this machine's first process looks.
+    # After its end it may stay a zombie until this machine's first process reaps it.
     wait_until(lambda: gone(pid), "the child to end")

@@ -73,7 +73,8 @@ class Pod:
         return self.do("psql", "-XAtq", "-U", "postgres", "-d", "odc", "-c", text)
 
     def first_start(self) -> None:
-        """As the image's entrypoint: make the database, run the script on a server of its own."""
+        """As the image's entrypoint: create the database and run the script on a separate
+        server."""
         self.do("initdb", "-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256")
         self.start()
         self.do("bash", SCRIPTS / "init.sh")
@@ -135,7 +136,7 @@ def until(pod: Pod, query: str, answer: str) -> None:
         time.sleep(0.1)
 
 
-def test_a_fail_over_by_hand_loses_nothing(pods: tuple[Pod, Pod], names: Path) -> None:
+def test_a_manual_failover_loses_nothing(pods: tuple[Pod, Pod], names: Path) -> None:
     first, second = pods
     assert first.join(first, names).stdout == "odc-db-0 is the primary\n"
     first.first_start()
@@ -163,7 +164,7 @@ def test_a_fail_over_by_hand_loses_nothing(pods: tuple[Pod, Pod], names: Path) -
     until(second, "show synchronous_standby_names", "")
     assert second.sql("insert into accepted values (2) returning id") == "2"
 
-    # Come back as it was, the old primary stays down; without its data it copies the new one.
+    # If it returns unchanged, the old primary stays down; without its data it copies the new one.
     refused = first.join(second, names)
     assert refused.returncode == 1
     assert "was the primary" in refused.stderr
@@ -190,7 +191,7 @@ def test_odcd_logs_in_with_its_password_and_owns_its_database(
     assert first.sql(superuser) == "f"
 
 
-def test_an_interrupted_copy_begins_anew(pods: tuple[Pod, Pod], names: Path) -> None:
+def test_an_interrupted_copy_starts_again(pods: tuple[Pod, Pod], names: Path) -> None:
     first, second = pods
     first.first_start()
     first.start()

@@ -1,4 +1,4 @@
-"""Nodes that run containers as processes do what kubelet does: tests of real jobs rely on it."""
+"""Nodes that run containers as processes behave as kubelet does: tests of real jobs rely on it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _bash(script: str) -> tuple[str, ...]:
 
 
 def _wait_for(port: int) -> str:
-    """Until the test listens there: all containers here have this machine's network."""
+    """Until the test listens there: all containers here share this machine's network."""
     return f"until exec 3<>/dev/tcp/127.0.0.1/{port}; do sleep 0.05; done 2>/dev/null"
 
 
@@ -208,7 +208,7 @@ def test_a_job_that_does_not_obey_is_killed_after_its_grace(
 
 
 @pytest.mark.parametrize(
-    ("image", "reason", "words"),
+    ("image", "reason", "message"),
     [
         ("missing/x:1", "ImagePullBackOff", "not found"),
         ("private/x:1", "ImagePullBackOff", "pull access denied"),
@@ -216,20 +216,20 @@ def test_a_job_that_does_not_obey_is_killed_after_its_grace(
     ],
     ids=["missing", "private", "bad-name"],
 )
-def test_an_image_that_cannot_be_had_is_waited_for_with_the_registrys_words(
-    api: Api, namespace: str, processes: Processes, image: str, reason: str, words: str
+def test_an_unavailable_image_is_waited_for_with_the_message_of_the_registry(
+    api: Api, namespace: str, processes: Processes, image: str, reason: str, message: str
 ) -> None:
     (node,) = processes(h100=1).names
     api.create(a_pod(namespace, "p", node, image=image))
     seen = api.until(
         _path(namespace), lambda pod: _state(pod).get("waiting", {}).get("reason") == reason
     )
-    assert words in _state(seen)["waiting"]["message"]
+    assert message in _state(seen)["waiting"]["message"]
     api.delete(_path(namespace), grace_s=5)
     api.until_gone(_path(namespace))
 
 
-def test_a_container_over_its_memory_is_killed_and_says_so(
+def test_a_container_over_its_memory_limit_is_reported_as_oom_killed(
     api: Api, namespace: str, processes: Processes
 ) -> None:
     probe = MemoryLimit("probe", 64 << 20)
@@ -310,9 +310,7 @@ def test_exec_runs_inside_the_container(
     assert done.returncode == 7
 
 
-def test_a_command_that_is_not_there_says_so(
-    api: Api, namespace: str, processes: Processes
-) -> None:
+def test_a_missing_command_is_reported(api: Api, namespace: str, processes: Processes) -> None:
     (node,) = processes(h100=1).names
     api.create(a_pod(namespace, "p", node, command=("no-such-program",)))
     ended = _state(api.until(_path(namespace), _over))["terminated"]
@@ -358,7 +356,7 @@ def test_members_find_each_other_by_the_headless_services_names(
     assert api.log(namespace, "p1") == "alone\n"
 
 
-def test_a_pod_survives_the_api_servers_death_and_its_end_is_told_after(
+def test_a_pod_survives_an_api_server_restart_and_its_end_is_reported(
     plane: ControlPlane, namespace: str, processes: Processes
 ) -> None:
     (node,) = processes(h100=1).names
@@ -371,7 +369,7 @@ def test_a_pod_survives_the_api_servers_death_and_its_end_is_told_after(
     assert _state(done)["terminated"]["exitCode"] == 9
 
 
-def test_a_node_without_power_takes_its_containers_along(
+def test_the_containers_of_a_node_without_power_end(
     api: Api, namespace: str, processes: Processes
 ) -> None:
     node = processes(h100=1)
@@ -386,7 +384,7 @@ def test_a_node_without_power_takes_its_containers_along(
     assert _state(done)["terminated"]["reason"] == "ContainerStatusUnknown"
 
 
-def test_a_container_that_fails_begins_anew_with_its_volumes(
+def test_a_failed_container_restarts_with_its_volumes(
     api: Api, namespace: str, processes: Processes
 ) -> None:
     (node,) = processes(h100=1).names
@@ -399,9 +397,9 @@ def test_a_container_that_fails_begins_anew_with_its_volumes(
     made["spec"] |= {"restartPolicy": "OnFailure", "volumes": [{"name": "keep", "emptyDir": {}}]}
     api.create(made)
     done = api.until(_path(namespace), _over)
-    [told] = done["status"]["containerStatuses"]
-    assert (done["status"]["phase"], told["restartCount"]) == ("Succeeded", 2)
-    last = told["lastState"]["terminated"]
+    [container_status] = done["status"]["containerStatuses"]
+    assert (done["status"]["phase"], container_status["restartCount"]) == ("Succeeded", 2)
+    last = container_status["lastState"]["terminated"]
     assert (last["exitCode"], last["message"]) == (1, "last words\n")
 
 

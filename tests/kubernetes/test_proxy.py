@@ -1,4 +1,4 @@
-"""The fault proxy spoils what it says and passes the rest unchanged."""
+"""The fault proxy disturbs what its rules name and passes the rest unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _configmap(namespace: str, name: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "b"}}
 
 
-def test_without_rules_all_passes(
+def test_without_rules_all_requests_pass(
     cluster: Cluster, proxy: FaultProxy, through: Api, namespace: str
 ) -> None:
     made = through.create(_configmap(namespace, "c"))
@@ -72,7 +72,7 @@ def test_a_share_of_writes_is_refused_and_not_done(
     assert {one["metadata"]["name"] for one in there} - {"kube-root-ca.crt"} == done
 
 
-def test_a_lost_answer_is_of_a_write_that_was_done(
+def test_a_write_whose_answer_is_lost_was_done(
     proxy: FaultProxy, through: Api, namespace: str
 ) -> None:
     with proxy.spoiling(share_lost=1.0), pytest.raises(ConnectionError):
@@ -92,7 +92,7 @@ def test_a_dropped_watch_ends_with_an_error(
     assert proxy.counts()["drop_watch_s"] == 1
 
 
-def test_a_stalled_watch_stays_open_and_says_nothing(
+def test_a_stalled_watch_stays_open_and_sends_nothing(
     cluster: Cluster, proxy: FaultProxy, through: Api, namespace: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -108,7 +108,9 @@ def test_a_stalled_watch_stays_open_and_says_nothing(
     assert "unseen" not in "".join(seen)
 
 
-def test_refused_for_a_while_and_then_well_again(proxy: FaultProxy, through: Api) -> None:
+def test_connections_are_refused_for_a_while_and_then_accepted(
+    proxy: FaultProxy, through: Api
+) -> None:
     through.get(VERSION)
     began = time.monotonic()
     proxy.refuse(0.5)

@@ -1,4 +1,5 @@
-"""A node that eats jobs, on a real control plane: found, tried by canaries, and returned."""
+"""A node on which jobs fail, on a real control plane: detected, tested by canaries, and
+returned."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ PODS = "/api/v1/namespaces/gpu-batch/pods"
 
 
 class Kubelet:
-    """Says how the pods of KWOK's nodes end: at once, well or badly, as their node does."""
+    """Determines how the pods of KWOK's nodes end: at once, well or badly, depending on their
+    node."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -42,11 +44,11 @@ class Kubelet:
                 self.seen.add(name)
                 self._end(name, self.broken.get(node))
 
-    def _end(self, name: str, said: str | None) -> None:
-        how = {"run-s": "0", "exit-code": "0" if said is None else "6", "message": said or ""}
-        told = {f"test.odc.dev/{key}": value for key, value in how.items()}
+    def _end(self, name: str, message: str | None) -> None:
+        how = {"run-s": "0", "exit-code": "0" if message is None else "6", "message": message or ""}
+        annotations = {f"test.odc.dev/{key}": value for key, value in how.items()}
         try:
-            self._api.patch(f"{PODS}/{name}", {"metadata": {"annotations": told}})
+            self._api.patch(f"{PODS}/{name}", {"metadata": {"annotations": annotations}})
         except Refused as refused:
             if refused.code != 404:
                 raise
@@ -130,7 +132,7 @@ def real_nodes(shared_plane: ControlPlane, tmp_path: Path) -> Iterator[ProcessNo
     delete_nodes(shared_plane.api, made.names)
 
 
-def test_a_canary_asks_for_the_gpus_it_was_given(
+def test_a_canary_checks_the_gpus_that_it_was_given(
     shared_plane: ControlPlane, postgres_server: TestServer, real_nodes: ProcessNodes,
     installed: object,
 ) -> None:  # fmt: skip
@@ -149,7 +151,9 @@ def test_a_canary_asks_for_the_gpus_it_was_given(
             wait(lambda: node(stack, "cpu-x86-0000")["state"] in ("IDLE", "MIXED"), stack.log)
             reason = wait(
                 lambda: (
-                    (told := node(stack, "t4-0000")["reason"]) and "its canary" in told and told
+                    (reason := node(stack, "t4-0000")["reason"])
+                    and "its canary" in reason
+                    and reason
                 ),
                 stack.log,
             )
@@ -160,7 +164,7 @@ def test_a_canary_asks_for_the_gpus_it_was_given(
         postgres_server.drop(dsn)
 
 
-def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
+def test_a_quarantined_node_is_tested_by_canaries_until_it_works(
     stack: Stack, shared_plane: ControlPlane
 ) -> None:
     api = shared_plane.api
@@ -198,7 +202,7 @@ def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
         ).endswith("; its canary failed: exit code 6: no GPUs found")
         wait(lambda: canary_of(api) is None, stack.log)
 
-    # The next one runs on while its leader is killed.
+    # The next one continues while its leader is killed.
     execute(stack, "update odc.node_quarantine set try_at = now()")
     pod = wait(lambda: canary_of(api), stack.log)
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
@@ -213,7 +217,7 @@ def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
         wait(lambda: canary_of(api) is None, stack.log)
     found = api.items(PODS)
     assert [one for one in found if one["metadata"]["name"].startswith("odc-0-")] == []
-    told = stack("events")
+    events = stack("events")
     for kind in ("node_quarantined", "canary_failed", "node_returned"):
-        assert kind in told
-    assert "orphan" not in told
+        assert kind in events
+    assert "orphan" not in events

@@ -17,9 +17,9 @@ NEEDED = [
     *[f"{verb} nodes" for verb in ("get", "list", "watch")],
     *[f"{verb} pods --all-namespaces" for verb in ("get", "list", "watch")],
     *[
-        f"{asked} --namespace={namespace}"
+        f"{permission} --namespace={namespace}"
         for namespace in NAMESPACES
-        for asked in (
+        for permission in (
             "create pods",
             "patch pods",
             "delete pods",
@@ -62,9 +62,9 @@ REFUSED = [
     "list events --namespace=gpu-batch",
     "create events --namespace=gpu-dev",
     *[
-        f"{asked} --namespace={namespace}"
+        f"{permission} --namespace={namespace}"
         for namespace in PLACES
-        for asked in (
+        for permission in (
             "create pods",
             "delete pods",
             "create pods --subresource=exec",
@@ -74,9 +74,9 @@ REFUSED = [
         )
     ],
     *[
-        f"{asked} --namespace={namespace}"
+        f"{permission} --namespace={namespace}"
         for namespace in NAMESPACES
-        for asked in (
+        for permission in (
             "deletecollection pods",
             "update pods",
             "get configmaps",
@@ -91,8 +91,8 @@ REFUSED = [
         )
     ],
     *[
-        f"{asked} --namespace=gpu-builds"
-        for asked in (
+        f"{permission} --namespace=gpu-builds"
+        for permission in (
             "create pods",
             "delete pods",
             "patch jobs.batch",
@@ -122,14 +122,14 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("asked", NEEDED)
-def test_odcd_may(odcd: Kube, asked: str) -> None:
-    assert odcd.can(asked)
+@pytest.mark.parametrize("permission", NEEDED)
+def test_odcd_may(odcd: Kube, permission: str) -> None:
+    assert odcd.can(permission)
 
 
-@pytest.mark.parametrize("asked", REFUSED)
-def test_odcd_may_not(odcd: Kube, asked: str) -> None:
-    assert not odcd.can(asked)
+@pytest.mark.parametrize("permission", REFUSED)
+def test_odcd_may_not(odcd: Kube, permission: str) -> None:
+    assert not odcd.can(permission)
 
 
 @pytest.mark.parametrize("user", JOB)
@@ -152,7 +152,7 @@ def test_a_job_may_do_nothing(installed: Kube, user: str) -> None:
 
 @pytest.mark.parametrize("user", JOB)
 @pytest.mark.parametrize(
-    "asked",
+    "permission",
     [
         "get secrets --namespace=gpu-controlplane",
         "list secrets --all-namespaces",
@@ -163,5 +163,5 @@ def test_a_job_may_do_nothing(installed: Kube, user: str) -> None:
         "get configmaps --namespace=gpu-batch",
     ],
 )
-def test_a_job_may_not(installed: Kube, user: str, asked: str) -> None:
-    assert not installed.as_user(user).can(asked)
+def test_a_job_may_not(installed: Kube, user: str, permission: str) -> None:
+    assert not installed.as_user(user).can(permission)

@@ -40,7 +40,7 @@ def empty(stack: Stack) -> Iterator[None]:
     wait(lambda: not stack.json("queue")["jobs"], stack.log)
 
 
-def test_a_job_runs_and_what_it_wrote_stays(stack: Stack) -> None:
+def test_a_job_runs_and_its_output_is_kept(stack: Stack) -> None:
     job = stack.submit("--gpus", "1", script='echo "job $ODC_JOB_ID has $ODC_GPUS GPU"; exit 3')
     ended = stack.end(job)
     assert (ended["state"], ended["exit_code"], ended["signal"]) == ("FAILED", 3, None), stack(
@@ -53,21 +53,21 @@ def test_a_job_runs_and_what_it_wrote_stays(stack: Stack) -> None:
 def test_arguments_and_environment_arrive_as_they_are(stack: Stack) -> None:
     script = stack.odc.work / "say.sh"
     script.write_text('#!/bin/sh\nprintf "<%s>" "$@" "$PRICE"\n')
-    words = ["a b", "$(HOME)", "`id`", "$$", '";exit 1;"']
-    job = int(stack("submit", "--parsable", "--export", "PRICE=$(X)$5", str(script), *words))
+    arguments = ["a b", "$(HOME)", "`id`", "$$", '";exit 1;"']
+    job = int(stack("submit", "--parsable", "--export", "PRICE=$(X)$5", str(script), *arguments))
     assert stack.end(job)["state"] == "COMPLETED"
-    expected = "".join(f"<{word}>" for word in [*words, "$(X)$5"])
+    expected = "".join(f"<{word}>" for word in [*arguments, "$(X)$5"])
     wait(lambda: stack("logs", str(job)) == expected, stack.log)
 
 
-def test_who_waits_is_told_for_whom_and_until_when(stack: Stack) -> None:
+def test_why_names_the_blocking_job_and_its_end(stack: Stack) -> None:
     first = stack.submit("-N", "2", "--gpus-per-node", "8", "-t", "10", script="sleep 60")
     stack.until(first, "RUNNING")
     second = stack.submit("--gpus", "8", "-t", "5", script="true")
     waiting = stack.until(second, "PENDING")
-    told = stack.json("why", str(second))
-    assert any(cause.get("job_id") == first and cause["until"] for cause in told["why"])
-    assert told["eta"] is None or told["eta"]["p50"]
+    explanation = stack.json("why", str(second))
+    assert any(cause.get("job_id") == first and cause["until"] for cause in explanation["why"])
+    assert explanation["eta"] is None or explanation["eta"]["p50"]
     planned = wait(lambda: stack.job(second)["planned_start_at"], stack.log)
     assert planned > waiting["submitted_at"]
     assert f"{second}" in stack("queue")
@@ -82,11 +82,11 @@ def test_a_held_job_waits_for_its_release(stack: Stack) -> None:
     assert stack.end(job)["state"] == "COMPLETED"
 
 
-def test_a_cancelled_job_may_still_say_what_it_saved(stack: Stack) -> None:
+def test_output_that_a_cancelled_job_writes_during_its_grace_is_kept(stack: Stack) -> None:
     job = stack.submit(
         script="trap 'sleep 0.5; echo saved; exit 0' TERM\necho up\nwhile :; do sleep 0.1; done"
     )
-    stack.until_it_says(job, "up")
+    stack.wait_for_output(job, "up")
     stack("cancel", str(job))
     assert stack.end(job)["state"] == "CANCELLED"
     wait(lambda: "saved\n" in stack("logs", str(job)), stack.log)
@@ -94,7 +94,7 @@ def test_a_cancelled_job_may_still_say_what_it_saved(stack: Stack) -> None:
 
 def test_a_requeued_job_runs_again_under_its_number(stack: Stack) -> None:
     job = stack.submit(script='echo "attempt $ODC_ATTEMPT"; [ "$ODC_ATTEMPT" = 2 ] || sleep 60')
-    stack.until_it_says(job, "attempt 1")
+    stack.wait_for_output(job, "attempt 1")
     stack("requeue", str(job))
     ended = stack.end(job)
     assert (ended["state"], ended["restarts"]) == ("COMPLETED", 1)
@@ -123,7 +123,7 @@ def test_prometheus_finds_the_members_of_a_job(stack: Stack) -> None:
         assert f'namespace="{namespace}"' in line
 
 
-def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -> None:
+def test_a_gang_starts_together_and_its_members_reach_each_other(stack: Stack) -> None:
     script = 'echo "rank $ODC_RANK of $ODC_NODE_COUNT, master $MASTER_ADDR:$MASTER_PORT"'
     job = stack.submit("-N", "2", "--gpus-per-node", "4", script=script)
     ended = stack.end(job)
@@ -136,13 +136,13 @@ def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -
         ),
         lambda: stack("logs", str(job)) + stack.log(),
     )
-    said = {re.sub(r"^\d+: ", "", line) for line in lines}
-    master = {line.partition("master ")[2] for line in said}
-    assert {line.partition(",")[0] for line in said} == {"rank 0 of 2", "rank 1 of 2"}
+    reports = {re.sub(r"^\d+: ", "", line) for line in lines}
+    master = {line.partition("master ")[2] for line in reports}
+    assert {line.partition(",")[0] for line in reports} == {"rank 0 of 2", "rank 1 of 2"}
     assert len(master) == 1
 
 
-def test_one_member_that_fails_ends_its_gang(stack: Stack) -> None:
+def test_a_failed_member_ends_its_gang(stack: Stack) -> None:
     job = stack.submit(
         "-N", "2", "--gpus-per-node", "8",
         script='[ "$ODC_RANK" = 1 ] && { sleep 1; exit 4; }; sleep 60',
@@ -171,7 +171,7 @@ def test_an_array_runs_each_task_and_a_dependent_job_after_all(stack: Stack) -> 
 def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) -> None:
     going = stack.submit(script="sleep 6; exit 7")
     ends = stack.submit(script="sleep 1; echo last words; exit 5")
-    # By the time it is seen, a short one may have ended.
+    # By the time the test looks, a short one may have ended.
     stack.until(going, "RUNNING", *ENDED)
     stack.until(ends, "RUNNING", *ENDED)
     stack.kill(signal.SIGKILL)
@@ -181,7 +181,7 @@ def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) 
     assert stack.job(going)["restarts"] == 0
 
 
-def test_a_job_is_told_before_its_limit(stack: Stack) -> None:
+def test_a_job_is_signalled_before_its_time_limit(stack: Stack) -> None:
     script = "trap 'echo told; exit 0' USR1\necho up\nwhile :; do sleep .1; done"
     job = stack.submit("--signal", "B:USR1@50", "-t", "1", script=script)
     assert stack.end(job)["state"] == "COMPLETED"
@@ -190,15 +190,15 @@ def test_a_job_is_told_before_its_limit(stack: Stack) -> None:
 
 def test_a_job_is_signalled_by_hand(stack: Stack) -> None:
     job = stack.submit(script="echo up\nexec sleep 60")
-    stack.until_it_says(job, "up")
+    stack.wait_for_output(job, "up")
     stack("cancel", "--signal", "USR1", str(job))
     ended = stack.end(job)
     assert (ended["state"], ended["signal"]) == ("FAILED", 10)
 
 
-def test_output_goes_to_the_files_that_were_asked_for(stack: Stack) -> None:
-    said = stack.odc.work / "said"
-    script = f"echo one; echo two >&2; cat {said}-%j 2>/dev/null; exit 0"
+def test_output_goes_to_the_requested_files(stack: Stack) -> None:
+    output = stack.odc.work / "said"
+    script = f"echo one; echo two >&2; cat {output}-%j 2>/dev/null; exit 0"
     job = stack.submit("-o", "/tmp/said-%j", script=script)
     assert stack.end(job)["state"] == "COMPLETED"
     wait(lambda: stack("logs", str(job)) == "one\ntwo\n", stack.log)
@@ -232,7 +232,7 @@ def as_operator(stack: Stack) -> Callable[..., str]:
     return run
 
 
-def test_a_limit_keeps_a_job_waiting_and_says_so(
+def test_a_limit_keeps_a_job_pending_with_the_reason(
     stack: Stack, as_operator: Callable[..., str]
 ) -> None:
     as_operator("qos", "create", "narrow", "--limit", "user.jobs=1")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.odcctl.peer import Peer, Run, serving
+from tests.support.harness.forked import Forks
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("ODC_UPDATE_GOLDEN") == "1"
@@ -48,16 +48,20 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="session")
+def _forks() -> Iterator[Forks]:
+    forks = Forks()
+    yield forks
+    forks.close()
+
+
 @pytest.fixture
-def odcctl(home: Path, environment: dict[str, str]) -> Odcctl:
+def odcctl(home: Path, environment: dict[str, str], _forks: Forks) -> Odcctl:
     """Run odcctl as users do: a process of its own, standard output not a terminal."""
 
     def run(*args: str | bytes, stdin: str | bytes = b"", **env: str) -> Run:
-        done = subprocess.run(
-            [sys.executable, "-m", "odcctl", *args],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True, timeout=120, cwd=home, env={**environment, **env},
-        )  # fmt: skip
+        sent = stdin.encode() if isinstance(stdin, str) else stdin
+        done = _forks.run(args, sent, home, {**environment, **env}, timeout_s=120)
         return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
@@ -92,12 +96,12 @@ def send(process: subprocess.Popen[Any], number: int, heeded: Callable[[float], 
 def _sleep(pid: int) -> list[str] | None:
     """Of its main thread: another after each time that it was awake, and none while it is."""
     try:
-        told = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return None
-    if "State:\tS" not in told:
+    if "State:\tS" not in status:
         return None
-    return [line for line in told.splitlines() if "ctxt_switches" in line]
+    return [line for line in status.splitlines() if "ctxt_switches" in line]
 
 
 @pytest.fixture

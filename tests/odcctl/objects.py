@@ -83,7 +83,7 @@ BOX_STATES = {
 
 
 def a_disk(name: str = "main", **fields: Any) -> Object:
-    told: Object = {
+    answer: Object = {
         "id": 1, "name": name, "user": "alice", "uid": 1001, "size_gib": 100,
         "used_bytes": 1_610_612_736, "state": "available", "reservation_id": None,
         "created_at": "2026-06-01T09:00:00Z", "last_used_at": "2026-06-30T18:00:00Z",
@@ -91,7 +91,7 @@ def a_disk(name: str = "main", **fields: Any) -> Object:
         "last_snapshot_at": "2026-06-30T18:04:00Z", "last_snapshot_id": "snap-1",
         "volume_id": None, "zone": None, "trouble": None, "deleted_at": None, "purge_at": None,
     }  # fmt: skip
-    return _checked(told | fields, disk_answers.Disk)
+    return _checked(answer | fields, disk_answers.Disk)
 
 
 def some_disks() -> list[Object]:
@@ -144,7 +144,7 @@ def a_type(gpu_type: str = "h100", free: int = 11, **fields: Any) -> Object:
 
     some = free > 0
     waits = [size(gpus, 1, 0 if some else 3600) for gpus in (1, 2, 4, 8)]
-    told: Object = {
+    answer: Object = {
         "gpu_type": gpu_type, "label": "H100", "gpu_mem_mib": 81920, "gpus_per_node": 8,
         "cpus_per_node": 192, "mem_per_node_mib": 2097152,
         "nodes": 3, "nodes_up": 2, "free_nodes": int(some), "total": 16, "free": free,
@@ -152,11 +152,11 @@ def a_type(gpu_type: str = "h100", free: int = 11, **fields: Any) -> Object:
         "queued": 0 if some else 4, "maintenance": None,
         "waits": [*waits, size(16, 2, 7200), size(24, 3, None, "no")],
     }  # fmt: skip
-    return _checked(told | fields, reservation_answers.Availability)
+    return _checked(answer | fields, reservation_answers.Availability)
 
 
 def a_cpu_type(**fields: Any) -> Object:
-    told: Object = {
+    answer: Object = {
         "gpu_type": "cpu-x86", "label": "CPU", "gpu_mem_mib": None, "gpus_per_node": 0,
         "cpus_per_node": 16, "mem_per_node_mib": 32768,
         "nodes": 2, "nodes_up": 2, "free_nodes": 2, "total": 2, "free": 2, "max_on_one_node": 0,
@@ -164,7 +164,7 @@ def a_cpu_type(**fields: Any) -> Object:
         "waits": [{"gpus": 0, "nodes": 1, "start_at": "2026-07-01T12:00:00Z", "wait_s": 0,
                    "refused": None}],
     }  # fmt: skip
-    return _checked(told | fields, reservation_answers.Availability)
+    return _checked(answer | fields, reservation_answers.Availability)
 
 
 def availability(*types: Object) -> Object:
@@ -172,12 +172,12 @@ def availability(*types: Object) -> Object:
 
 
 def a_preemption(**fields: Any) -> Object:
-    told: Object = {
+    answer: Object = {
         "text": "preempted by job 12 (QOS urgent) after 3 h; 24 GPU-hours lost", "attempt": 1,
         "by": 12, "qos": "urgent", "victim_qos": "scavenger", "mode": "requeue",
         "at": "2026-07-01T11:00:00Z", "ran_s": 10800, "grace_s": 60, "lost_gpu_s": 86400,
     }  # fmt: skip
-    return _checked(told | fields, job_answers.Preemption)
+    return _checked(answer | fields, job_answers.Preemption)
 
 
 def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:
@@ -264,13 +264,13 @@ def a_policy(name: str, **fields: Any) -> Object:
 def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
     """Of four nodes: two whole ones, one with 5 and one without free GPUs; or nothing free."""
     some = int(free > 0)
-    told: Object = {
+    answer: Object = {
         "gpu_type": gpu_type, "nodes": 4, "gpus": 32, "gpus_free": free, "gpus_whole": 16 * some,
         "fragmented": 0.2381 if free else None, "nodes_whole": 2 * some, "largest_gang": 2 * some,
         "fits": {"1": free, "2": 10 * some, "4": 5 * some, "8": 2 * some},
         "domains": [{"domain": "us-east-2a/pg-1", "nodes": 4, "nodes_whole": 2 * some}],
     }  # fmt: skip
-    return _checked(told, node_answers.TypeFragmentation)
+    return _checked(answer, node_answers.TypeFragmentation)
 
 
 def a_booking(name: str = "driver", **fields: Any) -> Object:
@@ -329,11 +329,11 @@ def ended(job_id: int = 7, state: str = "COMPLETED", **fields: Any) -> Object:
 
 
 def outcome(job_id: int, word: str, **fields: Any) -> Object:
-    told: Object = {
+    answer: Object = {
         "job_id": job_id, "array_task_id": None, "outcome": word, "code": None, "message": None,
         "hint": None,
     }  # fmt: skip
-    return _checked(told | fields, job_answers.Outcome)
+    return _checked(answer | fields, job_answers.Outcome)
 
 
 def a_cluster() -> Object:

@@ -85,25 +85,25 @@ class _Answers(ThreadingMixIn):
         chosen = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         return chosen(request) if callable(chosen) else chosen
 
-    def asked(self, path: str) -> list[Request]:
+    def requests_to(self, path: str) -> list[Request]:
         return [request for request in self.requests if request.path == path]
 
     def hold_on(self, method: str, path: str) -> threading.Event:
         """Never answer this; the event is set when it was asked."""
-        asked = threading.Event()
+        requested = threading.Event()
 
         def answer(_: Request) -> Reply:
-            asked.set()
+            requested.set()
             self.stopping.wait(600)
             return Reply(lose=True)
 
         self.on(method, path, answer)
-        return asked
+        return requested
 
     def wait_for(self, path: str, count: int) -> None:
         """Until this path was asked for so many times."""
         with self.arrived:
-            assert self.arrived.wait_for(lambda: len(self.asked(path)) >= count, 120)
+            assert self.arrived.wait_for(lambda: len(self.requests_to(path)) >= count, 120)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hangs up is no error here."""

@@ -121,7 +121,7 @@ def test_a_server_that_speaks_no_http_is_told(odcctl: Odcctl, home: Path) -> Non
     server.server_close()
     assert done.code == 3
     assert done.err.startswith(
-        "odcctl: the daemon went away before it answered: not an HTTP answer"
+        "odcctl: the connection to the daemon was lost before it answered: not an HTTP answer"
     )
 
 

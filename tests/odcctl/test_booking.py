@@ -52,16 +52,16 @@ def test_create_sends_what_was_said_once(peer: Peer, odcctl: Odcctl, case: str) 
     peer.on("POST", "/v1/bookings", a_booking())
     done = odcctl("booking", "create", "driver", *options)
     assert done.out == (
-        "booking driver made: 2026-07-01 18:00:00Z to 2026-07-01 20:00:00Z on gpu-[01-02,04]\n"
+        "booking driver created: 2026-07-01 18:00:00Z to 2026-07-01 20:00:00Z on gpu-[01-02,04]\n"
     )
     assert peer.requests[0].body == {"name": "driver", **body}
     assert peer.requests[0].headers["idempotency-key"]
 
 
-def test_edit_sends_only_what_changes_and_empty_takes_away(peer: Peer, odcctl: Odcctl) -> None:
+def test_edit_sends_only_changes_and_an_empty_value_removes(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("PATCH", "/v1/bookings/driver", a_booking())
-    said = odcctl("booking", "edit", "driver", "--until", "", "--comment", "", "--name", "next")
-    assert said.out.startswith("booking driver changed: ")
+    done = odcctl("booking", "edit", "driver", "--until", "", "--comment", "", "--name", "next")
+    assert done.out.startswith("booking driver changed: ")
     assert peer.requests[0].body == {
         "until": None, "comment": None, "name": "next", "time_zone": "UTC",
     }  # fmt: skip
@@ -73,12 +73,12 @@ def test_delete_says_so(peer: Peer, odcctl: Odcctl) -> None:
     assert odcctl("booking", "delete", "driver", "--json").out.startswith('{"id": 3,')
 
 
-def test_a_refusal_is_told_with_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
-    told = 'h100-1 is booked by "x"'
-    peer.on("POST", "/v1/bookings", problem(409, "BookingConflict", "OD019", told, "Move it."))
+def test_a_refusal_shows_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
+    message = 'h100-1 is booked by "x"'
+    peer.on("POST", "/v1/bookings", problem(409, "BookingConflict", "OD019", message, "Move it."))
     refused = odcctl("booking", "create", "b", "--start", "now", "--duration", "1", "--all")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == (f"odcctl: nothing booked or changed: {told} (OD019)\n  Move it.\n")
+    assert refused.err == (f"odcctl: bookings not changed: {message} (OD019)\n  Move it.\n")
     peer.on("GET", "/v1/bookings/x", problem(404, "UnknownBooking", "OD018", "no booking x"))
     assert odcctl("booking", "show", "x").err == "odcctl: no booking x (OD018)\n"
 
@@ -99,7 +99,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     assert odcctl("booking", *WRONG[case]).code == 2
     assert peer.requests == []
 

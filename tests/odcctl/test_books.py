@@ -74,7 +74,7 @@ def test_shares_and_priorities_are_tables(peer: Peer, odcctl: Odcctl, golden: Go
     out = odcctl("priority", "--user", "ann", "7", "8", "--limit", "5")
     assert peer.requests[-1].query == {"user": "ann", "id": "7,8", "limit": "5"}
     assert out.err == (
-        "there are more; say how many with --limit\n"
+        "there are more jobs; use --limit to list them\n"
         "partition main is ordered by policy odc, not by this priority\n"
     )
     factors = odcctl("priority", "--factors")
@@ -93,7 +93,7 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
         "POST", "/v1/accounts",
         {"name": "lab", "parent": "physics", "shares": 3, "qos": ["a", "b"], "default_qos": "a",
          "limits": {"group": {"gpus": 8}, "job": {"wall": "1-0"}, "user": {"jobs": None}}},
-        "account lab made\n"),
+        "account lab created\n"),
     "account-edit": (
         ["account", "edit", "lab", "--parent", "", "--qos", "none", "--description", "x"],
         "PATCH", "/v1/accounts/lab", {"parent": None, "qos": None, "description": "x"},
@@ -107,7 +107,7 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
         "POST", "/v1/qos",
         {"name": "urgent", "priority": 9, "preempts": ["a", "b"], "restricted": True,
          "grace": "0:30", "exempt": "10", "usage_factor": 0.5, "deny_on_limit": False},
-        "QOS urgent made\n"),
+        "QOS urgent created\n"),
     "qos-edit": (
         ["qos", "edit", "urgent", "--preempts", "none", "--preempt-mode", "cancel"],
         "PATCH", "/v1/qos/urgent", {"preempts": [], "preempt_mode": "cancel"},
@@ -130,15 +130,15 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
         "DELETE", "/v1/accounts/lab/users/ann", None, "user ann removed from account lab\n"),
     "coordinator": (
         ["user", "coordinator", "bob", "-A", "lab"], "POST", "/v1/accounts/lab/coordinators",
-        {"user": "bob"}, "user bob coordinates account lab\n"),
+        {"user": "bob"}, "user bob is a coordinator of account lab\n"),
     "coordinator-off": (
         ["user", "coordinator", "bob", "-A", "lab", "--off"],
         "DELETE", "/v1/accounts/lab/coordinators/bob", None,
-        "user bob coordinates account lab no longer\n"),
+        "user bob is no longer a coordinator of account lab\n"),
     "settings": (
         ["account", "settings", "--enforce", "on", "--cpus-per-gpu", "12"],
         "PATCH", "/v1/accounting", {"enforce": True, "cpus_per_gpu": 12},
-        "anybody may use any; 24 CPUs are billed as one GPU\n"),
+        "everyone may use every account; 24 CPUs are billed as one GPU\n"),
     "weights": (
         ["priority", "--set-weight", "age=5,qos=6", "--set-weight", "size=0",
          "--set-half-life", "14-0"],
@@ -150,11 +150,11 @@ SENT: dict[str, tuple[list[str], str, str, Any, str]] = {
 
 
 @pytest.mark.parametrize("case", SENT)
-def test_what_was_said_is_sent(peer: Peer, odcctl: Odcctl, case: str) -> None:
-    words, method, path, body, said = SENT[case]
+def test_the_given_options_are_sent(peer: Peer, odcctl: Odcctl, case: str) -> None:
+    arguments, method, path, body, output = SENT[case]
     peer.on(method, path, accounting() if path == "/v1/accounting" else {"name": "x"})
-    done = odcctl(*words)
-    assert (done.err, done.out) == ("", said)
+    done = odcctl(*arguments)
+    assert (done.err, done.out) == ("", output)
     [request] = peer.requests
     assert request.body == body
     assert ("idempotency-key" in request.headers) == (
@@ -171,12 +171,12 @@ def test_settings_are_shown_when_nothing_is_said(peer: Peer, odcctl: Odcctl) -> 
     )
 
 
-def test_a_refusal_is_told_with_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
-    told = 'QOS "a" would preempt itself'
-    peer.on("PATCH", "/v1/qos/a", problem(400, "BadRequest", "OD010", told, "Do not."))
+def test_a_refusal_shows_its_code_and_hint(peer: Peer, odcctl: Odcctl) -> None:
+    message = 'QOS "a" would preempt itself'
+    peer.on("PATCH", "/v1/qos/a", problem(400, "BadRequest", "OD010", message, "Do not."))
     refused = odcctl("qos", "edit", "a", "--preempts", "a")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == f"odcctl: {told} (OD010)\n  Do not.\n"
+    assert refused.err == f"odcctl: {message} (OD010)\n  Do not.\n"
 
 
 WRONG = {
@@ -199,7 +199,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     done = odcctl(*WRONG[case])
     assert (done.code, done.out) == (2, "")
     assert f"odcctl {WRONG[case][0]}" in done.err

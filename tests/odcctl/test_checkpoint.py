@@ -20,7 +20,7 @@ def test_an_id_goes_before_the_job_it_is_called_in(peer: Peer, odcctl: Odcctl) -
     assert odcctl("checkpoint", "8_3", ODC_JOB_ID="7").out == "job 9 checkpointed\n"
 
 
-def test_outside_of_a_job_it_must_be_said_which(peer: Peer, odcctl: Odcctl) -> None:
+def test_checkpoint_outside_a_job_needs_an_id(peer: Peer, odcctl: Odcctl) -> None:
     done = odcctl("checkpoint")
     assert (done.code, done.out) == (2, "")
     assert "ID" in done.err

@@ -64,9 +64,9 @@ def _ok(done: Run) -> str:
 
 def test_a_job_is_submitted_waited_for_read_and_remembered(odcctl: Odcctl, home: Path) -> None:
     (home / "x.sh").write_text("#!/bin/sh\n#SBATCH -J golem\necho out $1; echo err >&2; exit 3\n")
-    said = _ok(odcctl("submit", "x.sh", "an argument"))
-    assert said.startswith("Submitted batch job ")
-    job = said.split()[-1]
+    output = _ok(odcctl("submit", "x.sh", "an argument"))
+    assert output.startswith("Submitted batch job ")
+    job = output.split()[-1]
     assert odcctl("wait", job).code == 3
     assert _ok(odcctl("logs", job)) == "out an argument\nerr\n"
     assert (home / f"slurm-{job}.out").exists()
@@ -91,9 +91,9 @@ def test_a_job_that_waits_says_why_and_can_be_changed(
     assert "JobHeldUser" in _ok(odcctl("queue", "-j", job, "--no-header"))
     assert "is PENDING (JobHeldUser)" in _ok(odcctl("why", job))
     _ok(odcctl("update", job, "--time", "1-00:30:00", "--begin", "now+1hour", "--comment", "later"))
-    told = json.loads(_ok(odcctl("show", job, "--json")))["jobs"][0]
-    assert (told["time_limit_s"], told["comment"]) == (88200, "later")
-    assert told["begin_at"]
+    shown = json.loads(_ok(odcctl("show", job, "--json")))["jobs"][0]
+    assert (shown["time_limit_s"], shown["comment"]) == (88200, "later")
+    assert shown["begin_at"]
     _ok(odcctl("release", job))
     assert "(BeginTime)" in _ok(odcctl("show", job))
     assert odcctl("update", job, "--time", "soon").code == 1
@@ -142,8 +142,8 @@ def test_a_running_job_is_requeued_signalled_and_cancelled(
 def test_run_is_the_command_itself(odcctl: Odcctl, home: Path) -> None:
     done = odcctl("run", "sh", "-c", "echo out; echo err >&2; exit 5")
     # A job that does not start within a second is reported, as on a busy machine.
-    told = [line for line in done.err.splitlines(True) if not WAITS.match(line)]
-    assert (done.code, done.out, told) == (5, "out\n", ["err\n"])
+    errors = [line for line in done.err.splitlines(True) if not WAITS.match(line)]
+    assert (done.code, done.out, errors) == (5, "out\n", ["err\n"])
     assert odcctl("run", "sh", "-c", "kill -9 $$").code == 137
     gang = odcctl("run", "-N", "2", "--gpus-per-node", "1", "sh", "-c", "echo $SLURM_PROCID")
     assert sorted(gang.out.splitlines()) == ["0: 0", "1: 1"]
@@ -160,7 +160,7 @@ def test_run_with_a_terminal_can_be_left_and_taken_up_again(
         shell.type(b"stty size; echo he''llo\n")
         assert b"31 91\r\n" in shell.until(b"hello\r\n")
         shell.type(b"\x1dd")
-        shell.until(b"go on with: odcctl attach ")
+        shell.until(b"attach again: odcctl attach ")
         assert shell.end() == 0
     finally:
         shell.close()
@@ -189,20 +189,20 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
     odcctl: Odcctl, environment: dict[str, str]
 ) -> None:
     """CLI-17, CLI-18, CLI-23 to CLI-25, CLI-31, CLI-33, CLI-35, LIF-05."""
-    made = odcctl("reserve", "-t", "H100", "-g", "2", "-h", "0.5", "-n", "my box", "--trace")
+    made = odcctl("reserve", "-t", "H100", "-g", "2", "-h", "0.5", "-n", "my server", "--trace")
     assert made.code == 0, made.err
     job = made.out.split()[1]
     assert made.out.startswith(
         f"reservation {job} is active: 2 h100 GPUs\n  connect: odcctl connect"
     )
     assert job in _ok(odcctl("list", "--output", "quiet")).split()
-    assert f"reservation {job}\n  status:    active\n" in _ok(odcctl("show", "my box"))
+    assert f"reservation {job}\n  status:    active\n" in _ok(odcctl("show", "my server"))
     shell = Terminal(environment, "connect", job)
     try:
         # Next comes the user's own login shell, which may take its time.
-        shell.until(f"odc reservation {job} (my box)".encode())
+        shell.until(f"odc reservation {job} (my server)".encode())
         shell.type(b"\x1dd")
-        assert b"goes on until" in shell.until(b"Back to it: odcctl connect ")
+        assert b"continues until" in shell.until(b"Connect again: odcctl connect ")
         assert shell.end() == 0
     finally:
         shell.close()
@@ -216,7 +216,7 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
     assert "1 active" in _ok(odcctl("status"))
     shell = Terminal(environment, "connect", job)
     try:
-        shell.until(f"odc reservation {job} (my box)".encode())
+        shell.until(f"odc reservation {job} (my server)".encode())
         assert odcctl("cancel", job).code == 0
         shell.until(f"odcctl: reservation {job}: ".encode())
         assert shell.end() >= 128
@@ -225,22 +225,22 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
     odcctl("wait", job)
     over = odcctl("connect", job)
     assert (over.code, over.err.startswith("odcctl: not connected: reservation")) == (1, True)
-    assert " is over: " in over.err
+    assert " has ended: " in over.err
 
 
 def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> None:
     """CLI-12, CLI-54."""
-    for options, told in (
+    for options, message in (
         (["-t", "h1000"], 'GPU type "h1000" does not exist (OD005)'),
         (["-t", "h100", "-g", "12", "-d"], "not whole nodes"),
-        (["-t", "h100", "-g", "16"], "16 h100 GPUs are 2 nodes, and --distributed was not given"),
+        (["-t", "h100", "-g", "16"], "16 h100 GPUs need 2 nodes, but --distributed was not given"),
         (["-t", "h100", "--jupyter"], "(OD016)"),
         # There is no such file, which is no matter here.
         (["--dockerfile", "/missing/Dockerfile"], "builds no images"),
     ):
         refused = odcctl("reserve", *options)
         assert (refused.code, refused.out) == (1, "")
-        assert told in refused.err
+        assert message in refused.err
     tested = odcctl("reserve", "-t", "h100", "-g", "16", "-d", "--test-only")
     assert (tested.code, tested.out) == (0, "")
     assert "would start" in tested.err
@@ -293,10 +293,10 @@ def test_a_followed_job_outlives_a_kill_of_the_daemon(
     looks = _looks_at_jobs(daemon)
     logs, waiting = (
         subprocess.Popen(
-            [sys.executable, "-m", "odcctl", *words], env=environment, cwd=home, text=True,
+            [sys.executable, "-m", "odcctl", *arguments], env=environment, cwd=home, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
-        for words in (["logs", "-f", job], ["wait", job])
+        for arguments in (["logs", "-f", job], ["wait", job])
     )  # fmt: skip
     assert logs.stdout is not None
     assert logs.stdout.readline() == "one\n"

@@ -28,7 +28,7 @@ def test_a_list_has_every_state(peer: Peer, odcctl: Odcctl, golden: Golden) -> N
     assert json.loads(odcctl("disk", "list", "--json").out) == disks(*some_disks())
     quiet = odcctl("disk", "list", "--output", "quiet")
     assert quiet.out.split() == [disk["name"] for disk in some_disks()]
-    assert all(not one.query for one in peer.asked(PATH))
+    assert all(not one.query for one in peer.requests_to(PATH))
     peer.on("GET", PATH, disks(default_gib=None))
     assert "this daemon has no disks" in odcctl("disk", "list").err
 
@@ -38,7 +38,7 @@ def test_a_list_of_another_names_whose_they_are(peer: Peer, odcctl: Odcctl) -> N
     peer.on("GET", PATH, disks(a_disk(), a_disk(user="bob")))
     done = odcctl("disk", "list", "--user", "all")
     assert [line.split()[0] for line in done.out.splitlines()] == ["USER", "alice", "bob"]
-    assert peer.asked(PATH)[0].query == {"user": "all"}
+    assert peer.requests_to(PATH)[0].query == {"user": "all"}
     refused = problem(403, "NotOwner", "OD013", "only operators may see the disks of all", "Ask.")
     peer.on("GET", PATH, refused)
     done = odcctl("disk", "list", "-u", "all")
@@ -63,9 +63,9 @@ def test_a_watched_list_changes(peer: Peer, terminal: Screens, odcctl: Odcctl) -
 def test_one_is_made(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-37."""
     peer.on("POST", PATH, Reply(a_disk("data"), status=201))
-    assert odcctl("disk", "create", "data").out == "disk data made: 100 GiB\n"
+    assert odcctl("disk", "create", "data").out == "disk data created: 100 GiB\n"
     assert odcctl("disk", "create", "data", "--size", "50", "--output", "quiet").out == "data\n"
-    first, second = peer.asked(PATH)
+    first, second = peer.requests_to(PATH)
     assert (first.body, second.body) == ({"name": "data"}, {"name": "data", "size_gib": 50})
     assert first.headers["idempotency-key"]
 
@@ -73,10 +73,10 @@ def test_one_is_made(peer: Peer, odcctl: Odcctl) -> None:
 @pytest.mark.parametrize("name", ["a b", "ä", "x" * 51, "none", ""])
 def test_a_name_that_cannot_be_is_refused_here(peer: Peer, odcctl: Odcctl, name: str) -> None:
     """CLI-37: on the client, too."""
-    for words in (["create", name], ["rename", "main", name], ["clone", "main", name]):
-        done = odcctl("disk", *words)
+    for arguments in (["create", name], ["rename", "main", name], ["clone", "main", name]):
+        done = odcctl("disk", *arguments)
         assert (done.code, peer.requests) == (2, [])
-        assert "letters, digits, - and _, at most 50" in done.err
+        assert "1 to 50 letters, digits, - and _" in done.err
 
 
 def test_deleting_tells_how_many_snapshots_and_asks(
@@ -95,24 +95,32 @@ def test_deleting_tells_how_many_snapshots_and_asks(
     )
     for answer, code in ((b"\r", 1), (b"y\r", 0)):
         screen = terminal("disk", "delete", "main")
-        asked = b"Delete disk main with its 3 snapshots; they are kept for 30 days? (y/n) [n]: "
-        screen.until(asked)
+        question = b"Delete disk main with its 3 snapshots; they are kept for 30 days? (y/n) [n]: "
+        screen.until(question)
         screen.type(answer)
         screen.until(b"\n" if code else b"deleted")
         assert screen.end() == code
-    assert [one.method for one in peer.asked(f"{PATH}/main")] == ["DELETE", "GET", "GET", "DELETE"]
+    assert [one.method for one in peer.requests_to(f"{PATH}/main")] == [
+        "DELETE",
+        "GET",
+        "GET",
+        "DELETE",
+    ]
 
 
 def test_one_is_renamed(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-40."""
     peer.on("POST", f"{PATH}/a/rename", a_disk("b"))
-    assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a is b now\n"
-    [asked] = peer.requests
-    assert (asked.query, asked.body) == ({"user": "bob"}, {"new_name": "b"})
-    told = 'disk "a" cannot be renamed: reservation 7 is using it'
-    peer.on("POST", f"{PATH}/a/rename", problem(409, "InUse", "OD028", told, "Cancel it."))
+    assert odcctl("disk", "rename", "a", "b", "-u", "bob").out == "disk a renamed to b\n"
+    [request] = peer.requests
+    assert (request.query, request.body) == ({"user": "bob"}, {"new_name": "b"})
+    message = 'disk "a" cannot be renamed: reservation 7 is using it'
+    peer.on("POST", f"{PATH}/a/rename", problem(409, "InUse", "OD028", message, "Cancel it."))
     done = odcctl("disk", "rename", "a", "b")
-    assert (done.code, done.err) == (1, f"odcctl: nothing done: {told} (OD028)\n  Cancel it.\n")
+    assert (done.code, done.err) == (
+        1,
+        f"odcctl: disks not changed: {message} (OD028)\n  Cancel it.\n",
+    )
 
 
 def contents(**fields: object) -> dict[str, object]:
@@ -133,7 +141,7 @@ def test_what_is_on_one_is_listed_without_a_reservation(peer: Peer, odcctl: Odcc
     peer.on("GET", path, contents(contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "not available\n")
-    assert "they are there all the same" in done.err
+    assert "the files themselves are saved" in done.err
     peer.on("GET", path, contents(snapshot_id=None, at=None, contents=None, used_bytes=None))
     done = odcctl("disk", "list-content", "main")
     assert (done.code, done.out) == (0, "")
@@ -148,14 +156,17 @@ def test_operators_clone_and_unlock(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-41."""
     peer.on("POST", f"{PATH}/a/clone", Reply(a_disk("b", user="bob"), status=201))
     done = odcctl("disk", "clone", "a", "b", "--user", "alice", "--new-user", "bob")
-    assert done.out == "disk b of bob made: it begins as a was last saved\n"
-    [asked] = peer.requests
-    assert (asked.query, asked.body) == ({"user": "alice"}, {"new_name": "b", "new_user": "bob"})
+    assert done.out == "disk b of bob created from the newest snapshot of a\n"
+    [request] = peer.requests
+    assert (request.query, request.body) == (
+        {"user": "alice"},
+        {"new_name": "b", "new_user": "bob"},
+    )
     peer.on("POST", f"{PATH}/a/unlock", a_disk("a"), a_disk("a", last_snapshot_at=None))
     assert odcctl("disk", "unlock", "a").out == (
-        "disk a can be used again: as it was saved 2026-06-30 18:04:00Z\n"
+        "disk a can be used again: its files are from 2026-06-30 18:04:00Z\n"
     )
-    assert "empty, for it was never saved" in odcctl("disk", "unlock", "a").out
+    assert "it is empty, because it was never saved" in odcctl("disk", "unlock", "a").out
 
 
 def test_strays_are_shown_to_operators(peer: Peer, odcctl: Odcctl) -> None:
@@ -173,24 +184,24 @@ def test_strays_are_shown_to_operators(peer: Peer, odcctl: Odcctl) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [["nothing"], ["list", "a"], ["create"], ["rename", "a"], ["delete", "a", "b"],
      ["list", "--yes"], ["create", "a", "--user", "b"], ["unlock", "a", "--size", "9"],
      ["create", "a", "--size", "x"]],
 )  # fmt: skip
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, words: list[str]) -> None:
-    done = odcctl("disk", *words)
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, arguments: list[str]) -> None:
+    done = odcctl("disk", *arguments)
     assert (done.code, peer.requests) == (2, [])
 
 
 def test_names_are_completed(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", PATH, disks(a_disk("main"), a_disk("more")))
 
-    def words(*line: str) -> list[str]:
+    def completions(*line: str) -> list[str]:
         found = odcctl("completion", "words", "--", *line).out
         return [line.split("\t")[0] for line in found.splitlines()]
 
-    assert words("disk", "re") == ["rename"]
-    assert words("disk", "delete", "m") == ["main", "more"]
-    assert words("disk", "create", "") == []
-    assert words("reserve", "--disk", "") == ["main", "more", "none"]
+    assert completions("disk", "re") == ["rename"]
+    assert completions("disk", "delete", "m") == ["main", "more"]
+    assert completions("disk", "create", "") == []
+    assert completions("reserve", "--disk", "") == ["main", "more", "none"]

@@ -15,9 +15,9 @@ from odcctl.reservations.dockerignore import Ignore
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.objects import a_reservation
 from tests.odcctl.peer import Peer, Reply, problem
-from tests.odcctl.test_reserve import Box, box
+from tests.odcctl.test_reserve import DevServer, dev_server
 
-__all__ = ["box"]
+__all__ = ["dev_server"]
 
 DIGEST = "ab" * 32
 NO_BUILD = f"/v1/builds/{'0' * 64}"
@@ -97,12 +97,14 @@ def test_a_folder_that_is_too_large_says_by_what(tmp_path: Path) -> None:
     a_folder(tmp_path, "src/x.py")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "train.bin").write_bytes(os.urandom(800 * 1024))
-    with pytest.raises(Failure, match=r"takes 700 KiB; most have data/ \(800 KiB\)") as failed:
+    with pytest.raises(
+        Failure, match=r"may have 700 KiB; the largest are data/ \(800 KiB\)"
+    ) as failed:
         pack(str(tmp_path / "Dockerfile"))
     assert ".dockerignore" in str(failed.value.hint)
     with (tmp_path / "data" / "huge").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(Failure, match=r"32 MiB before .* most have data/ \(1024 GiB\)"):
+    with pytest.raises(Failure, match=r"32 MiB before .* the largest are data/ \(1024 GiB\)"):
         pack(str(tmp_path / "Dockerfile"))
 
 
@@ -114,10 +116,10 @@ def test_wrong_dockerfiles_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="No such file"):
         pack(str(tmp_path / "missing"))
     (tmp_path / "long").write_bytes(b"#" * (512 * 1024 + 1))
-    with pytest.raises(Failure, match=r"may have 512 KiB"):
+    with pytest.raises(Failure, match=r"may have at most 512 KiB"):
         pack(str(tmp_path / "long"))
     (tmp_path / "link").symlink_to("Dockerfile")
-    with pytest.raises(Failure, match="not a file of its folder"):
+    with pytest.raises(Failure, match="not a regular file in its folder"):
         pack(str(tmp_path / "link"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Failure, match="neither a file, a folder nor a link"):
@@ -131,29 +133,29 @@ def test_a_wrong_rule_is_told(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_sent_and_the_build_reserved(
-    odcctl: Odcctl, box: Box, peer: Peer, tmp_path: Path
+    odcctl: Odcctl, dev_server: DevServer, peer: Peer, tmp_path: Path
 ) -> None:
     """CLI-13, IMG-07, IMG-11: the steps are shown as they come."""
-    folder = a_folder(tmp_path / "box", "src/x.py")
+    folder = a_folder(tmp_path / "context", "src/x.py")
     peer.on("POST", "/v1/builds", BUILD)
     waiting = {**a_reservation(12, "queued"), "phase": "image_build"}
-    box.will(
+    dev_server.will(
         {**waiting, "message": "it waits (ImageBuild); image: step 1/5: FROM busybox"},
         {**waiting, "message": "it waits (ImageBuild); image: step 3/5: RUN make"},
         a_reservation(12),
     )
     done = odcctl("reserve", "--dockerfile", str(folder / "Dockerfile"))
     assert done.code == 0, done.err
-    [post] = peer.asked("/v1/builds")
+    [post] = peer.requests_to("/v1/builds")
     assert post.headers["content-type"] == "application/octet-stream"
     assert post.query == {"dockerfile": "Dockerfile"}
-    assert box.sent["build"] == DIGEST
-    for told in ("its image is to be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
-        assert told in done.err
+    assert dev_server.sent["build"] == DIGEST
+    for text in ("its image will be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
+        assert text in done.err
 
 
 def test_where_nothing_is_built_no_folder_is_read(
-    odcctl: Odcctl, box: Box, peer: Peer, tmp_path: Path
+    odcctl: Odcctl, dev_server: DevServer, peer: Peer, tmp_path: Path
 ) -> None:
     """CLI-13: what is wrong with it would be mended in vain."""
     peer.on("GET", NO_BUILD, problem(400, "BadRequest", "OD010", "builds no images", "Leave it."))
@@ -163,7 +165,7 @@ def test_where_nothing_is_built_no_folder_is_read(
 
 
 def test_a_wrong_folder_is_told_before_anything_is_sent(
-    odcctl: Odcctl, box: Box, peer: Peer, tmp_path: Path
+    odcctl: Odcctl, dev_server: DevServer, peer: Peer, tmp_path: Path
 ) -> None:
     """CLI-13"""
     done = odcctl("reserve", "--dockerfile", str(tmp_path / "missing"))
@@ -171,13 +173,13 @@ def test_a_wrong_folder_is_told_before_anything_is_sent(
     assert [request.path for request in peer.requests] == [NO_BUILD]
 
 
-def test_a_build_can_be_asked_for_anew(
-    odcctl: Odcctl, box: Box, peer: Peer, tmp_path: Path
+def test_rebuild_requests_a_new_build(
+    odcctl: Odcctl, dev_server: DevServer, peer: Peer, tmp_path: Path
 ) -> None:
     a_folder(tmp_path)
     peer.on("POST", "/v1/builds", BUILD)
     odcctl("reserve", "--no-wait", "--rebuild", "--dockerfile", str(tmp_path / "Dockerfile"))
-    assert peer.asked("/v1/builds")[0].query == {"dockerfile": "Dockerfile", "anew": "true"}
+    assert peer.requests_to("/v1/builds")[0].query == {"dockerfile": "Dockerfile", "anew": "true"}
 
 
 def test_a_list_tells_at_which_step_an_image_is(odcctl: Odcctl, peer: Peer) -> None:
@@ -202,7 +204,7 @@ def test_what_the_build_wrote_is_printed(odcctl: Odcctl, peer: Peer) -> None:
     assert (done.code, done.out.splitlines()[0]) == (0, "#1 one")
     assert "\x1b" not in done.out
     peer.on("GET", "/v1/reservations/12", a_reservation(12))
-    assert "no image that was built" in odcctl("logs", "--build", "12").err
+    assert "has no image build" in odcctl("logs", "--build", "12").err
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,9 @@ def test_a_refusal_is_1_with_its_hint(peer: Peer, odcctl: Odcctl) -> None:
     assert done.err == "odcctl: job 9 does not exist (OD006)\n  `odcctl queue` lists jobs.\n"
 
 
-def test_what_is_no_daemon_is_told_without_a_traceback(peer: Peer, odcctl: Odcctl) -> None:
+def test_a_server_that_is_no_daemon_is_reported_without_a_traceback(
+    peer: Peer, odcctl: Odcctl
+) -> None:
     peer.on("GET", "/v1/jobs", problem(500, "InternalError", "OD000", "odcd failed (error ab12)"))
     assert odcctl("queue").err == "odcctl: odcd failed (error ab12) (OD000)\n"
 
@@ -161,7 +163,7 @@ def test_nodes_are_drained_one_by_one_and_the_refused_are_named(peer: Peer, odcc
     peer.on("PATCH", "/v1/nodes/gpu-02", problem(404, "UnknownNode", "OD007", "no such node"))
     done = odcctl("node", "drain", "gpu-[01-02]", "--reason", "driver")
     assert done.code == 1
-    assert done.out == "node gpu-01: its jobs run on, no new ones start\n"
+    assert done.out == "node gpu-01: drained; its jobs continue, and no new jobs start\n"
     assert done.err == "odcctl: node gpu-02 not changed: no such node (OD007)\n"
     assert peer.requests[0].body == {"state": "DRAIN", "reason": "driver"}
 

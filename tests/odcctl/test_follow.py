@@ -23,7 +23,7 @@ def test_wait_outlives_a_restart_of_the_daemon(peer: Peer, odcctl: Odcctl) -> No
             {"jobs": [ended()], "ended": True})  # fmt: skip
     done = odcctl("wait", "7")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "odcctl: the daemon is away; waiting for it to come back\n"
+    assert done.err == "odcctl: the daemon does not answer; waiting for it\n"
     assert [request.query["wait"] for request in peer.requests] == ["0", "300", "300", "300"]
 
 
@@ -48,7 +48,7 @@ def test_output_of_all_ranks_that_breaks_off_is_not_taken_for_whole(
     peer.on("GET", LOGS, Reply(pieces=[b"0: a\n"], cut=True))
     done = odcctl("logs", "-f", "7", "--rank", "all")
     assert (done.code, done.out) == (3, "0: a\n")
-    assert "the output with it" in done.err
+    assert "in the middle of the output" in done.err
 
 
 def test_followed_events_go_on_after_the_last_one(peer: Peer, environment: dict[str, str]) -> None:
@@ -121,7 +121,7 @@ def test_run_gives_the_jobs_output_and_code(peer: Peer, odcctl: Odcctl) -> None:
     _Job(peer, out=b"result\n", err=b"trouble\n", code=3).start()
     done = odcctl("run", "--gpus", "1", "python", "x.py", "--json")
     assert (done.code, done.out, done.err) == (3, "result\n", "trouble\n")
-    body = peer.asked("/v1/submit-argv")[0].body
+    body = peer.requests_to("/v1/submit-argv")[0].body
     assert (body["command"], body["argv"][2:]) == ("run", ["python", "x.py", "--json"])
 
 
@@ -161,11 +161,11 @@ def test_one_ctrl_c_tells_the_state_and_two_cancel(peer: Peer, environment: dict
             "odcctl: job 7 is RUNNING; Ctrl-C again within a second cancels it\n"
         )
         assert not job.cancelled.is_set()
-        said = ""
-        while not said.startswith("odcctl: cancelling job 7;"):
-            said = _ctrl_c(process)  # Again when this machine took over a second.
+        line = ""
+        while not line.startswith("odcctl: cancelling job 7;"):
+            line = _ctrl_c(process)  # Again when this machine took over a second.
         assert process.wait(60) == 143
-    assert peer.asked("/v1/jobs/cancel")[0].body == {"ids": ["7"]}
+    assert peer.requests_to("/v1/jobs/cancel")[0].body == {"ids": ["7"]}
 
 
 def test_a_run_that_is_terminated_takes_its_job_along(

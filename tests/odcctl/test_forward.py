@@ -46,7 +46,7 @@ def led_to(home: Path, handler: Handler) -> Iterator[socket.socket]:
             thread.join(PATIENCE_S)
 
 
-def test_who_waits_for_what_cannot_be_reached_waits_no_more(
+def test_a_connection_that_cannot_be_made_ends_at_once(
     home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A browser would go on waiting for a Jupyter that is not there."""

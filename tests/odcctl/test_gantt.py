@@ -87,41 +87,41 @@ BARS = st.builds(
 @settings(deadline=None)
 @given(st.lists(BARS, max_size=8), st.integers(10, 300), st.booleans())
 def test_lines_fit_and_have_every_bar(bars: list[Object], width: int, blocks: bool) -> None:
-    told = {**GANTT, "nodes": [node("gpu-1", *bars)]}
-    *lines, _ = draw(told, width, blocks=blocks)
+    plan = {**GANTT, "nodes": [node("gpu-1", *bars)]}
+    *lines, _ = draw(plan, width, blocks=blocks)
     assert all(len(line) <= max(width, 60) for line in lines)
     assert blocks or "".join(lines).isascii()
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [("--hours", "6"), ("--node", "n1"), ("--type", "l4"), ("--gantt", "--what-if"),
      ("--gantt", "--hours", "soon"), ("--gantt", "-N", "2")],
 )  # fmt: skip
 def test_options_of_the_chart_stand_beside_it(
-    peer: Peer, odcctl: Odcctl, words: tuple[str, ...]
+    peer: Peer, odcctl: Odcctl, arguments: tuple[str, ...]
 ) -> None:
-    assert odcctl("plan", *words).code == 2
+    assert odcctl("plan", *arguments).code == 2
     assert peer.requests == []
 
 
 def test_the_page_has_an_address(peer: Peer, odcctl: Odcctl) -> None:
-    told = {
+    answer = {
         "ticket": "odc_x", "expires_at": at(0), "path": "/page/enter?ticket=odc_x",
         "url": "http://127.0.0.1:7070/page/enter?ticket=odc_x",
     }  # fmt: skip
-    msgspec.convert(told, PageTicket)
-    peer.on("POST", "/v1/page/tickets", told)
+    msgspec.convert(answer, PageTicket)
+    peer.on("POST", "/v1/page/tickets", answer)
     run = odcctl("page")
-    assert run.out == f"{told['url']}\n"
+    assert run.out == f"{answer['url']}\n"
     assert "once" in run.err
     assert odcctl("page", "--output", "quiet").err == ""
-    assert json.loads(odcctl("page", "--json").out) == told
+    assert json.loads(odcctl("page", "--json").out) == answer
 
 
 def test_the_page_is_opened(peer: Peer, odcctl: Odcctl, home: Any) -> None:
-    told = {"ticket": "x", "expires_at": at(0), "path": "/p", "url": "http://127.0.0.1:7070/p"}
-    peer.on("POST", "/v1/page/tickets", told)
+    answer = {"ticket": "x", "expires_at": at(0), "path": "/p", "url": "http://127.0.0.1:7070/p"}
+    peer.on("POST", "/v1/page/tickets", answer)
     seen = home / "seen"
     browser = home / "browser"
     browser.write_text(f'#!/bin/sh\ncp "${{1#file://}}" {seen}\n')
@@ -132,12 +132,12 @@ def test_the_page_is_opened(peer: Peer, odcctl: Odcctl, home: Any) -> None:
 
 
 def test_the_address_is_for_whose_browser_and_port_it_is(peer: Peer, odcctl: Odcctl) -> None:
-    told = {"ticket": "x", "expires_at": at(0), "path": "/p", "url": "http://127.0.0.1:720/p"}
-    peer.on("POST", "/v1/page/tickets", told)
+    answer = {"ticket": "x", "expires_at": at(0), "path": "/p", "url": "http://127.0.0.1:720/p"}
+    peer.on("POST", "/v1/page/tickets", answer)
     assert odcctl("page", "--browser", "root").out == "http://127.0.0.1:720/p\n"
     assert odcctl("page", "--browser", "64001", "--port", "7070").out == "http://127.0.0.1:7070/p\n"
     assert odcctl("page", SUDO_UID="1000").code == 0
-    asked = [request.query.get("browser_uid") for request in peer.requests]
-    assert asked == ["0", "64001", "1000"]
+    browser_uids = [request.query.get("browser_uid") for request in peer.requests]
+    assert browser_uids == ["0", "64001", "1000"]
     for wrong in (("--browser", "no-such-user"), ("--port", "0"), ("--port", "x")):
         assert odcctl("page", *wrong).code == 2

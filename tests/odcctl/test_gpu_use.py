@@ -36,12 +36,12 @@ def test_show_tells_what_the_gpus_of_a_job_did(peer: Peer, odcctl: Odcctl, golde
               gpu_type="h100", gpu_use=use)
         for n, use in enumerate(uses, 1)
     ]  # fmt: skip
-    told = ""
+    output = ""
     for job in jobs:
         peer.on("GET", f"/v1/jobs/{job['id']}", {"jobs": [job]})
         out = odcctl("show", str(job["id"])).out.splitlines()
-        told += "\n".join([out[0], *(line for line in _use_lines(out))]) + "\n"
-    golden("show-gpu-use", told)
+        output += "\n".join([out[0], *(line for line in _use_lines(out))]) + "\n"
+    golden("show-gpu-use", output)
 
 
 def _use_lines(lines: list[str]) -> list[str]:
@@ -78,18 +78,18 @@ def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Gol
 
 
 @pytest.mark.parametrize(
-    ("gpus", "source", "told"),
-    [(8, None, "not measured here\n  An operator names a Prometheus"),
-     (8, "nvml", "measured here (nvml), but not of these jobs"), (0, None, "had GPUs")],
+    ("gpus", "source", "message"),
+    [(8, None, "not measured here\n  An operator can set ODC_PROMETHEUS_URL"),
+     (8, "nvml", "measured here (nvml), but not for these jobs"), (0, None, "had GPUs")],
 )  # fmt: skip
 def test_history_says_why_nothing_is_known(
-    peer: Peer, odcctl: Odcctl, gpus: int, source: str | None, told: str
+    peer: Peer, odcctl: Odcctl, gpus: int, source: str | None, message: str
 ) -> None:
     jobs = [a_job(n, "COMPLETED", gpus_per_node=gpus, gpus=gpus, gpu_use=None) for n in (2, 1)]
     peer.on("GET", "/v1/jobs", {"jobs": jobs, "next": None})
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[], source=source))
     done = odcctl("history", "--efficiency")
-    assert told in done.err
+    assert message in done.err
     assert len(done.out.splitlines()) == 3
     assert odcctl("history", "--efficiency", "--json").err == ""
     peer.on("GET", "/v1/jobs", {"jobs": [], "next": None})
@@ -100,7 +100,7 @@ def test_history_says_why_nothing_is_known(
 
 
 def an_idle_list(**fields: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "source": "prometheus", "idle_ratio": 0.05, "idle_after_s": 900,
         "jobs": [
             {
@@ -125,7 +125,7 @@ def an_idle_list(**fields: Any) -> dict[str, Any]:
              "users": ["carol"]},
         ],
     }  # fmt: skip
-    return msgspec.to_builtins(msgspec.convert(told | fields, IdleList))
+    return msgspec.to_builtins(msgspec.convert(answer | fields, IdleList))
 
 
 def test_idle_is_a_table_with_who_waits(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
@@ -143,14 +143,16 @@ def test_idle_says_why_there_is_nothing(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[]))
     done = odcctl("idle")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "odcctl: no GPU that is held was below 5 % for 15 minutes\n"
+    assert done.err == "odcctl: no allocated GPU was below 5 % for 15 minutes\n"
     peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[], source=None))
     assert "ODC_PROMETHEUS_URL" in odcctl("idle").err
 
 
-@pytest.mark.parametrize("words", [["--me", "--user", "ann"], ["--batch", "--reservations"]])
-def test_what_cannot_be_meant_is_wrong_usage(peer: Peer, odcctl: Odcctl, words: list[str]) -> None:
-    done = odcctl("idle", *words)
+@pytest.mark.parametrize("options", [["--me", "--user", "ann"], ["--batch", "--reservations"]])
+def test_contradictory_options_are_wrong_usage(
+    peer: Peer, odcctl: Odcctl, options: list[str]
+) -> None:
+    done = odcctl("idle", *options)
     assert (done.code, done.out, peer.requests) == (2, "", [])
 
 

@@ -55,7 +55,7 @@ def test_columns_are_chosen_by_name_and_in_that_order(peer: Peer, odcctl: Odcctl
         ("partition create p --no-header", 'no option "--no-header"'),
         ("partition --no-header create p", 'no option "--no-header"'),
         ("partition create p -o name", 'no option "-o"'),
-        ("partition create p --output csv", '--output is table, json or quiet, not "csv"'),
+        ("partition create p --output csv", '--output must be table, json or quiet, not "csv"'),
         ("hold 7 --no-header", 'no option "--no-header"'),
     ],
 )
@@ -112,14 +112,14 @@ def test_errors_are_json_with_json(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/jobs", problem(403, "Forbidden", "OD013", "no", "Ask."))
     refused = odcctl("queue", "--json")
     assert (refused.code, refused.out) == (1, "")
-    told = json.loads(refused.err)
-    assert (told["code"], told["detail"], told["hint"]) == ("OD013", "no", "Ask.")
+    error = json.loads(refused.err)
+    assert (error["code"], error["detail"], error["hint"]) == ("OD013", "no", "Ask.")
     for argv in (["queue", "--json", "--bogus"], ["--json", "queue", "-t", "SLEEPING"],
                  ["--json", "quue"]):  # fmt: skip
         wrong = odcctl(*argv)
-        told = json.loads(wrong.err)
-        assert (wrong.code, told["title"], told["status"]) == (2, "WrongUsage", None)
-        assert set(told) == {"type", "title", "status", "detail", "hint", "code"}
+        error = json.loads(wrong.err)
+        assert (wrong.code, error["title"], error["status"]) == (2, "WrongUsage", None)
+        assert set(error) == {"type", "title", "status", "detail", "hint", "code"}
     away = odcctl("--json", "queue", ODC_HOME="/nowhere")
     assert (away.code, json.loads(away.err)["title"]) == (3, "Unreachable")
 
@@ -128,9 +128,9 @@ def test_each_refused_job_is_a_json_error(peer: Peer, odcctl: Odcctl) -> None:
     refused = outcome(8, "refused", code="OD013", message="job 8 belongs to bob", hint="Ask bob.")
     peer.on("POST", "/v1/jobs/hold", {"jobs": [outcome(7, "held"), refused]})
     done = odcctl("hold", "7", "8", "--json")
-    told = json.loads(done.err)
+    error = json.loads(done.err)
     assert (done.code, len(json.loads(done.out)["jobs"])) == (1, 2)
-    assert (told["code"], told["job_id"], told["hint"]) == ("OD013", 8, "Ask bob.")
+    assert (error["code"], error["job_id"], error["hint"]) == ("OD013", 8, "Ask bob.")
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_options_may_stand_before_an_action(peer: Peer, odcctl: Odcctl) -> None:
 
 def test_sbatchs_options_pass_through_untouched(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("POST", "/v1/submit-argv", {"id": 7})
-    words = ["-Jhello", "--json=x", "-N2", "--exclusive", "-h", "x.sh", "--", "--server", "a"]
-    assert odcctl("--json", "submit", *words).code == 0
-    assert peer.requests[-1].body["argv"] == words
+    argv = ["-Jhello", "--json=x", "-N2", "--exclusive", "-h", "x.sh", "--", "--server", "a"]
+    assert odcctl("--json", "submit", *argv).code == 0
+    assert peer.requests[-1].body["argv"] == argv
 
 
 def test_a_command_imports_only_its_own_module(environment: dict[str, str]) -> None:

@@ -36,13 +36,13 @@ def test_the_commands_of_gpu_dev_are_there(odcctl: Odcctl) -> None:
     promised = {"reserve", "list", "show", "connect", "cancel", "edit", "avail", "status", "disk",
                 "config", "login", "extend"}  # fmt: skip
     assert promised <= set(VERBS)
-    for verb, words in (
+    for verb, actions in (
         ("disk", ("list", "create", "delete", "list-content", "rename")),
         ("config", ("show", "set", "ssh-include")),
     ):
         command = new_root().load(verb)
         assert isinstance(command, Actions)
-        assert set(words) <= set(command.commands)
+        assert set(actions) <= set(command.commands)
     assert odcctl("help").out == odcctl("--help").out
     assert odcctl("help", "reserve").out == odcctl("reserve", "--help").out
     assert odcctl("help", "node", "drain").out == odcctl("node", "drain", "--help").out
@@ -158,14 +158,14 @@ def test_bash_completes_verbs_options_states_and_jobs(
     gpus = {"long": "gpus", "short": "G", "value": "N", "help": "GPUs of the whole job"}
     peer.on("GET", "/v1/submit-options", {"options": [gpus]})
 
-    def completed(*words: str) -> list[str]:
+    def completed(*arguments: str) -> list[str]:
         script = (
             'eval "$(odcctl completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
             "_odcctl_completion odcctl; "
             'printf "%s\\n" "${COMPREPLY[@]}"'
         )
         done = subprocess.run(
-            ["bash", "-c", script, "bash", "odcctl", *words],
+            ["bash", "-c", script, "bash", "odcctl", *arguments],
             env={**environment, "PATH": f"{bin_folder}:{environment['PATH']}"},
             capture_output=True, text=True, timeout=120, check=True,
         )  # fmt: skip
@@ -188,9 +188,9 @@ def test_names_are_completed_from_the_daemon(peer: Peer, odcctl: Odcctl) -> None
     peer.on("GET", "/v1/disks", {"disks": [{"name": "home", "state": "available"}]})
     peer.on("GET", "/v1/reservations", {"reservations": [a_reservation(12, name="debug")]})
 
-    def completed(*words: str) -> list[str]:
-        env = {"_ODCCTL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("odcctl", *words)),
-               "COMP_CWORD": str(len(words))}  # fmt: skip
+    def completed(*arguments: str) -> list[str]:
+        env = {"_ODCCTL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(("odcctl", *arguments)),
+               "COMP_CWORD": str(len(arguments))}  # fmt: skip
         done = odcctl(**env)
         assert done.err == ""
         return [line.partition(",")[2] for line in done.out.split()]

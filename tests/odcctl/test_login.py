@@ -37,7 +37,7 @@ class Server(TcpPeer):
 
     @property
     def logins(self) -> list[Request]:
-        return self.asked("/v1/auth/login")
+        return self.requests_to("/v1/auth/login")
 
     def _login(self, _: Request) -> Reply:
         key = f"odc_key{len(self.logins)}"
@@ -99,15 +99,15 @@ def test_a_login_sends_a_signature_and_keeps_the_key(
     assert _kept(home)[server.url]["key"] == "odc_key1"
     assert "odc_key1" not in done.out + done.err
     assert odcctl("queue", "--me", "--server", server.url, ODC_HOME="").code == 0
-    assert server.asked("/v1/jobs")[-1].query["user"] == "ann-of-aws"
+    assert server.requests_to("/v1/jobs")[-1].query["user"] == "ann-of-aws"
     assert len(server.logins) == 1
 
 
 def test_the_answer_as_json_has_no_key(odcctl: Odcctl, server: Server) -> None:
     done = odcctl("login", "--json", "--server", server.url, **AWS)
-    told = json.loads(done.out)
-    assert (told["user"], told["server"]) == ("ann-of-aws", server.url)
-    assert "key" not in told
+    answer = json.loads(done.out)
+    assert (answer["user"], answer["server"]) == ("ann-of-aws", server.url)
+    assert "key" not in answer
     assert odcctl("login", "--output", "quiet", "--server", server.url, **AWS).out == "ann-of-aws\n"
 
 
@@ -137,7 +137,7 @@ def test_a_key_is_renewed_before_it_ends_and_nobody_notices(
     assert (done.code, done.err) == (0, "")
     assert len(server.logins) == 2
     assert "us-west-1" in _signed(server.logins[1])["X-Amz-Credential"]
-    used = [r.headers["authorization"] for r in server.asked("/v1/jobs")]
+    used = [r.headers["authorization"] for r in server.requests_to("/v1/jobs")]
     assert used == ["Bearer odc_key2"]
     # And where that cannot be, the key that still holds is used.
     entry = _kept(home)
@@ -153,10 +153,10 @@ def test_a_key_that_is_refused_is_renewed_once(odcctl: Odcctl, server: Server) -
     server.holds.clear()
     assert odcctl("queue", "--server", server.url, **AWS).code == 0
     assert len(server.logins) == 2
-    assert len(server.asked("/v1/jobs")) == 2
+    assert len(server.requests_to("/v1/jobs")) == 2
 
 
-def test_nothing_is_tried_for_ever(odcctl: Odcctl, server: Server) -> None:
+def test_renewal_is_not_retried_forever(odcctl: Odcctl, server: Server) -> None:
     """CLI-47, and the earlier BUG-008: a server that accepts no key is reported."""
     server.on("GET", "/v1/jobs", problem(401, "NotAuthenticated", "OD015", "the key is unknown"))
     assert odcctl("login", "--server", server.url, **AWS).code == 0
@@ -164,7 +164,7 @@ def test_nothing_is_tried_for_ever(odcctl: Odcctl, server: Server) -> None:
     assert done.code == 1
     assert "the key is unknown (OD015)" in done.err
     assert len(server.logins) == 2
-    assert len(server.asked("/v1/jobs")) == 2
+    assert len(server.requests_to("/v1/jobs")) == 2
 
 
 def test_a_key_that_was_just_renewed_and_is_refused_is_not_renewed_again(
@@ -176,7 +176,7 @@ def test_a_key_that_was_just_renewed_and_is_refused_is_not_renewed_again(
     server.on("GET", "/v1/jobs", problem(401, "NotAuthenticated", "OD015", "the key is unknown"))
     assert odcctl("queue", "--server", server.url, **AWS).code == 1
     assert len(server.logins) == 2
-    assert len(server.asked("/v1/jobs")) == 1
+    assert len(server.requests_to("/v1/jobs")) == 1
 
 
 def test_other_credentials_do_not_make_one_another_user(
@@ -198,10 +198,10 @@ def test_a_submit_whose_key_was_refused_makes_one_job(
 ) -> None:
     script = home / "job.sh"
     script.write_text("#!/bin/sh\n")
-    asked: list[Request] = []
+    requests: list[Request] = []
 
     def submit(request: Request) -> Reply:
-        asked.append(request)
+        requests.append(request)
         if request.headers.get("authorization") is None:
             return problem(401, "NotAuthenticated", "OD015", "no key")
         return Reply({"id": 7, "state": "PENDING", "tasks": 1, "warnings": []}, status=201)
@@ -209,8 +209,8 @@ def test_a_submit_whose_key_was_refused_makes_one_job(
     server.on("POST", "/v1/submit-argv", submit)
     done = odcctl("submit", str(script), **AWS, ODC_SERVER=server.url)
     assert (done.code, done.out) == (0, "Submitted batch job 7\n"), done.err
-    keys = {request.headers["idempotency-key"] for request in asked}
-    assert (len(asked), len(keys)) == (2, 1)
+    keys = {request.headers["idempotency-key"] for request in requests}
+    assert (len(requests), len(keys)) == (2, 1)
 
 
 def test_a_token_that_was_given_is_not_replaced(odcctl: Odcctl, server: Server) -> None:
@@ -223,9 +223,9 @@ def test_without_credentials_the_hint_says_what_to_do(odcctl: Odcctl, server: Se
     away = {"ODC_HOME": "", "AWS_EC2_METADATA_DISABLED": "true"}
     done = odcctl("login", "--server", server.url, **away)
     assert done.code == 1
-    assert done.err.startswith("odcctl: not logged in: there are no AWS credentials here\n")
+    assert done.err.startswith("odcctl: not logged in: no AWS credentials were found\n")
     done = odcctl("queue", "--server", server.url, **away)
-    assert "No login by AWS: there are no AWS credentials here." in done.err
+    assert "Login with AWS credentials failed: no AWS credentials were found." in done.err
     assert "Log in." in done.err
     assert server.logins == []
 
@@ -243,16 +243,16 @@ def test_profiles_are_those_of_the_aws_tools(odcctl: Odcctl, home: Path, server:
         "[sso-session lab]\nsso_start_url = https://lab.awsapps.com/start\nsso_region = us-east-2\n"
     )
     environment = {"ODC_HOME": "", "AWS_EC2_METADATA_DISABLED": "true"}
-    asked = ("login", "--server", server.url)
-    assert odcctl(*asked, "--profile", "gpu", **environment).code == 0
-    assert odcctl(*asked, **environment, AWS_PROFILE="gpu").code == 0
+    login = ("login", "--server", server.url)
+    assert odcctl(*login, "--profile", "gpu", **environment).code == 0
+    assert odcctl(*login, **environment, AWS_PROFILE="gpu").code == 0
     for request in server.logins:
         assert _signed(request)["X-Amz-Credential"].startswith("AKIAOFAPROFILE000001/")
     assert _kept(home)[server.url]["profile"] == "gpu"
-    done = odcctl(*asked, "--profile", "none", **environment)
+    done = odcctl(*login, "--profile", "none", **environment)
     assert "(none) could not be found" in done.err
     assert "aws configure list-profiles" in done.err
-    done = odcctl(*asked, "--profile", "sso", **environment)
+    done = odcctl(*login, "--profile", "sso", **environment)
     assert "AWS gives no credentials" in done.err
     assert "aws sso login --profile sso" in done.err
 
@@ -298,7 +298,7 @@ def test_a_logout_ends_the_key_there_and_here(odcctl: Odcctl, home: Path, server
     assert odcctl("login", "--server", server.url, **AWS).code == 0
     done = odcctl("logout", "--server", server.url, **AWS)
     assert (done.code, done.out) == (0, f"logged out of {server.url}\n")
-    assert server.asked("/v1/keys/current")[0].headers["authorization"] == "Bearer odc_key1"
+    assert server.requests_to("/v1/keys/current")[0].headers["authorization"] == "Bearer odc_key1"
     assert _kept(home) == {server.url: {"out": True}}
     assert odcctl("queue", "--server", server.url, **AWS).code == 1
     assert len(server.logins) == 1
@@ -333,7 +333,9 @@ def test_a_server_in_the_clear_is_not_logged_in_to_unasked(odcctl: Odcctl) -> No
         assert elsewhere.logins == []
         done = odcctl("login", "--server", elsewhere.url, **AWS)
         assert done.code == 0
-        assert done.err == (f"odcctl: {elsewhere.url} has no TLS: the key can be read on the way\n")
+        assert done.err == (
+            f"odcctl: {elsewhere.url} does not use TLS: others on the network can read the key\n"
+        )
 
 
 def test_without_botocore_it_says_what_to_install(
@@ -344,7 +346,8 @@ def test_without_botocore_it_says_what_to_install(
     done = odcctl("login", "--server", server.url, **AWS, PYTHONPATH=str(home))
     assert done.code == 1
     assert done.err == (
-        "odcctl: not logged in: a login by AWS credentials needs botocore, which is not installed\n"
+        "odcctl: not logged in: a login with AWS credentials requires botocore, which is not "
+        "installed\n"
         "  Install it beside odcctl: pip install 'odc[aws]'\n"
     )
 
@@ -407,7 +410,7 @@ def test_another_profile_is_another_login(
         assert (done.code, done.err) == (0, "")
     assert _signers(server) == ["AKIAGPU", "AKIAADMIN"]
     assert "us-west-1" in _signed(server.logins[1])["X-Amz-Credential"]
-    assert [one.headers["authorization"] for one in server.asked("/v1/jobs")][-1] == (
+    assert [one.headers["authorization"] for one in server.requests_to("/v1/jobs")][-1] == (
         "Bearer odc_key2"
     )
     # It is renewed with the same kind, also if no profile is named.
@@ -432,7 +435,7 @@ def test_what_was_chosen_at_the_login_goes_before_the_environment(
     assert _signers(server)[-1] == "AKIATHIRD"
 
 
-def test_a_login_that_fails_leaves_nobody_as_who_they_were(
+def test_a_failed_login_does_not_keep_the_old_key(
     odcctl: Odcctl, home: Path, server: Server, profiles: dict[str, str]
 ) -> None:
     """AUT-12: the key is forgotten; how it was made is not."""
@@ -440,8 +443,11 @@ def test_a_login_that_fails_leaves_nobody_as_who_they_were(
     assert odcctl("login", "--server", server.url, "--profile", "gpu", **profiles).code == 0
     done = odcctl(*queue, **profiles, AWS_PROFILE="none")
     assert done.code == 1
-    assert "No login by AWS: the config profile (none) could not be found" in done.err
-    assert server.asked("/v1/jobs")[-1].headers.get("authorization") is None
+    assert (
+        "Login with AWS credentials failed: the config profile (none) could not be found"
+        in done.err
+    )
+    assert server.requests_to("/v1/jobs")[-1].headers.get("authorization") is None
     assert _kept(home) == {server.url: {"user": "ann-of-aws", "profile": "gpu"}}
     assert odcctl(*queue, **profiles).code == 0
     assert _signers(server) == ["AKIAGPU", "AKIAGPU"]

@@ -11,19 +11,19 @@ from odcd.api.answers.keys import EndedKeys
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Peer
 
-BOTH = "ended 2 keys and 1 session of the page of ann\n"
-NONE = "ann has no key, and no session of the page\n"
+BOTH = "ended 2 keys and 1 page session of ann\n"
+NONE = "ann has no keys and no page sessions\n"
 
 
-@pytest.mark.parametrize(("keys", "sessions", "said"), [(2, 1, BOTH), (0, 0, NONE)])
+@pytest.mark.parametrize(("keys", "sessions", "output"), [(2, 1, BOTH), (0, 0, NONE)])
 def test_all_of_a_user_is_ended(
-    peer: Peer, odcctl: Odcctl, keys: int, sessions: int, said: str
+    peer: Peer, odcctl: Odcctl, keys: int, sessions: int, output: str
 ) -> None:
-    told = {"user": "ann", "keys": keys, "page_sessions": sessions}
-    msgspec.convert(told, EndedKeys)
-    peer.on("DELETE", "/v1/users/ann/keys", told)
-    assert odcctl("logout", "--user", "ann").out == said
-    assert json.loads(odcctl("logout", "--user", "ann", "--json").out) == told
+    answer = {"user": "ann", "keys": keys, "page_sessions": sessions}
+    msgspec.convert(answer, EndedKeys)
+    peer.on("DELETE", "/v1/users/ann/keys", answer)
+    assert odcctl("logout", "--user", "ann").out == output
+    assert json.loads(odcctl("logout", "--user", "ann", "--json").out) == answer
 
 
 def test_a_user_has_a_name(peer: Peer, odcctl: Odcctl) -> None:

@@ -46,12 +46,12 @@ def test_a_range_of_nodes_is_told_until_it_has_some(peer: Peer, odcctl: Odcctl) 
     assert gpus == ["3x8", "2-4x8"]
     peer.on("GET", "/v1/jobs/7", {"jobs": [waits]})
     peer.on("GET", "/v1/jobs/8", {"jobs": [runs]})
-    told = odcctl("show", "7").out
-    assert "2 to 4 nodes, on each: 8 h100 GPUs" in told
-    assert "at most 1 topology block; waits for it for up to 5:00" in told
-    told = odcctl("show", "8").out
-    assert "3 nodes, on each: 8 h100 GPUs" in told
-    assert "topology" not in told
+    output = odcctl("show", "7").out
+    assert "2 to 4 nodes, on each: 8 h100 GPUs" in output
+    assert "at most 1 topology block; waits for up to 5:00" in output
+    output = odcctl("show", "8").out
+    assert "3 nodes, on each: 8 h100 GPUs" in output
+    assert "topology" not in output
 
 
 def test_all_pages_of_a_long_array_are_shown(peer: Peer, odcctl: Odcctl) -> None:
@@ -61,8 +61,8 @@ def test_all_pages_of_a_long_array_are_shown(peer: Peer, odcctl: Odcctl) -> None
 
     peer.on("GET", "/v1/jobs/7", page)
     assert odcctl("show", "7", "--output", "quiet").out == "7\n8\n9\n"
-    told = json.loads(odcctl("show", "7", "--json").out)
-    assert ([job["id"] for job in told["jobs"]], told["next"]) == ([7, 8, 9], None)
+    answer = json.loads(odcctl("show", "7", "--json").out)
+    assert ([job["id"] for job in answer["jobs"]], answer["next"]) == ([7, 8, 9], None)
 
 
 def test_times_are_told_in_the_local_zone(peer: Peer, odcctl: Odcctl) -> None:
@@ -154,7 +154,7 @@ def test_nodes_shows_what_is_used(peer: Peer, odcctl: Odcctl, golden: Golden) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (("-p", "x"), 1, 'partition "x" does not exist'),
         (("--type", "x"), 1, 'type "x" does not exist'),
@@ -163,13 +163,13 @@ def test_nodes_shows_what_is_used(peer: Peer, odcctl: Odcctl, golden: Golden) ->
     ids=["partition", "type", "state"],
 )
 def test_nodes_refuses_what_does_not_exist(
-    peer: Peer, odcctl: Odcctl, words: tuple[str, ...], code: int, told: str
+    peer: Peer, odcctl: Odcctl, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     peer.on("GET", "/v1/nodes", {"nodes": []})
     peer.on("GET", "/v1/partitions", {"partitions": [{"name": "main"}]})
-    run = odcctl("nodes", *words)
+    run = odcctl("nodes", *arguments)
     assert (run.code, run.out) == (code, "")
-    assert told in run.err
+    assert message in run.err
     assert odcctl("nodes", "-p", "main", "--no-header").code == 0
 
 

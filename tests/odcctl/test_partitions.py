@@ -35,14 +35,14 @@ def test_policies_are_listed_and_shown(peer: Peer, odcctl: Odcctl, golden: Golde
     golden("policy", odcctl("policy", "list").out + "\n" + odcctl("policy", "show", "sjf").out)
 
 
-def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
+def test_options_reach_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("PATCH", "/v1/partitions/main", a_partition("main"))
     peer.on("POST", "/v1/partitions", a_partition("p"))
     peer.on("POST", "/v1/policies", a_policy("sjf"))
     peer.on("PATCH", "/v1/policies/odc", a_policy("odc"))
     peer.on("DELETE", "/v1/policies/sjf", a_policy("sjf"))
     peer.on("DELETE", "/v1/partitions/p", a_partition("p"))
-    said = [
+    cases = [
         (
             ("partition", "edit", "main", "--placement", "spread", "--policy", "wfp3", "--tier",
              "2", "--plan-depth", "all", "--max-nodes", "none", "--state", "down",
@@ -56,12 +56,12 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
              "4000", "--default-time", "1:00:00"),
             {"name": "p", "node_list": ["gpu-01", "gpu-02"], "is_default": True,
              "def_mem_per_cpu_mib": 4000, "default_time_limit": "1:00:00"},
-            "partition p made\n",
+            "partition p created\n",
         ),
         (
             ("policy", "create", "sjf", "--like", "odc", "--max-wait", "2-0"),
             {"name": "sjf", "like": "odc", "max_wait": "2-0"},
-            "policy sjf made\n",
+            "policy sjf created\n",
         ),
         (
             ("policy", "edit", "odc", "--max-wait", "none", "--plan-depth", "10"),
@@ -71,9 +71,9 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
         (("policy", "delete", "sjf"), None, "policy sjf deleted\n"),
         (("partition", "delete", "p"), None, "partition p deleted\n"),
     ]  # fmt: skip
-    for argv, body, told in said:
+    for argv, body, output in cases:
         done = odcctl(*argv)
-        assert (done.code, done.out, done.err) == (0, told, "")
+        assert (done.code, done.out, done.err) == (0, output, "")
         assert (peer.requests[-1].body or None) == body
 
 

@@ -77,15 +77,15 @@ def foretold(start: str | None, nodes: int = 1, limit_s: int = 3600, **fields: A
 
 def replayed(**fields: Any) -> Object:
     same = {"equal": True, "then": "ab" * 32, "now": "ab" * 32}
-    told = {
+    answer = {
         "pass_id": 38, "at": "2026-07-01T12:00:00Z", "term": 3,
         "policy": {"then": "16a3711a8f25af79", "now": "16a3711a8f25af79"},
         "input": {**same, "differs": None}, "output": same, "chain": True, "looked": 20,
         "starts": 3, "planned": 2, "equal": True,
         "differences": [], **fields,
     }  # fmt: skip
-    msgspec.convert(told, Replayed)
-    return told
+    msgspec.convert(answer, Replayed)
+    return answer
 
 
 def test_planned_starts_and_their_moves_are_tables(
@@ -111,7 +111,7 @@ def test_planned_starts_and_their_moves_are_tables(
 def test_what_if_asks_for_all_that_the_values_combine_to(
     peer: Peer, odcctl: Odcctl, golden: Golden
 ) -> None:
-    told = {
+    answer = {
         "at": "2026-07-01T11:00:00Z",
         "jobs": [
             foretold("2026-07-01T11:00:00Z"),
@@ -128,8 +128,8 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
             foretold(None, nodes=2, limit="QOSMaxGRESPerUser"),
         ]
     }  # fmt: skip
-    msgspec.convert(told, WhatIf)
-    peer.on("POST", "/v1/plan/what-if", told)
+    msgspec.convert(answer, WhatIf)
+    peer.on("POST", "/v1/plan/what-if", answer)
     run = odcctl(
         "plan", "--what-if", "-N", "1,2", "--gres", "gpu:h100:8", "-t", "1h,4h", "-p", "a,b"
     )
@@ -163,10 +163,10 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
 def test_alternatives_that_differ_in_any_option_can_be_told_apart(
     peer: Peer, odcctl: Odcctl
 ) -> None:
-    def rows(*words: str) -> list[list[str]]:
+    def rows(*arguments: str) -> list[list[str]]:
         jobs = [foretold("2026-07-01T11:00:00Z", gpus_per_node=0)] * 2
         peer.on("POST", "/v1/plan/what-if", {"at": "2026-07-01T11:00:00Z", "jobs": jobs})
-        run = odcctl("plan", "--what-if", *words)
+        run = odcctl("plan", "--what-if", *arguments)
         return [line.split()[:2] for line in run.out.splitlines()]
 
     assert rows("-c", "8,64", "--mem", "64G") == [["CPUS", "GPUS"], ["8", "-"], ["64", "-"]]
@@ -175,7 +175,7 @@ def test_alternatives_that_differ_in_any_option_can_be_told_apart(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("plan", "x"), ("plan", "-N", "2"), ("plan", "--diff"), ("plan", "--diff", "soon"),
         ("plan", "--diff", "1", "--what-if"), ("plan", "--what-if", "-N", ","),
@@ -184,9 +184,9 @@ def test_alternatives_that_differ_in_any_option_can_be_told_apart(
     ids=["word", "no-what-if", "no-ends", "no-time", "both", "empty", "no-pass", "no-number"],
 )  # fmt: skip
 def test_wrong_usage_is_told_without_asking(
-    peer: Peer, odcctl: Odcctl, words: tuple[str, ...]
+    peer: Peer, odcctl: Odcctl, arguments: tuple[str, ...]
 ) -> None:
-    run = odcctl(*words)
+    run = odcctl(*arguments)
     assert (run.code, peer.requests) == (2, [])
 
 

@@ -22,17 +22,17 @@ from tests.odcctl.peer import Peer, Reply, Run, event_stream, problem
 PATH = "/v1/reservations"
 SSH = """#!/bin/sh
 for word; do last=$word; done
-printf '%s\\n' "$last" >> "$0.asked"
-[ -z "$DROPS" ] || { case $last in *"$DROPS"*) echo "$TOLD" >&2; exit 255;; esac; }
+printf '%s\\n' "$last" >> "$0.commands"
+[ -z "$DROPS" ] || { case $last in *"$DROPS"*) echo "$STDERR" >&2; exit 255;; esac; }
 exec sh -c "$(printf %s "$last" | sed "s#/workspace/run#$0.there#g")"
 """
 """Runs here what was to run there."""
 
-Box = dict[str, Any]
+Reservation = dict[str, Any]
 
 
 @pytest.fixture
-def box(peer: Peer) -> Box:
+def reservation(peer: Peer) -> Reservation:
     one = a_reservation(12, connect="ssh", ssh_command="ssh -A odc-12")
     peer.on("POST", PATH, Reply(a_reservation(12, "pending"), status=201))
     peer.on("GET", f"{PATH}/12", a_reservation(12, "pending"), one)
@@ -55,8 +55,8 @@ def there(home: Path) -> Path:
 
 @pytest.fixture
 def reserve(odcctl: Odcctl, there: Path) -> Callable[..., Run]:
-    def run(*words: str, **env: str) -> Run:
-        return odcctl("reserve", *words, PATH=f"{there.parent}:{os.environ['PATH']}", **env)
+    def run(*arguments: str, **env: str) -> Run:
+        return odcctl("reserve", *arguments, PATH=f"{there.parent}:{os.environ['PATH']}", **env)
 
     return run
 
@@ -79,33 +79,33 @@ def names(folder: Path) -> list[str]:
 
 
 def cancels(peer: Peer) -> list[Any]:
-    return [request.body for request in peer.asked("/v1/jobs/cancel")]
+    return [request.body for request in peer.requests_to("/v1/jobs/cancel")]
 
 
 def test_a_folder_is_sent_a_command_runs_in_it_and_what_is_new_comes_back(
-    peer: Peer, box: Box, reserve: Callable[..., Run], there: Path, work: Path
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run], there: Path, work: Path
 ) -> None:
     """CLI-50: and the reservation ends. Its options are its own, its words are words."""
     script = 'cat "sub/in put.txt" link; cat .git/HEAD; echo "$1" > out; echo new > sub/new; exit 7'
     command = ["sh", "-c", script, "-g", "$(touch pwned) it's"]
     done = reserve("-g", "2", "--send", "work", "--", *command)
     assert (done.code, done.out) == (7, "mine" * 2 + "ref"), done.err
-    assert peer.asked(PATH)[0].body == {"gpus": 2, "ssh": True}
+    assert peer.requests_to(PATH)[0].body == {"gpus": 2, "ssh": True}
     assert (work / "out").read_text() == "$(touch pwned) it's\n"
     assert (work / "sub/new").read_text() == "new\n"
     assert not (there / "pwned").exists()
     assert (work / "outside").readlink() == Path("/etc/hostname")
     assert (work / "sub/in put.txt").stat().st_mtime == 1_700_000_000.5
     assert "sending work to reservation 12: 2 files, 0.0 MiB" in done.err
-    assert "fetched what is new into work: 2 files" in done.err
+    assert "fetched new files into work: 2 files" in done.err
     assert "not fetched" not in done.err
     assert cancels(peer) == [{"ids": ["12"]}]
     assert not (there.parent.parent / ".odc/ssh/12.conf").exists()
     assert names(work) == [".git", "link", "out", "outside", "sub"]
 
 
-def test_what_is_newer_here_stays(
-    peer: Peer, box: Box, reserve: Callable[..., Run], work: Path
+def test_newer_local_files_are_kept(
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run], work: Path
 ) -> None:
     """CLI-50"""
     change = f"echo older > link2; touch -d @5 link2; echo here > {work}/link2; echo x > new"
@@ -115,51 +115,57 @@ def test_what_is_newer_here_stays(
 
 
 def test_without_a_folder_nothing_is_sent_or_fetched(
-    peer: Peer, box: Box, reserve: Callable[..., Run], there: Path, work: Path
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run], there: Path, work: Path
 ) -> None:
     """CLI-50: --no-fetch, --keep-alive."""
     done = reserve("--keep-alive", "--", "touch", "a")
     assert (done.code, cancels(peer)) == (0, []), done.err
-    assert "reservation 12 goes on until 2026-07-01 18:00:05" in done.err
+    assert "reservation 12 continues until 2026-07-01 18:00:05" in done.err
     assert "odcctl cancel 12" in done.err
     assert names(there) == ["a"]
-    [asked] = there.with_name("ssh.asked").read_text().split("mkdir")[1:]
-    assert "tar" not in asked
+    [command] = there.with_name("ssh.commands").read_text().split("mkdir")[1:]
+    assert "tar" not in command
     assert reserve("--send", "work", "--no-fetch", "--", "touch", "b").code == 0
     assert (there / "b").exists()
     assert not (work / "b").exists()
 
 
 @pytest.mark.parametrize(
-    ("drops", "told", "code", "word", "ended"),
+    ("drops", "stderr", "code", "word", "ended"),
     [
         ("sent-me", "Connection closed", 3, "was lost; it is active until", False),
-        ("mkdir", "dev@odc-12: Permission denied (publickey).", 1, "lets none of your SSH", True),
+        (
+            "mkdir",
+            "dev@odc-12: Permission denied (publickey).",
+            1,
+            "accepts none of your SSH",
+            True,
+        ),
         ("tar -cf", "Connection closed", 1, "files not fetched: the connection", False),
     ],
 )
 def test_failures_of_ssh_are_told_apart_from_the_commands(
-    peer: Peer, box: Box, reserve: Callable[..., Run], there: Path, work: Path,
-    drops: str, told: str, code: int, word: str, ended: bool,
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run], there: Path, work: Path,
+    drops: str, stderr: str, code: int, word: str, ended: bool,
 ) -> None:  # fmt: skip
     """CLI-50: what could not be fetched is not thrown away."""
-    peer.on("GET", f"{PATH}/12", box)
-    done = reserve("--send", "work", "--", "true", "sent-me", DROPS=drops, TOLD=told)
+    peer.on("GET", f"{PATH}/12", reservation)
+    done = reserve("--send", "work", "--", "true", "sent-me", DROPS=drops, STDERR=stderr)
     assert (done.code, word in done.err) == (code, True), done.err
     assert bool(cancels(peer)) == ended
 
 
 def test_without_a_folder_nothing_is_kept_for(
-    peer: Peer, box: Box, reserve: Callable[..., Run]
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run]
 ) -> None:
     """CLI-50"""
-    peer.on("GET", f"{PATH}/12", box)
-    done = reserve("--", "true", "sent-me", DROPS="sent-me", TOLD="Connection closed")
+    peer.on("GET", f"{PATH}/12", reservation)
+    done = reserve("--", "true", "sent-me", DROPS="sent-me", STDERR="Connection closed")
     assert (done.code, "was lost" in done.err, len(cancels(peer))) == (3, True, 1), done.err
 
 
 def test_255_of_the_command_is_its_own(
-    peer: Peer, box: Box, reserve: Callable[..., Run], there: Path
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run], there: Path
 ) -> None:
     """CLI-50"""
     done = reserve("--", "sh", "-c", "exit 255")
@@ -167,11 +173,13 @@ def test_255_of_the_command_is_its_own(
 
 
 @pytest.mark.long
-def test_the_timeout_cancels(peer: Peer, box: Box, reserve: Callable[..., Run]) -> None:
+def test_the_timeout_cancels(
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run]
+) -> None:
     """CLI-50: 124, as timeout(1)."""
     done = reserve("--timeout", "0:02", "--", "sh", "-c", "exec sleep 20 >/dev/null 2>&1")
     assert (done.code, cancels(peer)) == (124, [{"ids": ["12"]}]), done.err
-    assert "the time of --timeout is over" in done.err
+    assert "the time limit of --timeout was reached" in done.err
 
 
 @pytest.mark.parametrize(
@@ -179,8 +187,8 @@ def test_the_timeout_cancels(peer: Peer, box: Box, reserve: Callable[..., Run]) 
 )
 @pytest.mark.parametrize("when", ["waiting", "running"])
 def test_ctrl_c_cancels(
-    peer: Peer, box: Box, environment: dict[str, str], there: Path, number: int, code: int,
-    when: str,
+    peer: Peer, reservation: Reservation, environment: dict[str, str], there: Path, number: int,
+    code: int, when: str,
 ) -> None:  # fmt: skip
     """CLI-50: also while it waits."""
     if when == "waiting":
@@ -200,7 +208,7 @@ def test_ctrl_c_cancels(
 
 
 def test_where_ssh_reaches_nothing_nothing_is_reserved(
-    peer: Peer, box: Box, reserve: Callable[..., Run]
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run]
 ) -> None:
     """CLI-50: on the local executor the daemon refuses it."""
     why = problem(501, "NotImplementedYet", "OD016", "ssh does not reach them", "Run it as a job.")
@@ -210,11 +218,11 @@ def test_where_ssh_reaches_nothing_nothing_is_reserved(
     assert done.err.splitlines() == [
         "odcctl: nothing reserved: ssh does not reach them (OD016)", "  Run it as a job.",
     ]  # fmt: skip
-    assert peer.asked(PATH)[0].body == {"ssh": True}
+    assert peer.requests_to(PATH)[0].body == {"ssh": True}
 
 
 def test_one_that_ssh_does_not_reach_all_the_same_is_told_and_ended(
-    peer: Peer, box: Box, reserve: Callable[..., Run]
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run]
 ) -> None:
     """CLI-50"""
     peer.on("GET", f"{PATH}/12", a_reservation(12))
@@ -223,7 +231,9 @@ def test_one_that_ssh_does_not_reach_all_the_same_is_told_and_ended(
     assert "odcctl run --gpus 1 COMMAND" in done.err
 
 
-def test_one_that_fails_is_told(peer: Peer, box: Box, reserve: Callable[..., Run]) -> None:
+def test_one_that_fails_is_told(
+    peer: Peer, reservation: Reservation, reserve: Callable[..., Run]
+) -> None:
     """CLI-50"""
     peer.on("GET", f"{PATH}/12", a_reservation(12, "failed", message="no image"))
     done = reserve("--", "true")
@@ -231,32 +241,32 @@ def test_one_that_fails_is_told(peer: Peer, box: Box, reserve: Callable[..., Run
 
 
 WRONG: dict[str, tuple[list[str], int, str]] = {
-    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option, and no command'),
-    "nothing": (["--"], 2, "after -- stands the command"),
+    "an option": (["--", "--gpus", "2"], 2, '"--gpus" is an option: write a command'),
+    "nothing": (["--"], 2, "write a command after --"),
     "empty": (["--", ""], 2, "the command is empty"),
-    "a folder alone": (["--send", "work"], 2, "--send is of a command"),
-    "not waited": (["--no-wait", "--", "true"], 2, "--no-wait leaves"),
-    "json": (["--json", "--", "true"], 2, "no other form"),
+    "a folder alone": (["--send", "work"], 2, "--send requires a command"),
+    "not waited": (["--no-wait", "--", "true"], 2, "--no-wait and a command"),
+    "json": (["--json", "--", "true"], 2, "no other output format"),
     "no time": (["--timeout", "0", "--", "true"], 2, "a time above 0"),
     "foreign time": (["--timeout", "1x", "--", "true"], 2, 'not "1x"'),
-    "words before": (["true", "--", "true"], 2, "one word too many"),
+    "words before": (["true", "--", "true"], 2, "unexpected argument"),
     "no folder": (["--send", "away", "--", "true"], 1, "away is not a folder"),
-    "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, and at most 1 GiB"),
+    "large": (["--send", "work", "--", "true"], 1, "work has 3 files, 1.5 GiB, but at most 1 GiB"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_reserves_nothing(
+def test_an_invalid_command_reserves_nothing(
     peer: Peer, reserve: Callable[..., Run], work: Path, case: str
 ) -> None:
     """CLI-50"""
-    options, code, told = WRONG[case]
+    options, code, message = WRONG[case]
     if case == "large":
         with (work / "large").open("wb") as file:
             file.truncate(1536 * 1024**2)
     done = reserve(*options)
     assert (done.code, peer.requests) == (code, []), done.err
-    assert told in done.err
+    assert message in done.err
 
 
 def unpacked(folder: Path, *members: tuple[str, dict[str, Any]]) -> Unpacked:

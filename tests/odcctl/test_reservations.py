@@ -37,8 +37,8 @@ def listed(peer: Peer, *reservations: dict[str, Any]) -> None:
     """The daemon returns those with the requested statuses, and each one by its id."""
 
     def answer(request: Request) -> Reply:
-        wanted = request.query.get("status", LIVE).split(",")
-        return Reply({"reservations": [one for one in reservations if one["status"] in wanted]})
+        statuses = request.query.get("status", LIVE).split(",")
+        return Reply({"reservations": [one for one in reservations if one["status"] in statuses]})
 
     peer.on("GET", PATH, answer)
     for one in reservations:
@@ -87,7 +87,7 @@ def test_show_tells_a_reservations_own_fields_after_the_jobs(
     peer: Peer, odcctl: Odcctl, golden: Golden
 ) -> None:
     """CLI-24, LIF-05: and the history."""
-    box = a_reservation(
+    reservation = a_reservation(
         12, extensions=1, extended_s=7200, oom_count=1, last_oom_at="2026-07-01T11:00:00Z",
         warnings=[{"minutes": 30, "at": "2026-07-01T17:30:05Z"}], labels={"nsight": "true"},
         jupyter="running", jupyter_url="https://h/?token=x", secondary_users=["octocat"],
@@ -97,10 +97,10 @@ def test_show_tells_a_reservations_own_fields_after_the_jobs(
     )  # fmt: skip
     job = a_job(12, "RUNNING", kind="reservation", name="2x-h100", node_names=["gpu-01"])
     peer.on("GET", "/v1/jobs/12", {"jobs": [job]})
-    peer.on("GET", f"{PATH}/12", box)
+    peer.on("GET", f"{PATH}/12", reservation)
     golden("show-reservation", odcctl("show", "12").out)
-    told = json.loads(odcctl("show", "12", "--json").out)["jobs"]
-    assert told == [{**box, **job}]
+    shown = json.loads(odcctl("show", "12", "--json").out)["jobs"]
+    assert shown == [{**reservation, **job}]
 
 
 def test_show_asks_nothing_more_of_a_batch_job(peer: Peer, odcctl: Odcctl) -> None:
@@ -118,7 +118,7 @@ def test_show_without_an_id_tells_mine(peer: Peer, odcctl: Odcctl, golden: Golde
     listed(peer)
     none = odcctl("show")
     assert (none.code, none.out) == (0, "")
-    assert "no reservation of yours is active or waits" in none.err
+    assert "you have no active or waiting reservation" in none.err
 
 
 def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> None:
@@ -139,8 +139,8 @@ def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> 
     )
     assert odcctl("show", "42").err == "odcctl: no such reservation (OD006)\n  odcctl list\n"
     assert odcctl("show", "c").err == (
-        'odcctl: "c" is no job id, and no live reservation of yours has that name\n'
-        "  `odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.\n"
+        'odcctl: "c" is not a job id, and you have no live reservation of that name\n'
+        "  `odcctl queue --me` lists your jobs, and `odcctl list --all` your reservations.\n"
     )
 
 
@@ -156,15 +156,15 @@ STANDING: dict[str, tuple[dict[str, Any], str]] = {
         "  `odcctl list --watch` shows when it is active."),
     "expired": (
         {"status": "expired"},
-        "expired 2026-07-01 11:30:00Z\n  Make another with: odcctl reserve"),
+        "expired 2026-07-01 11:30:00Z\n  Reserve again: odcctl reserve"),
     "cancelled": (
         {"status": "cancelled", "message": "root cancelled it"},
-        "is over: root cancelled it (2026-07-01 11:30:00Z)\n"
-        "  Make another with: odcctl reserve"),
+        "has ended: root cancelled it (2026-07-01 11:30:00Z)\n"
+        "  Reserve again: odcctl reserve"),
     "failed": (
         {"status": "failed", "failure_reason": "gpu-01 was lost"},
         "failed: gpu-01 was lost\n"
-        "  `odcctl show 12` shows the details. Make another with: odcctl reserve"),
+        "  `odcctl show 12` shows the details. Reserve again: odcctl reserve"),
     "out of reach": (
         {"status": "active", "connect": None, "message": "gpu-01 does not answer", "user": ME},
         "is active, but cannot be reached now\n  gpu-01 does not answer"),
@@ -177,11 +177,11 @@ STANDING: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", STANDING)
 def test_connect_says_what_it_is_instead_of_active(peer: Peer, odcctl: Odcctl, case: str) -> None:
     """CLI-27."""
-    fields, told = STANDING[case]
+    fields, message = STANDING[case]
     listed(peer, a_reservation(12, **fields))
     done = odcctl("connect", "12")
     assert (done.code, done.out) == (1, "")
-    assert done.err == f"odcctl: not connected: reservation 12 {told}\n"
+    assert done.err == f"odcctl: not connected: reservation 12 {message}\n"
 
 
 def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> None:
@@ -192,7 +192,7 @@ def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> 
     several = odcctl("connect")
     assert several.code == 1
     assert several.err == (
-        "odcctl: not connected: 2 of your reservations are active: name one\n"
+        "odcctl: not connected: 2 of your reservations are active: choose one\n"
         "  12  a  2 h100 GPUs  active\n"
         "  13  b  2 h100 GPUs  active\n"
         "  For example: odcctl connect 12\n"
@@ -204,16 +204,16 @@ def test_connect_without_an_id_needs_exactly_one(peer: Peer, odcctl: Odcctl) -> 
         "  14  a  2 h100 GPUs  queued\n"
     )
     listed(peer)
-    assert odcctl("connect").err.endswith("  Make one with: odcctl reserve\n")
+    assert odcctl("connect").err.endswith("  Create one: odcctl reserve\n")
 
 
 def test_connect_lets_choose_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]) -> None:
     """CLI-25: the picker."""
-    boxes = [
+    reservations = [
         a_reservation(12, name="a"),
         a_reservation(13, name="b", connect=None, user=ME),
     ]
-    listed(peer, *boxes)
+    listed(peer, *reservations)
     screen = terminal("connect")
     shown = screen.until(b"Which one [1]: ")
     assert b"  1. 12  a  2 h100 GPUs  active\r\n" in shown
@@ -243,7 +243,7 @@ def test_a_word_names_an_exact_id_a_start_or_a_name(peer: Peer, odcctl: Odcctl) 
     assert named("4") == '"4" names 2 of your reservations'
     assert named("77").startswith("reservation 77 expired")
     assert named("9") == "no such reservation (OD006)"
-    assert named("z") == 'no live reservation of yours has the name "z"'
+    assert named("z") == 'you have no live reservation with the name "z"'
 
 
 def test_somebody_elses_exact_id_is_refused_by_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
@@ -257,12 +257,12 @@ def extending(peer: Peer, *delays: dict[str, Any]) -> None:
     listed(peer, a_reservation(12))
 
     def answer(request: Request) -> Reply:
-        told = {
+        answer = {
             "id": 12, "expires_at": "2026-07-01T18:30:05Z", "extended_s": 1800, "extensions": 1,
             "until": "2026-07-03T10:00:05Z", "delays": list(delays),
             "dry_run": request.body["dry_run"],
         }  # fmt: skip
-        return Reply(told)
+        return Reply(answer)
 
     peer.on("POST", f"{PATH}/12/extend", answer)
 
@@ -284,10 +284,10 @@ def test_extend_that_delays_others_needs_a_yes_where_nobody_is_asked(
     assert refused.code == 1
     assert "7 jobs start later" in refused.err
     assert "--yes" in refused.err
-    told = odcctl("extend", "-h", "0.5", "--test-only")
-    assert told.code == 0
-    assert "7 jobs start later" in told.out
-    assert [request.body["dry_run"] for request in peer.asked(EXTEND)] == [True, True]
+    preview = odcctl("extend", "-h", "0.5", "--test-only")
+    assert preview.code == 0
+    assert "7 jobs start later" in preview.out
+    assert [request.body["dry_run"] for request in peer.requests_to(EXTEND)] == [True, True]
 
 
 def test_extend_tells_whom_it_delays_and_goes_on_with_a_yes(
@@ -298,12 +298,12 @@ def test_extend_tells_whom_it_delays_and_goes_on_with_a_yes(
     done = odcctl("extend", "-h", "0.5", "--yes")
     assert done.code == 0
     golden("extend", done.err + "--\n" + done.out)
-    bodies = [request.body for request in peer.asked(EXTEND)]
+    bodies = [request.body for request in peer.requests_to(EXTEND)]
     assert bodies == [{"hours": 0.5, "dry_run": True}, {"hours": 0.5, "dry_run": False}]
     extending(peer)
     quiet = odcctl("edit", "12", "--extend", ".5", "--json")
     assert (json.loads(quiet.out)["extended_s"], quiet.err) == (1800, "")
-    assert peer.asked(EXTEND)[-1].body == {"hours": 0.5, "dry_run": False}
+    assert peer.requests_to(EXTEND)[-1].body == {"hours": 0.5, "dry_run": False}
 
 
 def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]) -> None:
@@ -312,16 +312,16 @@ def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]
     screen = terminal("extend")
     screen.until(b"any number up to 24): ")
     screen.type(b"\r")
-    screen.until(b'as 8 or 0.5, not ""\r\n')
+    screen.until(b'for example 8 or 0.5, not ""\r\n')
     screen.type(b"30\r")
-    screen.until(b"24; 30 is not\r\n")
+    screen.until(b"24, not 30\r\n")
     screen.type(b"0.5\r")
     shown = screen.until(b"(y/n) [n]: ")
     assert b"1 job starts later:\r\n    4130 train of bob by 30:00, to 18:30\r\n" in shown
     screen.type(b"\r")
     screen.until(b"nothing extended\r\n")
     assert screen.end() == 1
-    assert [request.body["dry_run"] for request in peer.asked(EXTEND)] == [True]
+    assert [request.body["dry_run"] for request in peer.requests_to(EXTEND)] == [True]
     screen = terminal("extend", "12", "-h", "0.5")
     screen.until(b"(y/n) [n]: ")
     screen.type(b"yes\r")
@@ -335,32 +335,36 @@ def test_extend_asks_on_a_terminal(peer: Peer, terminal: Callable[..., Terminal]
 def test_a_refused_extension_is_told_in_the_daemons_words(peer: Peer, odcctl: Odcctl) -> None:
     """EXP-08."""
     listed(peer, a_reservation(12))
-    told = "reservation 12 was extended once already"
-    peer.on("POST", EXTEND, problem(409, "WrongState", "OD012", told, "Make another."))
+    message = "reservation 12 was extended once already"
+    peer.on("POST", EXTEND, problem(409, "WrongState", "OD012", message, "Make another."))
     done = odcctl("extend", "12", "-h", "24")
     assert (done.code, done.out) == (1, "")
-    assert done.err == f"odcctl: nothing extended: {told} (OD012)\n  Make another.\n"
-    assert len(peer.asked(EXTEND)) == 1
+    assert done.err == f"odcctl: nothing extended: {message} (OD012)\n  Make another.\n"
+    assert len(peer.requests_to(EXTEND)) == 1
 
 
 @pytest.mark.parametrize(
-    ("option", "body", "said"),
+    ("option", "body", "outcome"),
     [
         (["--name", "new"], {"name": "new"}, "its name is new"),
-        (["--add-user", "octocat"], {"add_user": "octocat"}, "octocat may use it, too"),
-        (["--enable-jupyter"], {"jupyter": True}, "Jupyter Lab runs: odcctl connect 12 --jupyter"),
-        (["--disable-jupyter"], {"jupyter": False}, "Jupyter Lab is ended"),
+        (["--add-user", "octocat"], {"add_user": "octocat"}, "octocat may connect, too"),
+        (
+            ["--enable-jupyter"],
+            {"jupyter": True},
+            "Jupyter Lab is running: odcctl connect 12 --jupyter",
+        ),
+        (["--disable-jupyter"], {"jupyter": False}, "Jupyter Lab was stopped"),
     ],
     ids=["name", "user", "jupyter", "no jupyter"],
 )
 def test_edit_sends_one_change(
-    peer: Peer, odcctl: Odcctl, option: list[str], body: dict[str, Any], said: str
+    peer: Peer, odcctl: Odcctl, option: list[str], body: dict[str, Any], outcome: str
 ) -> None:
     """CLI-30."""
     listed(peer, a_reservation(12))
     peer.on("PATCH", f"{PATH}/12", a_reservation(12))
     done = odcctl("edit", *option)
-    assert (done.code, done.out) == (0, f"reservation 12: {said}\n")
+    assert (done.code, done.out) == (0, f"reservation 12: {outcome}\n")
     assert peer.requests[-1].body == body
 
 
@@ -372,7 +376,7 @@ def test_jupyter_is_looked_at_until_it_runs_or_fails(peer: Peer, odcctl: Odcctl)
     peer.on("PATCH", f"{PATH}/12", starting)
     peer.on("GET", f"{PATH}/12", starting, a_reservation(12, jupyter="running"))
     done = odcctl("edit", "--enable-jupyter")
-    assert (done.code, len(peer.asked(f"{PATH}/12"))) == (0, 4), done.err
+    assert (done.code, len(peer.requests_to(f"{PATH}/12"))) == (0, 4), done.err
     failed = a_reservation(12, jupyter="failed", jupyter_error="there is no jupyter")
     peer.on("GET", f"{PATH}/12", failed)
     done = odcctl("edit", "--enable-jupyter")
@@ -390,18 +394,18 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     extending(peer)
     peer.on("PATCH", f"{PATH}/12", a_reservation(12))
     screen = terminal("edit")
-    shown = screen.until(b"What to change [1]: ")
+    shown = screen.until(b"Change [1]: ")
     assert b"  2. its name\r\n" in shown
     screen.type(b"2\r")
     screen.until(b"Its new name: ")
     screen.type(b"\r")
-    screen.until(b"a name, please\r\nIts new name: ")
+    screen.until(b"enter a name\r\nIts new name: ")
     screen.type(b"new\r")
     screen.until(b"reservation 12: its name is new\r\n")
     assert screen.end() == 0
     assert peer.requests[-1].body == {"name": "new"}
     screen = terminal("edit", "12")
-    screen.until(b"What to change [1]: ")
+    screen.until(b"Change [1]: ")
     screen.type(b"\r")
     screen.until(b"any number up to 24): ")
     screen.type(b"1\r")
@@ -436,7 +440,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     """CLI-30, CLI-31."""
     done = odcctl(*WRONG[case])
     assert (done.code, done.out, peer.requests) == (2, "", [])
@@ -457,15 +461,15 @@ def test_cancel_without_an_id_is_a_menu_of_mine(
     screen.until(b"job 14 cancelled\r\n")
     assert screen.end() == 0
     assert peer.requests[-1].body == {"ids": ["14"]}
-    asked = len(peer.requests)
+    request_count = len(peer.requests)
     screen = terminal("cancel")
     screen.until(b"Which one [1]: ")
     screen.type(b"\r")
     screen.until(b"(y/n) [n]: ")
     screen.type(b"\r")
-    screen.until(b"odcctl: nothing cancelled: not agreed to\r\n")
+    screen.until(b"odcctl: nothing cancelled: you did not confirm\r\n")
     assert screen.end() == 1
-    assert len(peer.requests) == asked + 1
+    assert len(peer.requests) == request_count + 1
 
 
 def test_avail_shows_what_is_free_and_how_long_the_rest_takes(
@@ -493,12 +497,12 @@ def test_avail_can_be_watched(peer: Peer, terminal: Callable[..., Terminal]) -> 
 
 def test_status_tells_the_clusters_totals(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     """CLI-35."""
-    told = {
+    totals = {
         "at": "2026-07-01T12:00:00Z", "gpus": 40, "gpus_free": 23, "gpus_used": 17, "nodes": 6,
         "nodes_up": 5, "reservations": {"active": 3, "preparing": 1, "queued": 2},
         "jobs": {"running": 7, "pending": 12},
         "types": [{"gpu_type": "h100", "total": 32, "free": 21, "active": 3, "queued": 2}],
     }  # fmt: skip
-    peer.on("GET", "/v1/cluster/use", told)
+    peer.on("GET", "/v1/cluster/use", totals)
     golden("status", odcctl("status").out)
-    assert json.loads(odcctl("status", "--json").out) == told
+    assert json.loads(odcctl("status", "--json").out) == totals

@@ -34,11 +34,11 @@ NOT_YET = problem(501, "NotImplementedYet", "OD016", "Jupyter is not started yet
 
 
 @pytest.fixture
-def box(peer: Peer) -> Box:
-    return Box(peer)
+def dev_server(peer: Peer) -> DevServer:
+    return DevServer(peer)
 
 
-class Box:
+class DevServer:
     """Reservation 12 as the daemon tells it, at every look one step further."""
 
     def __init__(self, peer: Peer) -> None:
@@ -58,8 +58,8 @@ class Box:
 
     def _post(self, request: Request) -> Reply:
         if request.body.get("gpus") == 16 and not request.body.get("distributed"):
-            told = "16 GPUs of type h100 are 2 nodes"
-            return problem(400, "BadRequest", "OD010", told, "Add --distributed.")
+            message = "16 GPUs of type h100 need 2 nodes"
+            return problem(400, "BadRequest", "OD010", message, "Add --distributed.")
         if request.query.get("dry_run"):
             if request.body.get("jupyter") and not self.jupyter:
                 return NOT_YET
@@ -68,7 +68,7 @@ class Box:
 
     @property
     def sent(self) -> dict[str, Any]:
-        *refused, made = [one for one in self.peer.asked(PATH) if "dry_run" not in one.query]
+        *refused, made = [one for one in self.peer.requests_to(PATH) if "dry_run" not in one.query]
         assert [one.body.get("distributed") for one in refused] in ([], [None])
         assert made.headers["idempotency-key"]
         return made.body
@@ -92,47 +92,49 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", OPTIONS)
-def test_what_was_said_is_sent_once_and_nothing_else(box: Box, odcctl: Odcctl, case: str) -> None:
+def test_only_the_given_options_are_sent_once(
+    dev_server: DevServer, odcctl: Odcctl, case: str
+) -> None:
     """CLI-03 to CLI-11, CLI-14, CLI-15: without a terminal nothing is asked (CLI-16)."""
     options, body = OPTIONS[case]
     done = odcctl("reserve", *options)
-    assert (done.code, box.sent) == (0, body)
-    assert box.peer.requests[0].path == PATH
+    assert (done.code, dev_server.sent) == (0, body)
+    assert dev_server.peer.requests[0].path == PATH
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
     "gpus": (["-g", "two"], "--gpus takes a whole number"),
-    "negative gpus": (["-g", "-1"], "--gpus is at least 0"),
-    "hours": (["-h", "8x"], 'as 8 or 0.5, not "8x"'),
-    "comma": (["-h", "0,5"], 'as 8 or 0.5, not "0,5"'),
-    "too short": (["-h", "0.08"], "0.08 is not"),
-    "no time": (["-h", "0"], "0 is not"),
-    "too long": (["-h", "24.01"], "24.01 is not"),
+    "negative gpus": (["-g", "-1"], "--gpus must be at least 0"),
+    "hours": (["-h", "8x"], 'for example 8 or 0.5, not "8x"'),
+    "comma": (["-h", "0,5"], 'for example 8 or 0.5, not "0,5"'),
+    "too short": (["-h", "0.08"], "not 0.08"),
+    "no time": (["-h", "0"], "not 0"),
+    "too long": (["-h", "24.01"], "not 24.01"),
     "nan": (["-h", "nan"], 'not "nan"'),
     "exponent": (["-h", "1e1"], 'not "1e1"'),
-    "disk and none": (["--no-persist", "--disk", "data"], "give one of them"),
+    "disk and none": (["--no-persist", "--disk", "data"], "cannot be used together"),
     "disk name": (["--disk", "my disk"], "letters, digits, - and _"),
-    "long disk": (["--disk", "d" * 51], "at most 50"),
+    "long disk": (["--disk", "d" * 51], "1 to 50"),
     "foreign letters": (["--disk", "dätä"], "letters, digits"),
-    "entrypoint": (["--preserve-entrypoint"], "give --dockerimage, too"),
+    "entrypoint": (["--preserve-entrypoint"], "requires --dockerimage"),
     "label": (["-l", "nsight"], 'KEY=VALUE, not "nsight"'),
     "label without key": (["-l", "=true"], "KEY=VALUE"),
     "label without value": (["-l", "nsight="], "KEY=VALUE"),
     "label twice": (["-l", "a=1", "-l", "a=2"], "gives a two values"),
-    "two images": (["--dockerimage", "a", "--dockerfile", "b"], "exclude each other"),
+    "two images": (["--dockerimage", "a", "--dockerfile", "b"], "cannot be used together"),
     "empty name": (["-n", ""], "--name is empty"),
-    "words": (["h100"], "one word too many"),
+    "words": (["h100"], "unexpected argument"),
     "bare -h": (["-h"], "option -h requires an argument"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_asks_nobody(peer: Peer, odcctl: Odcctl, case: str) -> None:
+def test_wrong_usage_sends_no_request(peer: Peer, odcctl: Odcctl, case: str) -> None:
     """CLI-05, CLI-09, CLI-14, CLI-15."""
-    options, told = WRONG[case]
+    options, message = WRONG[case]
     done = odcctl("reserve", *options)
     assert (done.code, done.out, peer.requests) == (2, "", [])
-    assert told in done.err
+    assert message in done.err
     assert done.err.endswith("See: odcctl reserve --help\n")
 
 
@@ -143,19 +145,19 @@ def test_help_is_help_alone_because_h_is_hours(odcctl: Odcctl) -> None:
 
 
 def test_several_nodes_without_saying_so_are_explained_and_refused(
-    box: Box, odcctl: Odcctl, golden: Golden
+    dev_server: DevServer, odcctl: Odcctl, golden: Golden
 ) -> None:
     """CLI-12: elsewhere than on a terminal."""
     done = odcctl("reserve", "-t", "H100", "-g", "16", "-h", "1")
     assert (done.code, done.out) == (1, "")
     golden("reserve-multinode", done.err)
-    assert len(box.peer.asked(PATH)) == 1
+    assert len(dev_server.peer.requests_to(PATH)) == 1
     assert odcctl("reserve", "-t", "h100", "-g", "16", "-h", "1", "-d").code == 0
 
 
 @pytest.mark.long
 def test_every_step_is_a_line_and_the_way_in_the_result(
-    box: Box, odcctl: Odcctl, golden: Golden
+    dev_server: DevServer, odcctl: Odcctl, golden: Golden
 ) -> None:
     """CLI-17, CLI-18: standard error is no terminal here."""
     queued = {
@@ -164,7 +166,7 @@ def test_every_step_is_a_line_and_the_way_in_the_result(
         "phase": "queued",
         "message": "needs 2 free GPUs on one node; 1 is free until 2026-07-01T14:20:00Z",
     }
-    box.will(
+    dev_server.will(
         a_reservation(12, "pending"),
         a_reservation(12, "queued", **queued),
         a_reservation(12, "queued", **queued),
@@ -178,19 +180,21 @@ def test_every_step_is_a_line_and_the_way_in_the_result(
     golden("reserve", done.err + "--\n" + done.out)
 
 
-def test_trace_tells_how_long_each_phase_took(box: Box, odcctl: Odcctl, golden: Golden) -> None:
+def test_trace_tells_how_long_each_phase_took(
+    dev_server: DevServer, odcctl: Odcctl, golden: Golden
+) -> None:
     """CLI-51."""
     phases = [
         {"phase": "queued", "at": "2026-07-01T10:00:00Z", "took_s": 3.25},
         {"phase": "starting", "at": "2026-07-01T10:00:03Z", "took_s": 75.0},
         {"phase": "active", "at": "2026-07-01T10:01:18Z", "took_s": None},
     ]
-    box.will(a_reservation(12, phases=phases))
+    dev_server.will(a_reservation(12, phases=phases))
     golden("reserve-trace", odcctl("reserve", "--trace").out)
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "message"),
     [
         (a_reservation(12, "failed", failure_reason="its shell ended at once", message="no"),
          "odcctl: reservation 12 failed: its shell ended at once\n"),
@@ -200,15 +204,15 @@ def test_trace_tells_how_long_each_phase_took(box: Box, odcctl: Odcctl, golden: 
     ids=["failed", "cancelled"],
 )  # fmt: skip
 def test_one_that_never_becomes_active_is_told_and_1(
-    box: Box, odcctl: Odcctl, end: dict[str, Any], told: str
+    dev_server: DevServer, odcctl: Odcctl, end: dict[str, Any], message: str
 ) -> None:
-    box.will(a_reservation(12, "preparing"), end)
+    dev_server.will(a_reservation(12, "preparing"), end)
     done = odcctl("reserve")
     assert (done.code, done.out) == (1, "")
-    assert done.err.endswith(f"{told}  `odcctl show 12` shows the details.\n")
+    assert done.err.endswith(f"{message}  `odcctl show 12` shows the details.\n")
 
 
-def test_other_forms_are_the_apis_object_and_the_id(box: Box, odcctl: Odcctl) -> None:
+def test_other_forms_are_the_apis_object_and_the_id(dev_server: DevServer, odcctl: Odcctl) -> None:
     done = odcctl("reserve", "--json")
     assert json.loads(done.out) == a_reservation(12)
     assert odcctl("reserve", "--output", "quiet").out == "12\n"
@@ -217,17 +221,17 @@ def test_other_forms_are_the_apis_object_and_the_id(box: Box, odcctl: Odcctl) ->
     assert odcctl("reserve", "--no-wait").out == "reservation 12 is pending: 2 h100 GPUs\n"
 
 
-def test_test_only_says_when_and_reserves_nothing(box: Box, odcctl: Odcctl) -> None:
+def test_test_only_says_when_and_reserves_nothing(dev_server: DevServer, odcctl: Odcctl) -> None:
     done = odcctl("reserve", "-t", "h100", "--test-only")
     assert (done.code, done.out, done.err) == (0, "", "odcctl: it would start at once on gpu-01\n")
-    assert [one.query for one in box.peer.requests] == [{"dry_run": "true"}]
+    assert [one.query for one in dev_server.peer.requests] == [{"dry_run": "true"}]
 
 
-def test_verbose_tells_what_is_sent(box: Box, odcctl: Odcctl) -> None:
+def test_verbose_tells_what_is_sent(dev_server: DevServer, odcctl: Odcctl) -> None:
     """CLI-16."""
-    told = odcctl("reserve", "-v", "-g", "2").err.splitlines()[0]
-    assert told.startswith("odcctl: POST /v1/reservations to ")
-    assert told.endswith('odcd.sock: {"gpus": 2}')
+    line = odcctl("reserve", "-v", "-g", "2").err.splitlines()[0]
+    assert line.startswith("odcctl: POST /v1/reservations to ")
+    assert line.endswith('odcd.sock: {"gpus": 2}')
 
 
 def test_a_refusal_tells_what_why_and_what_now(peer: Peer, odcctl: Odcctl) -> None:
@@ -240,31 +244,35 @@ def test_a_refusal_tells_what_why_and_what_now(peer: Peer, odcctl: Odcctl) -> No
     assert done.err == 'odcctl: nothing reserved: no GPU type "h1000" (OD005)\n  Types: h100.\n'
 
 
-def test_a_restart_of_the_daemon_is_waited_out(box: Box, odcctl: Odcctl) -> None:
-    box.will(a_reservation(12, "pending"), Reply(lose=True), problem(503, "Down", "OD023", "away"),
-             a_reservation(12))  # fmt: skip
+def test_a_restart_of_the_daemon_is_waited_out(dev_server: DevServer, odcctl: Odcctl) -> None:
+    dev_server.will(
+        a_reservation(12, "pending"), Reply(lose=True), problem(503, "Down", "OD023", "away"),
+        a_reservation(12),
+    )  # fmt: skip
     done = odcctl("reserve")
     assert done.code == 0
-    assert done.err.splitlines()[1:] == ["odcctl: the daemon is away; waiting for it to come back"]
+    assert done.err.splitlines()[1:] == ["odcctl: the daemon does not answer; waiting for it"]
 
 
 def test_ctrl_c_says_that_it_goes_on_and_how_to_end_it(
-    box: Box, environment: dict[str, str], golden: Golden
+    dev_server: DevServer, environment: dict[str, str], golden: Golden
 ) -> None:
     """CLI-17."""
-    box.will(a_reservation(12, "queued", queue_position=1))
+    dev_server.will(a_reservation(12, "queued", queue_position=1))
     with subprocess.Popen(
         [sys.executable, "-m", "odcctl", "reserve"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        box.peer.wait_for(f"{PATH}/12", 1)
+        dev_server.peer.wait_for(f"{PATH}/12", 1)
         assert interrupt(process, signal.SIGINT) == 130
         out, err = process.communicate()
     assert out == ""
-    golden("reserve-interrupted", err[err.index("odcctl: reservation 12 goes on") :])
+    golden("reserve-interrupted", err[err.index("odcctl: reservation 12 continues") :])
 
 
-def test_ctrl_c_before_the_answer_waits_for_it(box: Box, environment: dict[str, str]) -> None:
+def test_ctrl_c_before_the_answer_waits_for_it(
+    dev_server: DevServer, environment: dict[str, str]
+) -> None:
     """CLI-17: whether there is a reservation is known in the end."""
     go_on = threading.Event()
 
@@ -272,30 +280,30 @@ def test_ctrl_c_before_the_answer_waits_for_it(box: Box, environment: dict[str, 
         go_on.wait(120)
         return Reply(a_reservation(12, "pending"), status=201)
 
-    box.peer.on("POST", PATH, slowly)
+    dev_server.peer.on("POST", PATH, slowly)
     with subprocess.Popen(
         [sys.executable, "-m", "odcctl", "reserve"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        box.peer.wait_for(PATH, 1)
+        dev_server.peer.wait_for(PATH, 1)
         stderr = process.stderr
         assert stderr is not None
         send(process, signal.SIGINT, lambda within_s: select.select([stderr], [], [], within_s)[0])
-        said = [stderr.readline() for _ in range(2)]
-        assert said[1] == "odcctl: it is asked for; Ctrl-C again leaves without the answer\n"
+        lines = [stderr.readline() for _ in range(2)]
+        assert lines[1] == "odcctl: waiting for the answer; press Ctrl-C again to stop waiting\n"
         go_on.set()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.startswith("odcctl: reservation 12 goes on without this command: it is pending")
+    assert err.startswith("odcctl: reservation 12 continues without this command: it is pending")
 
 
 def test_the_guided_way_asks_in_gpu_devs_order(
-    box: Box, terminal: Callable[..., Terminal], golden: Golden
+    dev_server: DevServer, terminal: Callable[..., Terminal], golden: Golden
 ) -> None:
     """CLI-02: type, GPUs, more than one node, hours, disk, Jupyter; wrong answers are asked
     again."""
-    box.jupyter = True
-    box.peer.on("GET", "/v1/disks", disks(*some_disks()))
+    dev_server.jupyter = True
+    dev_server.peer.on("GET", "/v1/disks", disks(*some_disks()))
     screen = terminal("reserve")
     shown = screen.until(b"Type [1]: ")
     screen.type(b"h200\r")
@@ -319,16 +327,16 @@ def test_the_guided_way_asks_in_gpu_devs_order(
     screen.type(b"y\r")
     shown += screen.until(b"HOURS\r\n")
     assert screen.end() == 0
-    assert box.sent == {
+    assert dev_server.sent == {
         "gpu_type": "h100", "gpus": 16, "hours": 0.5, "distributed": True, "jupyter": True,
         "disk": "main",
     }  # fmt: skip
     text = shown.decode().replace("\r\n", "\n")
-    golden("reserve-guided", text[: text.index("\r")])
+    golden("reserve-guided", text[: text.index("\x1b")])
 
 
 def test_what_cannot_be_had_is_not_asked_for_and_defaults_are_taken(
-    box: Box, terminal: Callable[..., Terminal]
+    dev_server: DevServer, terminal: Callable[..., Terminal]
 ) -> None:
     """CLI-02: Enter takes what stands in brackets; the daemon has no Jupyter."""
     screen = terminal("reserve", "-t", "h100")
@@ -341,63 +349,67 @@ def test_what_cannot_be_had_is_not_asked_for_and_defaults_are_taken(
     assert b"it would start at once on gpu-01" in shown
     assert b"Jupyter" not in shown
     assert b"As one command: odcctl reserve -t h100 -g 1 -h 8\r\n" in shown
-    assert box.sent == {"gpu_type": "h100", "gpus": 1, "hours": 8.0}
+    assert dev_server.sent == {"gpu_type": "h100", "gpus": 1, "hours": 8.0}
 
 
-def test_a_cpu_type_has_no_gpus_to_ask_for(box: Box, terminal: Callable[..., Terminal]) -> None:
+def test_a_cpu_type_has_no_gpus_to_ask_for(
+    dev_server: DevServer, terminal: Callable[..., Terminal]
+) -> None:
     screen = terminal("reserve", "-h", "1")
     screen.until(b"Type [1]: ")
     screen.type(b"3\r")
     shown = screen.until(b"HOURS\r\n")
     assert b"How many GPUs" not in shown
-    assert box.sent == {"gpu_type": "cpu-x86", "gpus": 0, "hours": 1.0}
+    assert dev_server.sent == {"gpu_type": "cpu-x86", "gpus": 0, "hours": 1.0}
 
 
 def test_with_all_said_only_several_nodes_are_asked_about(
-    box: Box, terminal: Callable[..., Terminal]
+    dev_server: DevServer, terminal: Callable[..., Terminal]
 ) -> None:
     """CLI-02, CLI-12."""
     assert terminal("reserve", "-t", "h100", "-g", "1", "-h", "1").until(b"HOURS\r\n")
-    assert box.peer.asked("/v1/availability") == []
+    assert dev_server.peer.requests_to("/v1/availability") == []
     screen = terminal("reserve", "-t", "h100", "-g", "16", "-h", "1")
     shown = screen.until(b"(y/n) [n]: ")
     assert b"2 whole nodes, started together" in shown
     screen.type(b"\r")
     shown = screen.until(b"One h100 node has 8 GPUs.\r\n")
-    assert b"odcctl: nothing reserved: more than one node was not agreed to" in shown
+    assert b"odcctl: nothing reserved: you did not confirm more than one node" in shown
     assert screen.end() == 1
     screen = terminal("reserve", "-t", "h100", "-g", "16", "-h", "1")
     screen.until(b"(y/n) [n]: ")
     screen.type(b"y\r")
     screen.until(b"reservation 12 is active")
-    assert box.peer.asked(PATH)[-1].body["distributed"] is True
+    assert dev_server.peer.requests_to(PATH)[-1].body["distributed"] is True
 
 
 @pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
 def test_leaving_a_question_reserves_nothing(
-    box: Box, terminal: Callable[..., Terminal], key: bytes
+    dev_server: DevServer, terminal: Callable[..., Terminal], key: bytes
 ) -> None:
     screen = terminal("reserve")
     screen.until(b"Type [1]: ")
     screen.type(key)
     screen.until(b"odcctl: nothing reserved\r\n")
     assert screen.end() == 130
-    assert box.peer.asked(PATH) == []
+    assert dev_server.peer.requests_to(PATH) == []
 
 
 @pytest.mark.parametrize("option", ["--no-interactive", "--json"])
 def test_a_terminal_may_be_told_not_to_ask(
-    box: Box, terminal: Callable[..., Terminal], option: str
+    dev_server: DevServer, terminal: Callable[..., Terminal], option: str
 ) -> None:
     """CLI-16."""
     screen = terminal("reserve", option)
     assert screen.end() == 0
-    assert box.sent == {}
+    assert dev_server.sent == {}
 
 
-def test_a_terminal_has_one_line_that_changes(box: Box, terminal: Callable[..., Terminal]) -> None:
+def test_a_terminal_has_one_line_that_changes(
+    dev_server: DevServer, terminal: Callable[..., Terminal]
+) -> None:
     """CLI-17."""
-    box.will(
+    dev_server.will(
         a_reservation(12, "queued", queue_position=1, planned_start_at="2026-07-01T13:00:00Z"),
         a_reservation(12, "queued", queue_position=1, planned_start_at="2026-07-01T13:00:00Z"),
         a_reservation(12),
@@ -415,15 +427,15 @@ def test_a_terminal_has_one_line_that_changes(box: Box, terminal: Callable[..., 
     assert screen.end() == 0
 
 
-def test_no_nodes_at_all_are_told(box: Box, terminal: Callable[..., Terminal]) -> None:
-    box.peer.on("GET", "/v1/availability", availability())
+def test_no_nodes_at_all_are_told(dev_server: DevServer, terminal: Callable[..., Terminal]) -> None:
+    dev_server.peer.on("GET", "/v1/availability", availability())
     screen = terminal("reserve")
     screen.until(b"the cluster has no nodes yet\r\n")
     assert screen.end() == 1
 
 
 def test_a_type_that_does_not_exist_is_told_before_the_other_questions(
-    box: Box, terminal: Callable[..., Terminal]
+    dev_server: DevServer, terminal: Callable[..., Terminal]
 ) -> None:
     """CLI-54."""
     screen = terminal("reserve", "-t", "h1000")

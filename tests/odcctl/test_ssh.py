@@ -24,7 +24,7 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBBAPaPFcbYjoonV+zqzpaxMvo1Bt9nS
 INCLUDE = "Include ~/.odc/ssh/*.conf"
 
 
-def a_box(number: int = 12, **fields: Any) -> dict[str, Any]:
+def an_ssh_reservation(number: int = 12, **fields: Any) -> dict[str, Any]:
     return a_reservation(
         number, **{"connect": "ssh", "ssh_command": f"ssh -A odc-{number}", **fields}
     )
@@ -36,29 +36,29 @@ def mode(path: Path) -> int:
 
 def as_ssh_reads(conf: Path, host: str) -> dict[str, str]:
     """The configuration as OpenSSH itself reads it."""
-    told = subprocess.run(
+    done = subprocess.run(
         ["ssh", "-G", "-F", conf, host], capture_output=True, text=True, check=True
     )
-    return dict(line.split(" ", 1) for line in told.stdout.splitlines() if " " in line)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
 
 
 def test_a_reservation_has_a_file_that_ssh_understands(
     peer: Peer, odcctl: Odcctl, home: Path
 ) -> None:
     """CLI-44, CLI-48, ACC-10: private, by number whatever its name is, a host for each node."""
-    listed(peer, a_box(name="a/../b $(id)", node_count=2, node_names=["n1", "n2"]))
+    listed(peer, an_ssh_reservation(name="a/../b $(id)", node_count=2, node_names=["n1", "n2"]))
     done = odcctl("config", "ssh", "12")
     conf = home / ".odc/ssh/12.conf"
     assert (done.code, done.out) == (0, f"{conf}\n"), done.err
     assert (mode(conf), mode(conf.parent)) == (0o600, 0o700)
     for host, rank in (("odc-12", 0), ("odc-12-0", 0), ("odc-12-1", 1)):
-        told = as_ssh_reads(conf, host)
-        assert told["user"] == "dev"
-        assert told["forwardagent"] == "yes"
-        assert told["stricthostkeychecking"] == "accept-new"
-        assert told["userknownhostsfile"] == f"{home}/.odc/ssh/known_hosts"
-        assert told["hostkeyalias"] == f"odc-12-{rank}"
-        command = told["proxycommand"]
+        options = as_ssh_reads(conf, host)
+        assert options["user"] == "dev"
+        assert options["forwardagent"] == "yes"
+        assert options["stricthostkeychecking"] == "accept-new"
+        assert options["userknownhostsfile"] == f"{home}/.odc/ssh/known_hosts"
+        assert options["hostkeyalias"] == f"odc-12-{rank}"
+        command = options["proxycommand"]
         assert command.endswith(f" --server {home}/odcd.sock ssh-proxy 12 {rank}")
         assert command.startswith("/")
 
@@ -68,11 +68,11 @@ def test_host_keys_that_the_daemon_tells_are_pinned(peer: Peer, odcctl: Odcctl, 
     known = home / ".odc/ssh/known_hosts"
     known.parent.mkdir(parents=True)
     known.write_text("odc-12-0 ssh-rsa AAAAold\nodc-123-0 ssh-rsa AAAAother\n")
-    listed(peer, {**a_box(node_count=2), "host_keys": [HOST_KEY, "no\nkey"]})
+    listed(peer, {**an_ssh_reservation(node_count=2), "host_keys": [HOST_KEY, "no\nkey"]})
     assert odcctl("config", "ssh", "12").code == 0
     assert known.read_text() == f"odc-123-0 ssh-rsa AAAAother\nodc-12-0,odc-12-1 {HOST_KEY}\n"
-    told = as_ssh_reads(home / ".odc/ssh/12.conf", "odc-12")
-    assert told["stricthostkeychecking"] in ("true", "yes")
+    options = as_ssh_reads(home / ".odc/ssh/12.conf", "odc-12")
+    assert options["stricthostkeychecking"] in ("true", "yes")
 
 
 def test_show_and_connect_keep_the_file_up_and_list_and_cancel_take_it_away(
@@ -80,7 +80,7 @@ def test_show_and_connect_keep_the_file_up_and_list_and_cancel_take_it_away(
 ) -> None:
     """CLI-29, ACC-17: with the links that open editors."""
     conf = home / ".odc/ssh/12.conf"
-    listed(peer, a_box())
+    listed(peer, an_ssh_reservation())
     peer.on("GET", "/v1/jobs/12", {"jobs": [a_job(12, "RUNNING", kind="reservation")]})
     shown = odcctl("show", "12").out
     assert "vscode://vscode-remote/ssh-remote+odc-12/home/dev\n" in shown
@@ -93,7 +93,7 @@ def test_show_and_connect_keep_the_file_up_and_list_and_cancel_take_it_away(
     assert odcctl("cancel", "12").code == 0
     assert not conf.exists()
     for over in ("expired", "failed"):
-        listed(peer, a_box())
+        listed(peer, an_ssh_reservation())
         assert odcctl("config", "ssh", "12").code == 0
         one = a_reservation(12, over)
         peer.on("GET", PATH, Reply({"reservations": [one]}))
@@ -114,8 +114,8 @@ def test_the_include_line_is_first_once_and_private(peer: Peer, odcctl: Odcctl, 
     assert ssh.is_symlink()
     assert cursor.read_text() == f"{INCLUDE}\n"
     assert [mode(path) for path in (ssh, cursor)] == [0o600, 0o600]
-    told = json.loads(odcctl("config", "show", "--json").out)
-    assert told["ssh_include"] is True
+    settings = json.loads(odcctl("config", "show", "--json").out)
+    assert settings["ssh_include"] is True
     assert odcctl("config", "ssh-include", "disable").code == 0
     assert ssh.read_text() == "Host a\n  User \xe9\n"
     assert cursor.read_text() == ""
@@ -128,13 +128,17 @@ def test_what_is_set_is_shown_with_who_one_is(peer: Peer, odcctl: Odcctl, home: 
     path.parent.mkdir(parents=True)
     path.write_text('github_user = "octocat"\n')
     peer.on("GET", "/v1/users/me", {"user": "alice", "uid": 1001})
-    told = json.loads(odcctl("config", "show", "--json").out)
-    assert (told["github_user"], told["user"], told["file"]) == ("octocat", "alice", str(path))
+    settings = json.loads(odcctl("config", "show", "--json").out)
+    assert (settings["github_user"], settings["user"], settings["file"]) == (
+        "octocat",
+        "alice",
+        str(path),
+    )
     shown = odcctl("config").out
     assert "you are:     alice" in shown
     assert f"server:      {home}/odcd.sock" in shown
     peer.on("GET", "/v1/users/me", problem(401, "NotAuthenticated", "OD015", "no key"))
-    assert "not known" in odcctl("config").out
+    assert "unknown: the server did not answer" in odcctl("config").out
 
 
 def test_values_are_set_and_the_rest_of_the_file_stays(
@@ -148,7 +152,7 @@ def test_values_are_set_and_the_rest_of_the_file_stays(
     answer = {"user": "alice", "uid": 1001, "github_user": "octocat"}
     peer.on("PUT", "/v1/users/me", answer)
     assert odcctl("config", "set", "github_user", "octocat").code == 0
-    assert peer.asked("/v1/users/me")[0].body == {"github_user": "octocat"}
+    assert peer.requests_to("/v1/users/me")[0].body == {"github_user": "octocat"}
     assert path.read_text() == (
         '# mine\nserver = "https://odc.example:8443"\ntoken = "secret"\n'
         'github_user = "octocat"\n[table]\nserver = 1\n'
@@ -160,7 +164,7 @@ def test_values_are_set_and_the_rest_of_the_file_stays(
         assert odcctl("config", *wrong).code == 2
 
 
-SSH = '#!/bin/sh\nprintf "%s\\n" "$@" > "$0.args"\necho "$TOLD" >&2\nexit "$CODE"\n'
+SSH = '#!/bin/sh\nprintf "%s\\n" "$@" > "$0.args"\necho "$STDERR" >&2\nexit "$CODE"\n'
 
 
 @pytest.fixture
@@ -177,12 +181,15 @@ def test_connect_runs_ssh_with_what_odcctl_knows(
 ) -> None:
     """CLI-25, CLI-26: with the agent; the name alone where ssh knows it; nothing that the daemon
     says is run."""
-    listed(peer, a_box(ssh_command="sh -c 'echo bad'", node_count=2, node_names=["n1", "n2"]))
-    env = {"PATH": f"{ssh.parent}:/usr/bin:/bin", "CODE": "7", "TOLD": ""}
+    listed(
+        peer,
+        an_ssh_reservation(ssh_command="sh -c 'echo bad'", node_count=2, node_names=["n1", "n2"]),
+    )
+    env = {"PATH": f"{ssh.parent}:/usr/bin:/bin", "CODE": "7", "STDERR": ""}
     assert odcctl("connect", **env).code == 7
-    words = ssh.with_name("ssh.args").read_text().splitlines()
-    assert (words[:2], words[-1]) == (["-A", "-o"], "odc-12")
-    assert any(word.startswith("ProxyCommand=") for word in words)
+    arguments = ssh.with_name("ssh.args").read_text().splitlines()
+    assert (arguments[:2], arguments[-1]) == (["-A", "-o"], "odc-12")
+    assert any(argument.startswith("ProxyCommand=") for argument in arguments)
     assert (home / ".odc/ssh/12.conf").exists()
     assert odcctl("config", "ssh-include", "enable").code == 0
     assert odcctl("connect", "12", "--rank", "1", **env).code == 7
@@ -191,33 +198,33 @@ def test_connect_runs_ssh_with_what_odcctl_knows(
 
 
 @pytest.mark.parametrize(
-    ("told", "after", "code", "word"),
+    ("stderr", "after", "code", "word"),
     [
         ("dev@odc-12: Permission denied (publickey).", {}, 1, "--add-user"),
         ("Connection closed", {}, 3, "was lost; it is active until"),
         ("Connection closed", {"status": "expired"}, 1, "expired 2026-07-01"),
         ("Connection closed", {"status": "cancelled", "message": "root cancelled it"}, 1,
-         "is over: root cancelled it"),
+         "has ended: root cancelled it"),
     ],
 )  # fmt: skip
 def test_connect_tells_why_ssh_failed(
-    peer: Peer, odcctl: Odcctl, ssh: Path, told: str, after: dict[str, Any], code: int, word: str
+    peer: Peer, odcctl: Odcctl, ssh: Path, stderr: str, after: dict[str, Any], code: int, word: str
 ) -> None:
     """CLI-27: expired, cancelled, dropped and refused keys apart; the last alone names add-user."""
-    now = a_box(github_user="octocat")
+    now = an_ssh_reservation(github_user="octocat")
     later = now if not after else a_reservation(12, **after)
     listed(peer, now)
     peer.on("GET", f"{PATH}/12", now, now, later)
-    done = odcctl("connect", "12", PATH=f"{ssh.parent}:/usr/bin:/bin", CODE="255", TOLD=told)
-    assert (done.code, word in done.err, told in done.err) == (code, True, True), done.err
-    assert ("add-user" in done.err) == ("Permission" in told)
+    done = odcctl("connect", "12", PATH=f"{ssh.parent}:/usr/bin:/bin", CODE="255", STDERR=stderr)
+    assert (done.code, word in done.err, stderr in done.err) == (code, True, True), done.err
+    assert ("add-user" in done.err) == ("Permission" in stderr)
 
 
 def test_connect_asks_which_node(
     peer: Peer, terminal: Callable[..., Terminal], ssh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CLI-26: rank 0 unless one says otherwise."""
-    listed(peer, a_box(node_count=2, node_names=["n1", "n2"]))
+    listed(peer, an_ssh_reservation(node_count=2, node_names=["n1", "n2"]))
     screen = terminal("connect", "12")
     shown = screen.until(b"Which node [1]: ")
     assert b"1. rank 0  n1  active" in shown
@@ -228,19 +235,19 @@ def test_connect_asks_which_node(
 
 def test_reserve_makes_it_known_and_asks_once(peer: Peer, odcctl: Odcctl, home: Path) -> None:
     """CLI-43, ACC-17, AUT-10: elsewhere than on a terminal nothing is asked or included."""
-    peer.on("POST", PATH, Reply(a_box(status="pending", connect=None), 201))
-    peer.on("GET", f"{PATH}/12", a_box())
+    peer.on("POST", PATH, Reply(an_ssh_reservation(status="pending", connect=None), 201))
+    peer.on("GET", f"{PATH}/12", an_ssh_reservation())
     peer.on("GET", "/v1/jobs/12/events", Reply(pieces=[], media_type="text/event-stream"))
     peer.on("GET", "/v1/availability", {"at": "2026-07-01T12:00:00Z", "types": []})
     done = odcctl("reserve", "--github-user", "octocat")
     assert done.code == 0, done.err
     assert "ssh -A odc-12" in done.out
     assert "vscode://vscode-remote/ssh-remote+odc-12/home/dev" in done.out
-    assert peer.asked(PATH)[0].body["github_user"] == "octocat"
+    assert peer.requests_to(PATH)[0].body["github_user"] == "octocat"
     assert (home / ".odc/ssh/12.conf").exists()
     assert not (home / ".ssh/config").exists()
 
 
-@pytest.mark.parametrize("words", [[], ["x"], ["1", "-1"], ["1", "2", "3"], ["1", "x"]])
-def test_ssh_proxy_takes_numbers(odcctl: Odcctl, words: list[str]) -> None:
-    assert odcctl("ssh-proxy", *words).code == 2
+@pytest.mark.parametrize("arguments", [[], ["x"], ["1", "-1"], ["1", "2", "3"], ["1", "x"]])
+def test_ssh_proxy_takes_numbers(odcctl: Odcctl, arguments: list[str]) -> None:
+    assert odcctl("ssh-proxy", *arguments).code == 2

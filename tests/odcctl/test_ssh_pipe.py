@@ -20,17 +20,17 @@ from odcctl.ssh.process import run_ssh
 def stays(tmp_path: Path) -> Iterator[list[str]]:
     """As ssh that leaves a connection for others behind (ControlPersist)."""
     pid = tmp_path / "pid"
-    yield ["sh", "-c", f"sleep 600 & echo $! > {pid}; echo told >&2; exit 255"]
+    yield ["sh", "-c", f"sleep 600 & echo $! > {pid}; echo failed >&2; exit 255"]
     os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
-def test_what_stays_behind_is_not_waited_for(stays: list[str]) -> None:
+def test_a_background_process_is_not_waited_for(stays: list[str]) -> None:
     began = time.monotonic()
-    assert run_ssh(stays) == (255, b"told\n")
+    assert run_ssh(stays) == (255, b"failed\n")
     assert time.monotonic() - began < 300
 
 
-def test_what_it_told_is_there_however_late_it_is_shown(
+def test_standard_error_is_returned_however_late_it_is_shown(
     stays: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = threading.Thread.run
@@ -41,4 +41,4 @@ def test_what_it_told_is_there_however_late_it_is_shown(
 
     monkeypatch.setattr(ssh_pipe, "SHOWN_S", 0.01)
     monkeypatch.setattr(threading.Thread, "run", late)
-    assert run_ssh(stays) == (255, b"told\n")
+    assert run_ssh(stays) == (255, b"failed\n")

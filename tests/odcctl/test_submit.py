@@ -171,8 +171,8 @@ def test_a_preview_of_preemption_is_told_on_stdout(peer: Peer, odcctl: Odcctl) -
     peer.on("POST", ARGV, answer)
     done = odcctl("submit", "--preview-preemption", "--wrap", "true")
     assert (done.code, done.out, done.err) == (0, f"{text}\n", "")
-    asked = odcctl("--json", "submit", "--preview-preemption", "--wrap", "true")
-    assert json.loads(asked.out) == answer
+    done = odcctl("--json", "submit", "--preview-preemption", "--wrap", "true")
+    assert json.loads(done.out) == answer
 
 
 def test_moments_of_the_daemons_texts_are_local_ones(peer: Peer, odcctl: Odcctl) -> None:

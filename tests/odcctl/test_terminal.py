@@ -154,7 +154,7 @@ def test_detaching_leaves_the_job_and_restores_the_terminal(
         shell = terminal("attach", "7")
         shell.until(b"$ ")
         shell.type(b"\x1dd")
-        assert b"job 7 runs on" in shell.until(b"runs on\r\n")
+        assert b"job 7 keeps running" in shell.until(b"keeps running\r\n")
         assert shell.end() == 0
         assert left.wait(60)
 
@@ -173,15 +173,15 @@ def test_attach_exits_as_the_job_did(
 def test_a_terminal_that_is_lost_is_3(home: Path, terminal: Callable[..., Terminal]) -> None:
     with attaching(home / "odcd.sock", lambda connection: connection.close(1012)):
         shell = terminal("attach", "7")
-        shell.until(b"odcctl: the terminal was lost; the job runs on\r\n")
+        shell.until(b"odcctl: the connection to the terminal was lost; the job continues\r\n")
         assert shell.end() == 3
 
 
 def test_a_refused_attach_tells_why(home: Path, terminal: Callable[..., Terminal]) -> None:
     with attaching(home / "odcd.sock", lambda _: None, refuse=lambda _: None):
         shell = terminal("attach", "7")
-        told = shell.until(b"odcctl: not attached: job 7 has no terminal (OD012)\r\n")
-        assert b"attached to" not in told
+        output = shell.until(b"odcctl: not attached: job 7 has no terminal (OD012)\r\n")
+        assert b"attached to" not in output
         assert shell.end() == 1
 
 

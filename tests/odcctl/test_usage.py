@@ -40,9 +40,11 @@ def test_usage_is_a_table(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "options",
     [["--by", "colour"], ["--me", "--user", "ann"], ["--batch", "--reservations"], ["-S", "soon"]],
 )
-def test_what_cannot_be_meant_is_wrong_usage(peer: Peer, odcctl: Odcctl, words: list[str]) -> None:
-    done = odcctl("usage", *words)
+def test_contradictory_options_are_wrong_usage(
+    peer: Peer, odcctl: Odcctl, options: list[str]
+) -> None:
+    done = odcctl("usage", *options)
     assert (done.code, done.out, peer.requests) == (2, "", [])

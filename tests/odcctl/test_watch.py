@@ -33,11 +33,11 @@ def test_a_change_is_pushed_and_only_its_line_is_written(
     shown = screen.until(b"PENDING  4:00:00\x1b[0K")
     assert shown.count(b"alice") == 3
     assert b"Priority" in shown
-    asked = len(peer.asked("/v1/jobs"))
+    request_count = len(peer.requests_to("/v1/jobs"))
     changed.set()
     shown = screen.until(b" n2")
     assert shown.count(b"alice") == 1
-    assert len(peer.asked("/v1/jobs")) == asked + 1
+    assert len(peer.requests_to("/v1/jobs")) == request_count + 1
     screen.resize(24, 40)
     shown = screen.until(b"\x1b[6;1H")
     assert b"\xe2\x80\xa6" in shown
@@ -53,13 +53,13 @@ def test_a_watch_outlives_a_restart_of_the_daemon(
             lambda _: Reply(pieces=event_stream([], peer.stopping)))  # fmt: skip
     peer.on("GET", "/v1/jobs", {"jobs": [a_job(1)], "next": None})
     screen = terminal("queue", "--watch")
-    screen.until(b"the daemon is away")
+    screen.until(b"the daemon does not answer")
     screen.until(b"queue --watch    ")
     screen.type(b"\x03")
     assert screen.end() == 130
 
 
-def test_what_is_wrong_with_the_question_is_told_outside_the_screen(
+def test_a_rejected_request_is_reported_outside_the_screen(
     peer: Peer, terminal: Callable[..., Terminal]
 ) -> None:
     screen = terminal("queue", "--watch", "--output", "quiet")

@@ -1,4 +1,4 @@
-"""A log line: an event and its facts, in one line, whatever is in them."""
+"""A log line: an event and its facts on one line, whatever they contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to other servers: sent once, bounded, and only to the server that is named."""
+"""Requests to other servers: sent once, limited, and only to the named server."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_an_answer_is_read_whole(answer: bytes) -> None:
 def test_a_request_is_sent_once_even_if_the_server_hangs_up(answer: bytes) -> None:
     async def work() -> None:
         async with serving(answer) as server, a_client(server) as client:
-            with pytest.raises(HungUp, match="hung up in the middle"):
+            with pytest.raises(HungUp, match="closed the connection in the middle"):
                 await client.get("/")
             assert len(server.requests) == 1
 
@@ -201,12 +201,12 @@ def test_a_request_is_sent_once_even_if_the_server_hangs_up(answer: bytes) -> No
     ids=["ssh", "many headers", "long header", "upgrade"],
 )  # fmt: skip
 def test_an_answer_that_is_not_http_is_an_error(answer: bytes) -> None:
-    with pytest.raises(OutboundFailed, match="something else than HTTP"):
+    with pytest.raises(OutboundFailed, match="an answer that is not HTTP"):
         get(answer)
 
 
 def test_the_size_of_an_answer_is_limited() -> None:
-    """Of an endless one as well; nothing is unpacked, however small it was sent."""
+    """Also of an endless one; nothing is decompressed, however small it was sent."""
 
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -224,7 +224,7 @@ def test_the_size_of_an_answer_is_limited() -> None:
 
 
 def test_a_request_has_a_time_limit_with_all_that_belongs_to_it() -> None:
-    """Waiting for a connection, for an answer, and for an answer that comes in drops."""
+    """Waiting for a connection, for an answer, and for an answer that arrives slowly."""
 
     async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")

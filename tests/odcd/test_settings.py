@@ -1,4 +1,4 @@
-"""A daemon's settings: from arguments, else the environment, else defaults."""
+"""A daemon's settings: from arguments, then the environment, then defaults."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_an_argument_goes_before_the_environment() -> None:
     assert read("--listen", ":1", ODC_LISTEN=":2").listen == ("0.0.0.0", 1)
 
 
-def test_up_takes_a_port_for_the_page_unless_it_is_told_where_to_listen() -> None:
+def test_up_chooses_a_port_for_the_page_unless_listen_is_set() -> None:
     settings = read()
     assert settings.listen is None
     ports = range(720, 728) if os.geteuid() == 0 else range(7070, 7080)
     assert settings.listen_first == tuple(("127.0.0.1", port) for port in ports)
-    for told in (read("--listen", "none"), read(ODC_LISTEN="none")):
-        assert (told.listen, told.listen_first) == (None, ())
+    for without_port in (read("--listen", "none"), read(ODC_LISTEN="none")):
+        assert (without_port.listen, without_port.listen_first) == (None, ())
     assert read("--listen", ":1").listen_first == ()
     served = read_settings(read_arguments(["serve", "--dsn", "x"]), {})
     assert (served.listen, served.listen_first) == (None, ())
@@ -54,7 +54,7 @@ def test_the_environment_sets_times_and_operators() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "-1", "1e9", "nan"])
-def test_a_time_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="ODC_LEASE_S"):
         read(ODC_LEASE_S=text)
 
@@ -69,7 +69,7 @@ def test_a_home_too_long_for_its_sockets_is_refused() -> None:
         find_home("/" + "x" * 90, {})
 
 
-def test_declared_nodes() -> None:
+def test_declared_nodes_are_parsed() -> None:
     nodes, self_node = parse_nodes(["a=h100:8", "c[1-2]=cpu-x86:0x16"])
     assert nodes == (
         DeclaredNode(name="a", gpu_type="h100", gpus=8, cpus=None),
@@ -111,7 +111,7 @@ def test_with_declared_nodes_the_machine_is_one_only_when_named() -> None:
         "a=h100:8@a/g/", "a=h100:8@a b",
     ],
 )  # fmt: skip
-def test_a_node_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_node_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_nodes([text])
 
@@ -130,11 +130,11 @@ def test_a_node_declared_twice_is_refused() -> None:
         ("node.example:0", ("node.example", 0)),
     ],
 )
-def test_an_address(text: str, address: tuple[str, int]) -> None:
+def test_addresses_are_parsed(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
 
 
 @pytest.mark.parametrize("text", ["7070", "host", "host:", "host:99999", "::1:7070", "host:x"])
-def test_an_address_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="HOST:PORT"):
         parse_address(text)

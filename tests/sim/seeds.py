@@ -1,4 +1,4 @@
-"""Which days the long tests live through."""
+"""The days that the long tests simulate."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from odcd.loops.election import APPLICATION
 from odcd.loops.executor_watch import take_over
 from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 from odcd.records.node import NodeReport
@@ -51,14 +51,15 @@ class Simulation:
         self.store = Store(database)
         self.executor = SimulatedExecutor(self.clock, self.run_of, NODES)
         self.submitted: list[int] = []
-        self.boxes: list[int] = []
+        self.reservations: list[int] = []
         self.cloud = PlayedCloud()
         self.overdue: list[Fact] = []
         self.sweep_at = START
         self.steps = 0
 
     def run_of(self, dispatch: Dispatch) -> Run:
-        """How an attempt will go hangs on seed, job and attempt only, not on who asks when."""
+        """The course of an attempt depends only on seed, job and attempt, not on the caller or the
+        time."""
         chance = random.Random(f"{dispatch.job_id}/{dispatch.attempt}")
         run = Run(
             seconds=chance.choice([0.0, 1.0, 30.0, 600.0, 3600.0, 20_000.0]),
@@ -72,8 +73,8 @@ class Simulation:
     # -- leadership --------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reaper]]:
-        """Take the term as a new daemon would, and take over what runs."""
+    async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reconciler]]:
+        """Take the term as a new daemon would, and adopt running jobs."""
         async with self.database.dedicated(name=APPLICATION) as session:
             row = await session.fetchrow("select term, beat from odc.read_term()")
             assert row is not None
@@ -86,7 +87,7 @@ class Simulation:
             planner = Planner(
                 lead, self.store.dispatches, self.executor, self.clock, timedelta(seconds=30)
             )
-            reaper = Reaper(
+            reaper = Reconciler(
                 lead, self.store, self.executor, self.clock,
                 grace=timedelta(seconds=30), node_grace=None,
                 every=timedelta(seconds=30), on_change=planner.wake,
@@ -100,7 +101,7 @@ class Simulation:
             yield lead, planner, reaper
 
     async def make_qos(self) -> None:
-        """urgent jobs may end those of scavenger, which have a minute's grace."""
+        """urgent jobs may preempt those of scavenger, which have a grace period of one minute."""
         await self.database.execute(
             "with t as materialized (select odc._set_now($1)), "
             "s as (insert into odc.qos (name, grace_s) select 'scavenger', 60 from t returning id) "
@@ -130,7 +131,7 @@ class Simulation:
             await self.drain(lead, planner, reaper)
 
     async def an_old_leader_changes_nothing(
-        self, lead: Lead, planner: Planner, reaper: Reaper
+        self, lead: Lead, planner: Planner, reaper: Reconciler
     ) -> None:
         before = await self.fingerprint()
         now = self.clock.now()
@@ -162,7 +163,7 @@ class Simulation:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    async def step(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+    async def step(self, lead: Lead, planner: Planner, reaper: Reconciler) -> None:
         chance = self.random.random()
         if chance < 0.26:
             await self.submit()
@@ -180,7 +181,7 @@ class Simulation:
             await self.pass_time()
         await self.look(lead, planner, reaper)
 
-    async def look(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+    async def look(self, lead: Lead, planner: Planner, reaper: Reconciler) -> None:
         """One round of all the daemon's loops."""
         now = self.clock.now()
         facts = self.overdue + self.executor.take(now)
@@ -209,7 +210,7 @@ class Simulation:
                 await planner.send(late)
 
     async def tend_disks(self, term: int) -> None:
-        """As odcd.disks.worker, with a cloud that fails now and then; snapshots take their time."""
+        """As odcd.disks.worker, with a cloud that fails now and then; snapshots take time."""
         for work in await self.store.disk_work.take(term, self.clock.now()):
             done = self.random.random() < 0.8
             answer = self.cloud.do(asdict(work)) if done else {"busy": "throttled"}
@@ -261,15 +262,15 @@ class Simulation:
         await self.take(who, spec)
 
     async def reserve(self) -> None:
-        """A dev server, of part of a node or of several."""
+        """A dev server on part of a node or on several nodes."""
         gang = self.random.random() < 0.3
         spec = ReservationSpec(
             script="#!/bin/sh\ntrue\n", work_dir="/tmp", name="box", gpu_type="h100", pty=True,
             node_count=2 if gang else 1, gpus_per_node=8 if gang else self.random.choice([1, 4]),
             time_limit_s=self.random.choice([300, 3600, 7200, 86_400]), exclusive=gang,
-            asked={"disk": "home"} if self.random.random() < 0.6 else {},
+            details={"disk": "home"} if self.random.random() < 0.6 else {},
         )  # fmt: skip
-        self.boxes.append(await self.take(self.random.choice(USERS), spec))
+        self.reservations.append(await self.take(self.random.choice(USERS), spec))
 
     async def take(self, who: Identity, spec: JobSpec) -> int:
         prepared = prepare(who, [spec], key=None, dry_run=False)
@@ -284,17 +285,20 @@ class Simulation:
 
     async def extend(self) -> None:
         """Any dev server, active or not."""
-        box, seconds = self.random.choice(self.boxes), self.random.choice([60, 1800, 86_400])
+        job_id, seconds = (
+            self.random.choice(self.reservations),
+            self.random.choice([60, 1800, 86_400]),
+        )
         now = self.clock.now()
         with contextlib.suppress(WrongState):
-            told = await self.store.reservations.extend(ROOT, box, seconds, now, dry_run=True)
-            done = await self.store.reservations.extend(ROOT, box, seconds, now, dry_run=False)
-            assert json.loads(told) == json.loads(done) | {"dry_run": True}
+            preview = await self.store.reservations.extend(ROOT, job_id, seconds, now, dry_run=True)
+            done = await self.store.reservations.extend(ROOT, job_id, seconds, now, dry_run=False)
+            assert json.loads(preview) == json.loads(done) | {"dry_run": True}
 
     async def meddle(self) -> None:
         if not self.submitted:
             return
-        if self.boxes and self.random.random() < 0.2:
+        if self.reservations and self.random.random() < 0.2:
             if not self.executor.away:
                 await self.extend()
             return
@@ -323,7 +327,7 @@ class Simulation:
             ROOT, [node], state, "test" if state == "DRAIN" else None, self.clock.now()
         )
 
-    async def drain(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+    async def drain(self, lead: Lead, planner: Planner, reaper: Reconciler) -> None:
         """Let everything end that can end; jobs that wait forever are cancelled."""
         now = self.clock.now()
         await self.store.nodes.set_state(ROOT, [n.name for n in NODES], "UP", None, now)
@@ -353,7 +357,7 @@ class Simulation:
         for _ in range(500):
             await self.tend_disks(term)
             self.clock.move(30)
-        assert self.cloud.volumes == {}, "a volume that nobody deletes"
+        assert self.cloud.volumes == {}, "a volume was not deleted"
         assert await self.database.fetchval("select bool_and(holder is null) from odc.disk")
 
     # -- promises ----------------------------------------------------------------------------------
@@ -396,4 +400,4 @@ class Simulation:
             "join odc.reservation as v using (job_id) where w.sent_at < w.due_at "
             "   or w.due_at <= v.launched_at"
         )
-        assert wrong == [], f"step {self.steps}: boxes {[row[0] for row in wrong]}"
+        assert wrong == [], f"step {self.steps}: dev servers {[row[0] for row in wrong]}"

@@ -1,4 +1,5 @@
-"""In whatever order things happen, no job is lost, doubled or promised what is not there."""
+"""In whatever order events happen, no job is lost, doubled or promised resources that do not
+exist."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ OTHER = Identity(user="other", uid=65_000, gid=65_000, operator=False)
 
 
 class Remembering(Simulation):
-    """Asks everything there is to ask at random moments, just before the clock moves on."""
+    """Sends every query at random times, just before the clock moves on."""
 
     def __init__(self, database: Database, seed: int, share: float) -> None:
         super().__init__(database, seed)
-        # Chance of its own: asking changes nothing of the day.
+        # A separate random generator: queries do not change the day.
         self.coin = random.Random(f"moments {seed}")
         self.share = share
         self.moments: dict[datetime, dict[str, Any]] = {}
@@ -85,7 +85,7 @@ def differences(then: Any, now: Any, where: str = "") -> list[str]:
     if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         return [d for i, (a, b) in enumerate(zip(then, now, strict=True))
                 for d in differences(a, b, f"{where}/{i}")]  # fmt: skip
-    return [] if then == now else [f"{where}: told {then!s:.300}, tells {now!s:.300}"]
+    return [] if then == now else [f"{where}: showed {then!s:.300} then, {now!s:.300} now"]
 
 
 def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
@@ -97,8 +97,8 @@ def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
             assert len(day.moments) > steps * share / 10
             wrong = [
                 f"seed {seed}, {moment}: {difference}"
-                for moment, told in day.moments.items()
-                for difference in differences(told, await day.answers(now, moment))
+                for moment, recorded in day.moments.items()
+                for difference in differences(recorded, await day.answers(now, moment))
             ]
             assert wrong == [], "\n".join([f"{len(wrong)} differences", *wrong[:8]])
             await refuses_what_it_cannot_know(day)
@@ -108,11 +108,11 @@ def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
 
 async def refuses_what_it_cannot_know(day: Remembering) -> None:
     now = day.clock.now()
-    for moment, words in (
+    for moment, message in (
         (now + timedelta(microseconds=1), "is in the future"),
         (START - timedelta(microseconds=1), "no history is kept for"),
     ):
-        with pytest.raises(BadRequest, match=words):
+        with pytest.raises(BadRequest, match=message):
             await day.store.nodes.list(OTHER, now, moment)
     with pytest.raises(UnknownJob):
         await day.store.jobs.list_rows(Selector(job_id=day.submitted[-1]), now, START)
@@ -120,11 +120,11 @@ async def refuses_what_it_cannot_know(day: Remembering) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1))
-def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -> None:
+def test_a_day_is_shown_later_as_it_was_shown_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=100, share=0.1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, 200))
-def test_many_days_are_told_later_as_they_were_told_then(database_url: str, seed: int) -> None:
+def test_many_days_are_shown_later_as_they_were_shown_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=500, share=0.08)

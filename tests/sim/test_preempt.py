@@ -14,14 +14,14 @@ from odcd.executor.simulated import Run
 from odcd.jobs.submission import prepare
 from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import JobSpec
 from tests.sim.simulation import NODES, USERS, Simulation
 
 
 class Calm(Simulation):
-    """Nothing happens by chance: every job would run for a day."""
+    """Nothing is random: every job would run for a day."""
 
     def run_of(self, dispatch: Dispatch) -> Run:
         return Run(seconds=86_400)
@@ -36,7 +36,9 @@ class Calm(Simulation):
         assert answer.job_id is not None, answer
         return answer.job_id
 
-    async def look_on(self, lead: Lead, planner: Planner, reaper: Reaper, seconds: float) -> None:
+    async def look_on(
+        self, lead: Lead, planner: Planner, reaper: Reconciler, seconds: float
+    ) -> None:
         """The loops of the daemon, each second."""
         for _ in range(round(seconds)):
             self.clock.move(1)
@@ -106,14 +108,14 @@ def test_victims_get_their_grace_and_the_preemptor_their_nodes_though_the_leader
                     assert {row["name"] for row in held} == set(nodes)
                     await calm.look_on(*new, 100)
                     assert await calm.states(*gangs) == ["RUNNING", "PENDING"]
-            told = await database.fetch(
+            events = await database.fetch(
                 "select kind, at from odc.event where job_id = $1 and kind <> 'submitted' "
                 "order by id",
                 gangs[1],
             )
-            assert [row["kind"] for row in told] == [
+            assert [row["kind"] for row in events] == [
                 "started", "checkpointed", "preempting", "requeued",
             ]  # fmt: skip
-            assert timedelta(seconds=59) < told[3]["at"] - told[2]["at"] < timedelta(seconds=63)
+            assert timedelta(seconds=59) < events[3]["at"] - events[2]["at"] < timedelta(seconds=63)
 
     asyncio.run(simulate())

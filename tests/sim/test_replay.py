@@ -1,4 +1,4 @@
-"""Every pass of a day, decided once more at its end, decides the same."""
+"""Every pass of a day, replayed at its end, decides the same."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ def live_and_replay(dsn: str, seed: int, steps: int) -> None:
             day = Simulation(database, seed)
             await day.run(steps)
             rows = await database.fetch("select id from odc.pass order by id")
-            told = [json.loads(await day.store.plans.replay(row["id"], None, None)) for row in rows]
-            wrong = [one for one in told if not one["equal"] or one["chain"] is False]
-            assert wrong == [], f"seed {seed}: {len(wrong)} of {len(told)}: {wrong[:2]}"
-            assert len(told) > steps / 10
-            assert any(one["starts"] for one in told)
+            replays = [
+                json.loads(await day.store.plans.replay(row["id"], None, None)) for row in rows
+            ]
+            wrong = [one for one in replays if not one["equal"] or one["chain"] is False]
+            assert wrong == [], f"seed {seed}: {len(wrong)} of {len(replays)}: {wrong[:2]}"
+            assert len(replays) > steps / 10
+            assert any(one["starts"] for one in replays)
 
     asyncio.run(simulate())
 

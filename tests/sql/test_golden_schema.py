@@ -18,7 +18,7 @@ from tests.support.harness.database import MAJOR
 
 GOLDEN = Path(__file__).with_name("golden") / "schema.sql"
 HEAD = re.compile(r"^--\n-- Name: (.*); Type: (.*); Schema: .*\n--\n", re.MULTILINE)
-# Functions are read where they are written; partitions are made as ids grow.
+# Functions are read in their files; partitions are created as ids grow.
 KINDS = (
     "TYPE", "SEQUENCE", "TABLE", "VIEW", "DEFAULT", "CONSTRAINT", "INDEX", "TRIGGER",
     "FK CONSTRAINT",
@@ -29,7 +29,7 @@ NOISE = re.compile(r"^(SET |SELECT pg_catalog\.|\\|--).*\n?", re.MULTILINE)
 
 
 def dump(dsn: str) -> str:
-    """pg_dump's statements for schemas odc and odc_report, without what differs from run to run."""
+    """pg_dump's output for schemas odc and odc_report, without lines that differ between runs."""
     program = wheel_install(MAJOR) / "bin" / "pg_dump"
     text = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""The promises of the queue, in whatever order users, executors, nodes and time act on it."""
+"""The promises of the queue, under any order of actions of users, executors, nodes and time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 
 from odcd.errors import LeadershipLost, OdcError
 from odcd.slurm.dependencies import parse_dependency
-from tests.sql.account.books import a_limit
-from tests.sql.booking.desk import Desk
+from tests.sql.limits.account.books import a_limit
+from tests.sql.limits.booking.desk import Desk
 from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster
 from tests.support.harness.audit import audit
 from tests.support.harness.database import Sql
@@ -104,13 +104,13 @@ class Promises(RuleBasedStateMachine):
         self.begins: dict[int, datetime] = {}
         self.held: set[int] = set()
         self.apart: set[int] = set()
-        """Tasks of arrays that got a row of their own before they started."""
+        """Tasks of arrays that got their own row before they started."""
         self.started: set[tuple[int, int]] = set()
         self.ended: dict[int, str] = {}
-        self.told: list[dict[str, Any]] = []
+        self.recorded_facts: list[dict[str, Any]] = []
         self.preemptions = Preemptions(self.sql)
         self.quiet = False
-        """Nothing was changed since the last pass but by time and by jobs that came or ended."""
+        """Since the last pass, only time passed, and jobs were submitted or ended."""
 
     def teardown(self) -> None:
         try:
@@ -284,7 +284,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def a_pass(self) -> None:
-        """And another one for as long as the pass asks for it."""
+        """And another pass for as long as the pass requests it."""
         for _ in range(10):
             before = self.world()
             moment = self.preemptions.look(self.now)
@@ -341,7 +341,7 @@ class Promises(RuleBasedStateMachine):
         limit=st.sampled_from([("jobs", 1), ("jobs", 2), ("gpus", 16), ("nodes", 2), None]),
     )  # fmt: skip
     def a_limit_changes(self, scope: str, per: str, limit: tuple[str, int] | None) -> None:
-        """None so low that a submit is refused for it."""
+        """Limits that are never so low that a submit is refused."""
         self.trouble()
         if limit is None:
             self.sql.execute("delete from odc.resource_limit")
@@ -363,7 +363,7 @@ class Promises(RuleBasedStateMachine):
             )  # fmt: skip
 
     def world(self) -> list[dict[str, Any]]:
-        """All rows of jobs; state: null while it lives; begun: it waits for no first start."""
+        """All rows of jobs; state: null until the job ends; begun: it waits for no first start."""
         return self.sql.rows(
             """
             select coalesce(j.array_job_id, j.id) as top, j.array_task_id as task, j.uid, j.name,
@@ -377,7 +377,7 @@ class Promises(RuleBasedStateMachine):
             return True
         [term] = parse_dependency(self.waits_for[top]).terms
         if term.kind == "singleton":
-            # A renamed job took its name later.
+            # A renamed job got its name later.
             return row["name"] == "other" or not any(
                 r["state"] is None and r["top"] < top
                 and (r["uid"], r["name"]) == (row["uid"], row["name"])
@@ -407,7 +407,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([100, 4000, 90_000]))
     def time_passes_and_limits_are_kept(self, seconds: int) -> None:
-        """Executors end whoever is over its limit or its grace, to the second."""
+        """Executors end every job that exceeds its limit or its grace, to the second."""
         until = self.now + timedelta(seconds=seconds)
         for _ in range(20):
             self.sql.rows("select odc.take_stops($1, $2)", self.term, self.now)
@@ -427,7 +427,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def another_leads(self) -> None:
-        """And the old leader is refused, whatever it does."""
+        """And every call of the old leader is refused."""
         old = self.term
         row = self.sql.row("select term, beat from odc.term")
         self.term = self.sql.value(
@@ -478,7 +478,7 @@ class Promises(RuleBasedStateMachine):
             *([fact[name] for fact in facts] for name in FACTS),
             self.now,
         )
-        self.told += facts
+        self.recorded_facts += facts
 
     @rule()
     def members_start(self) -> None:
@@ -505,12 +505,12 @@ class Promises(RuleBasedStateMachine):
         ])  # fmt: skip
         self.a_pass()
 
-    @precondition(lambda self: self.told)
+    @precondition(lambda self: self.recorded_facts)
     @rule(pick=Pick, count=st.integers(1, 5))
     def facts_are_told_again(self, pick: int, count: int) -> None:
-        """Late, and in another order; it has no effect."""
-        at = pick % len(self.told)
-        again = self.told[at : at + count][::-1]
+        """Late and in another order; repeated facts have no effect."""
+        at = pick % len(self.recorded_facts)
+        again = self.recorded_facts[at : at + count][::-1]
         live = {(m["job_id"], m["attempt"], m["rank"]) for m in self.members()}
         gone = [f for f in again if (f["job_id"], f["attempt"], f["rank"]) not in live]
         before = self.fingerprint()
@@ -619,7 +619,7 @@ def test_the_queue_keeps_its_promises(database_url: str) -> None:
 
 @pytest.mark.long
 def test_the_queue_keeps_its_promises_for_long(database_url: str) -> None:
-    """The same days in each run; other ones each time with ODC_HUNT=1."""
+    """The same days in each run; new ones each time with ODC_HUNT=1."""
     hold_to_it(
         database_url, max_examples=100, stateful_step_count=50,
         derandomize=not os.environ.get("ODC_HUNT"),

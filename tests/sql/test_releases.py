@@ -1,6 +1,6 @@
-"""Versions are ordered, and this one answers the daemons of those it says it is compatible with.
+"""Versions are ordered, and this one answers the daemons of every version it is compatible with.
 
-tests/support/harness/releases.py tells how a release is put on record.
+tests/support/harness/releases.py explains how a release is recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def version(release: dict[str, Any]) -> str:
 
 
 def test_functions_that_changed_since_a_release_have_a_migration_after_it() -> None:
-    """A database knows by the number of its newest migration which odc is the newer one."""
+    """The number of the newest migration shows a database which odc is newer."""
     newest = RELEASES[-1]
     assert SOURCE.version >= newest["version"]
     if SOURCE.version == newest["version"]:
@@ -44,7 +44,7 @@ def test_released_migrations_are_frozen(release: dict[str, Any]) -> None:
 def test_statements_of_compatible_daemons_answer_as_before(
     database_url: str, release: dict[str, Any]
 ) -> None:
-    """When one does not and cannot, raise sql/compatible_since: then old daemons must be stopped
+    """If a statement cannot, raise sql/compatible_since: then old daemons must be stopped
     before `odcd migrate`."""
 
     async def wrong() -> dict[str, object]:
@@ -66,7 +66,7 @@ def test_statements_of_compatible_daemons_answer_as_before(
 
 
 def _answers(before: list[list[str]], now: list[list[str]]) -> bool:
-    """Rows are read by name, so more columns and another order do no harm."""
+    """Rows are read by name, so more columns and another order are compatible."""
     return all(column in now for column in before)
 
 

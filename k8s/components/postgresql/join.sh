@@ -17,7 +17,7 @@ elif [ ! -s "$PGDATA/PG_VERSION" ]; then
 elif [ -f "$PGDATA/standby.signal" ]; then
   echo "$HOSTNAME follows $primary"
 else
-  echo "$HOSTNAME was the primary and $primary is it now: the data here may hold what $primary lacks." >&2
-  echo "Delete the volume claim data-$HOSTNAME and the pod, and it copies $primary." >&2
+  echo "$HOSTNAME was the primary, and $primary is the primary now: the data here may include changes that $primary lacks." >&2
+  echo "Delete the volume claim data-$HOSTNAME and the pod; the new pod copies $primary." >&2
   exit 1
 fi

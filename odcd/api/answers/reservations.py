@@ -174,7 +174,7 @@ class AvailabilityList(Answer):
     types: list[Availability]
 
 
-class BoxCount(Answer):
+class ReservationCount(Answer):
     active: int
     preparing: int
     queued: int
@@ -202,6 +202,6 @@ class ClusterCount(Answer):
     gpus_used: int
     nodes: int
     nodes_up: int
-    reservations: BoxCount
+    reservations: ReservationCount
     jobs: JobCount
     types: list[TypeCount]

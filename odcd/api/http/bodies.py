@@ -15,12 +15,12 @@ from odcd.api.http.validation import misfit
 from odcd.clock import Turns
 from odcd.errors import BadRequest, TooLarge
 
-MOST_VALUES = 200_000
+MAX_VALUES = 200_000
 """Maximum number of values decoded at once: a value takes up to 1.5 us, and msgspec checks the
 length of a list only after reading all of it."""
-MOST_PARTS = 2_500_000
+MAX_PARTS = 2_500_000
 """Maximum number of values in a body whose parts are decoded one by one."""
-MOST_SEARCHED = 64 * 1024
+MAX_SEARCHED = 64 * 1024
 """Maximum size in bytes of a body in which the value that does not fit is searched for."""
 _ROOT = re.compile(r"(?<= - at `)\$|(?<= - at `key` in `)\$")
 
@@ -29,7 +29,7 @@ Place = tuple[str, int]
 """A list's name, and the index of one of its entries."""
 
 
-def decode(raw: bytes, decoder: msgspec.json.Decoder[T], max_values: int = MOST_VALUES) -> T:
+def decode(raw: bytes, decoder: msgspec.json.Decoder[T], max_values: int = MAX_VALUES) -> T:
     """Raises BadRequest, TooLarge."""
     return _decode(raw, decoder, None, max_values)
 
@@ -48,7 +48,7 @@ async def decode_parts(
 
 
 def _decode(
-    raw: bytes, decoder: msgspec.json.Decoder[T], place: Place | None, max_values: int = MOST_VALUES
+    raw: bytes, decoder: msgspec.json.Decoder[T], place: Place | None, max_values: int = MAX_VALUES
 ) -> T:
     if len(raw) > max_values:
         check_values(raw, max_values)
@@ -64,7 +64,7 @@ def _decode(
     return form
 
 
-def check_values(raw: bytes, max_values: int = MOST_VALUES) -> None:
+def check_values(raw: bytes, max_values: int = MAX_VALUES) -> None:
     """Raises TooLarge when JSON has more than this many values (and field names)."""
     # Each value but the first follows one of these characters.
     if sum(map(raw.count, (b",", b":", b"[", b"{"))) < max_values:
@@ -86,7 +86,7 @@ def _misfit(
 ) -> BadRequest:
     """place: where the decoded part was; None: it is the whole body."""
     where = "{}[{}]".format(*place) if place else ""
-    if len(raw) <= MOST_SEARCHED:
+    if len(raw) <= MAX_SEARCHED:
         try:
             value = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -30,10 +30,10 @@ def check_client(scope: Mapping[str, Any], oldest: Version | None) -> None:
     theirs = _version(bytes(agent[:200]))
     if theirs is not None and theirs < oldest:
         version = ".".join(map(str, theirs)) or "of an unknown version"
-        wanted = ".".join(map(str, oldest))
+        minimum = ".".join(map(str, oldest))
         raise ClientTooOld(
-            f"this odcctl is {version}, and the server needs {wanted} or newer",
-            f'Upgrade it: pip install --upgrade "odc>={wanted}"',
+            f"this odcctl is {version}, and the server needs {minimum} or newer",
+            f'Upgrade it: pip install --upgrade "odc>={minimum}"',
         )
 
 

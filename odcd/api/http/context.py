@@ -58,7 +58,7 @@ class Api:
     """The TCP addresses that the daemon listens on."""
     tls: bool = False
     """Whether TCP uses HTTPS."""
-    box_terminals: bool = True
+    dev_server_terminals: bool = True
     """Users connect to dev servers through the terminal of the job; otherwise by SSH."""
     check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None
     """Raises the executor's objection to a job, if any."""

@@ -64,7 +64,7 @@ _KEY = _parameter(
     "header",
     {"type": "string", "minLength": 1, "maxLength": 200},
     required=False,
-    about="A request that is repeated with the same key has an effect only once.",
+    about="If a request is repeated with the same key, it has an effect only once.",
 )
 _BYTES: Json = {"type": "string", "format": "binary"}
 _ATTACH = {
@@ -135,7 +135,7 @@ class OpenApiRoutes:
         return Response(self._encoded, media_type=JSON)
 
     async def docs(self, _: Call) -> Response:
-        return Response(page(self._document), media_type="text/html; charset=utf-8")
+        return Response(self._page, media_type="text/html; charset=utf-8")
 
     @functools.cached_property
     def _document(self) -> Json:
@@ -144,6 +144,10 @@ class OpenApiRoutes:
     @functools.cached_property
     def _encoded(self) -> bytes:
         return msgspec.json.encode(self._document)
+
+    @functools.cached_property
+    def _page(self) -> bytes:
+        return page(self._document).encode()
 
 
 def document(operations: Sequence[Operation]) -> Json:
@@ -231,10 +235,15 @@ def _structs(root: Form) -> Iterator[Form]:
 
 
 def _field_notes(form: Form, components: Json) -> dict[str, str]:
-    """The docstrings below the fields of a struct that is part of the document."""
+    """The docstrings below the fields of a struct that is part of the document, by their names in
+    JSON."""
     if form.__name__ not in components:
         return {}
-    return _notes_in(form.__module__).get(form.__qualname__, {})
+    notes = _notes_in(form.__module__).get(form.__qualname__, {})
+    if not notes:
+        return {}
+    fields = msgspec.structs.fields(form)
+    return {one.encode_name: notes[one.name] for one in fields if one.name in notes}
 
 
 @functools.cache

@@ -80,7 +80,7 @@ def unexpected(error: Exception, method: str, path: str) -> Response:
         "InternalError",
         500,
         "OD000",
-        f"odcd failed at this request (error {error_id})",
+        f"odcd failed on this request (error {error_id})",
         f"This is a bug. The daemon's log has the details under {error_id}.",
         {},
         {},
@@ -91,9 +91,9 @@ async def of_http(_: HTTPConnection, error: Exception) -> Response:
     """Errors of the router: unknown path or method."""
     assert isinstance(error, HTTPException)
     hint = "GET /openapi.json lists the paths and their methods."
-    detail = "there is nothing at this path" if error.status_code == 404 else error.detail
+    detail = "this path does not exist" if error.status_code == 404 else error.detail
     if error.status_code == 405:
-        detail = "this path does not take this method"
+        detail = "this path does not accept this method"
     headers = dict(error.headers or {})
     return _problem("NotFound" if error.status_code == 404 else "MethodNotAllowed",
                     error.status_code, "OD010", detail, hint, {}, headers)  # fmt: skip

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from odcd.api.http.audited import Audited
-from odcd.api.http.bodies import MOST_VALUES, decode
+from odcd.api.http.bodies import MAX_VALUES, decode
 from odcd.api.http.credentials import Credentials
 from odcd.api.http.problems import malformed, problem_of, unexpected
 from odcd.api.http.streaming import ClientGone, Streamed
@@ -123,7 +123,7 @@ class Call:
                     f'query: "{name}" is given twice', "Separate several values with commas."
                 )
             if "\0" in value:
-                raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
+                raise BadRequest(f'query: "{name}" contains a NUL byte', "Leave it out.")
             given[name] = value
         try:
             query = msgspec.convert(given, form, strict=False)
@@ -135,7 +135,7 @@ class Call:
 
     async def body(
         self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"",
-        max_bytes: int = MAX_BODY_BYTES, max_values: int = MOST_VALUES,
+        max_bytes: int = MAX_BODY_BYTES, max_values: int = MAX_VALUES,
     ) -> T:  # fmt: skip
         """empty: the value of a missing body. Raises BadRequest, TooLarge, TooManyRequests,
         DaemonBusy."""

@@ -10,12 +10,12 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from odcd.api.http.streaming import Broken
 from odcd.clock import SystemClock
@@ -29,6 +29,7 @@ from odcd.front.rules import Rules
 from odcd.front.settings import FrontSettings
 from odcd.front.tls import Certificate
 from odcd.front.watch import Nobody, Watch
+from odcd.front.web_socket import BoundedWebSocket, Turns
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             http=PeerProtocol,
-            ws=WebSocketsSansIOProtocol,
+            ws=cast(Any, partial(BoundedWebSocket, turns=Turns())),
             lifespan="off",
             log_config=None,
             log_level="warning",
@@ -109,7 +110,7 @@ class HttpServer:
             ws_per_message_deflate=False,
         )
         self._server = _Server(config, self._listeners)
-        logging.getLogger("uvicorn.error").addFilter(_tells_news)
+        logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -239,7 +240,7 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _tells_news(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     """Drop uvicorn's errors about answers that were cut on purpose, and its warnings about invalid
     requests, which strangers could cause without end: metrics count those."""
     if record.levelno == logging.WARNING and record.msg in OF_STRANGERS:

@@ -14,7 +14,7 @@ from odcd.errors import BadRequest
 from odcd.records.fields import PRINTABLE
 
 _PRINTABLE = repr(PRINTABLE)
-MOST_CHARS = 60
+MAX_CHARS = 60
 WRONG = "Give one line without control characters or escapes."
 _AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<at>[0-9]+)\]|(?P<some>\[\.\.\.\])")
@@ -45,7 +45,7 @@ def misfit(
     if found["key"] and what.startswith("Invalid enum value "):
         keys = [kind.key_type for kind in place.types if isinstance(kind, inspect.DictType)]
         wrong = what.removeprefix("Invalid enum value ").strip("'")
-        return BadRequest(f'{place.name} has no "{wrong[:MOST_CHARS]}"', _accepted(keys))
+        return BadRequest(f'{place.name} has no "{wrong[:MAX_CHARS]}"', _accepted(keys))
     if found["key"]:
         return None
     if what.startswith("Invalid enum value "):
@@ -53,7 +53,7 @@ def misfit(
     if _BOUND.match(what):
         # Numbers in a query are text; the bound was checked after conversion.
         number = place.value if isinstance(place.value, str) else _shown(place.value)
-        return BadRequest(f"{place.name} cannot be {number[:MOST_CHARS]}", _range(place.types))
+        return BadRequest(f"{place.name} cannot be {number[:MAX_CHARS]}", _range(place.types))
     if what.startswith("Expected `str` matching regex") and _PRINTABLE in what:
         return BadRequest(f"{place.name} has characters that cannot be shown", WRONG)
     if _LENGTH.match(what):
@@ -135,7 +135,7 @@ def _parts(kind: Any) -> list[Any]:
 
 def _shown(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
-    return text if len(text) <= MOST_CHARS else text[:MOST_CHARS] + "…"
+    return text if len(text) <= MAX_CHARS else text[:MAX_CHARS] + "…"
 
 
 def _accepted(types: list[Any]) -> str:
@@ -159,9 +159,9 @@ def _range(types: list[Any]) -> str:
 
 
 def _lengths(types: list[Any], value: Any) -> str:
-    wanted = {str: inspect.StrType, list: inspect.ListType, dict: inspect.DictType}[type(value)]
+    expected = {str: inspect.StrType, list: inspect.ListType, dict: inspect.DictType}[type(value)]
     for kind in types:
-        if isinstance(kind, wanted):
+        if isinstance(kind, expected):
             minimum, maximum = kind.min_length or 0, kind.max_length
             if maximum is None:
                 return f"At least {minimum}."

@@ -27,7 +27,7 @@ async def insist(clock: Clock, act: Callable[[], Awaitable[_T]]) -> _T:
         try:
             return await act()
         except (RunnerDown, ApiRefused) as error:
-            log.warning("kubernetes.again", extra={"why": str(error)})
+            log.warning("kubernetes.retry", extra={"why": str(error)})
         await clock.sleep(pause_s)
         pause_s = min(pause_s * 2, RETRY_S[1])
 

@@ -229,17 +229,17 @@ def _client(build: Build, own: BuildSettings) -> Json:
 
 
 def _nodes(place: BuildPlace) -> Json:
-    wanted: list[Json] = [
+    expressions: list[Json] = [
         {"key": "kubernetes.io/arch", "operator": "In", "values": [ARCH]},
         {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]},
     ]
     if place.gpu_instances:
         types = sorted(place.gpu_instances)
-        wanted.append(
+        expressions.append(
             {"key": "node.kubernetes.io/instance-type", "operator": "NotIn", "values": types}
         )
     for label in place.settings.nodes:
         key, _, value = label.partition("=")
-        wanted.append({"key": key, "operator": "In", "values": [value]})
-    terms = {"nodeSelectorTerms": [{"matchExpressions": wanted}]}
+        expressions.append({"key": key, "operator": "In", "values": [value]})
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -96,16 +96,16 @@ class BuildJobs:
         for job in jobs:
             if job.metadata.name not in named and not job.over:
                 await self._remove(job)
-        wanted = [job for job in jobs if job.metadata.name in named]
+        known = [job for job in jobs if job.metadata.name in named]
         pods: dict[str, list[Pod]] = {}
-        if wanted:
+        if known:
             found = msgspec.json.decode(await self._list(f"{self._core}/pods"), type=_Pods)
             for pod in found.items:
                 pods.setdefault(pod.metadata.labels.get(JOB_OF, ""), []).append(pod)
         looks = await asyncio.gather(
-            *(self._look(named[j.metadata.name], j, pods.get(j.metadata.name, [])) for j in wanted)
+            *(self._look(named[j.metadata.name], j, pods.get(j.metadata.name, [])) for j in known)
         )
-        return {named[job.metadata.name].id: look for job, look in zip(wanted, looks, strict=True)}
+        return {named[job.metadata.name].id: look for job, look in zip(known, looks, strict=True)}
 
     async def _list(self, path: str) -> bytes:
         try:
@@ -149,7 +149,7 @@ class BuildJobs:
             if error.status == CONFLICT and error.reason == "AlreadyExists":
                 return await self._uid_of_job(body["metadata"]["name"])
             if error.passing or error.reason == "Conflict":
-                raise RunnerDown(f"a build cannot be made: {error.message}") from error
+                raise RunnerDown(f"a build cannot be created: {error.message}") from error
             raise WrongState(
                 f"Kubernetes refuses to build it: {error.message}",
                 "`odcd doctor --executor kubernetes` shows what the cluster lacks.",
@@ -173,7 +173,7 @@ class BuildJobs:
             image = next((found for pod in pods if (found := _image_of(pod))), None)
             if image is None:
                 return BuildLook(
-                    state="lost", error="it did not report the image that it made", log=log_text
+                    state="lost", error="it did not report the image that it built", log=log_text
                 )
             return BuildLook(state="done", image=f"{build.target}@{image}", log=log_text)
         failed = job.condition("Failed")
@@ -192,7 +192,7 @@ class BuildJobs:
         except (ApiRefused, RunnerDown):
             return None
         events = msgspec.json.decode(body, type=_Events).items
-        return f"its pod cannot be made: {events[-1].message}"[:300] if events else None
+        return f"its pod cannot be created: {events[-1].message}"[:300] if events else None
 
     async def _log(self, pod: Pod) -> str | None:
         """The end of the log; None: there is none, or it is unavailable now."""

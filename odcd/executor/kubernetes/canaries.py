@@ -14,7 +14,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.records.dispatch import Dispatch, Member
 from odcd.records.node import Canary, CanaryEnd
 
@@ -36,8 +36,8 @@ class Canaries:
     """Level-triggered: every call states the full set of wanted canaries, so that any leader can
     continue."""
 
-    def __init__(self, maker: Maker, clock: Clock) -> None:
-        self._maker = maker
+    def __init__(self, pod_writer: PodWriter, clock: Clock) -> None:
+        self._pod_writer = pod_writer
         self._clock = clock
         self._pods: dict[int, Pod] = {}
         self._trouble: dict[int, str] = {}
@@ -51,11 +51,11 @@ class Canaries:
 
     async def attend(self, canaries: Sequence[Canary], term: int) -> list[CanaryEnd]:
         """See Executor.try_nodes."""
-        wanted = {canary.number: canary for canary in canaries}
+        by_number = {canary.number: canary for canary in canaries}
         for number, pod in list(self._pods.items()):
-            if pod.metadata.deletion_timestamp is None and not _is_of(pod, wanted.get(number)):
+            if pod.metadata.deletion_timestamp is None and not _is_of(pod, by_number.get(number)):
                 await self._remove(pod)
-        self._trouble = {n: trouble for n, trouble in self._trouble.items() if n in wanted}
+        self._trouble = {n: trouble for n, trouble in self._trouble.items() if n in by_number}
         ends: list[CanaryEnd] = []
         for canary in canaries:
             result = await self._look(canary, term)
@@ -85,10 +85,10 @@ class Canaries:
                 return False, f"{how}: {output}"
             return False, output
         if seen.hopeless is not None:
-            return False, seen.hopeless.detail or "its container could not be made"
+            return False, seen.hopeless.detail or "its container could not be created"
         if now >= canary.until:
             waits = seen.waits or (
-                "it still runs" if seen.begun else "kubelet has reported nothing"
+                "it is still running" if seen.begun else "kubelet has reported nothing"
             )
             return False, f"it did not finish in time: {waits}"
         return None
@@ -99,7 +99,7 @@ class Canaries:
             return False, f"its pod did not exist in time: {why}"
         offer = NodeOffer(gpus=canary.gpus, efa=0, hugepages_mib=0)
         try:
-            await self._maker.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})
+            await self._pod_writer.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})
         except (ApiRefused, RunnerDown) as error:
             self._trouble[canary.number] = error.message
             log.warning("kubernetes.canary_refused", extra={"why": str(error)})
@@ -107,7 +107,7 @@ class Canaries:
 
     async def _remove(self, pod: Pod) -> None:
         try:
-            await self._maker.remove(pod, 0)
+            await self._pod_writer.remove(pod, 0)
         except (ApiRefused, RunnerDown) as error:
             log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
 

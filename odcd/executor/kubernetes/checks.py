@@ -29,7 +29,7 @@ class JobCheck:
                 "Submit as another user, or with a token: odcd token USER.",
             )
         if isinstance(spec, ReservationSpec):
-            self._check_box(spec)
+            self._check_dev_server(spec)
             return
         check_patterns(who, spec)
         if spec.image is not None:
@@ -54,10 +54,10 @@ class JobCheck:
                 "Move large parts into the image or a volume, and call them from the script.",
             )
 
-    def _check_box(self, spec: ReservationSpec) -> None:
+    def _check_dev_server(self, spec: ReservationSpec) -> None:
         if spec.image is not None:
             check_image(spec.image, "the image")
-        elif self._dev_image is None and "build" not in spec.asked:
+        elif self._dev_image is None and "build" not in spec.details:
             raise BadRequest(
                 "the dev server names no container image, and this cluster has no default",
                 "Name one: --dockerimage pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel. "

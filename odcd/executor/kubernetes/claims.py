@@ -189,7 +189,7 @@ class Claims:
     async def _stranger(self, name: str) -> RunnerDown:
         """Remove an object of another database, of this one before a restore, or one that is being
         deleted."""
-        log.warning("kubernetes.stranger", extra={"claim": name})
+        log.warning("kubernetes.name_taken", extra={"claim": name})
         await self._withdraw(name)
         return RunnerDown(f"another volume has the name {name}", "It is being removed.")
 

@@ -183,14 +183,14 @@ class Cluster:
 
     async def execute(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
-        *, into: bytearray | None = None, most_bytes: int = MAX_STDERR_BYTES,
+        *, into: bytearray | None = None, max_bytes: int = MAX_STDERR_BYTES,
     ) -> str | None:  # fmt: skip
         """Run a command in a container. Return its error, or None if it succeeded. Raises
         ApiRefused, RunnerDown. into: receives its output, also if it is cut off."""
         wrote = bytearray() if into is None else into
         with self._calls.asking("exec pods", fails=is_trouble):
             return await self._execute(
-                namespace, pod, container, command, timeout_s, wrote, most_bytes
+                namespace, pod, container, command, timeout_s, wrote, max_bytes
             )
 
     async def ask(
@@ -206,7 +206,7 @@ class Cluster:
 
     async def _execute(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
-        wrote: bytearray, most_bytes: int,
+        wrote: bytearray, max_bytes: int,
     ) -> str | None:  # fmt: skip
         import aiohttp
 
@@ -229,7 +229,7 @@ class Cluster:
                             continue
                         if message.data[0] == STDERR and len(stderr) < MAX_STDERR_BYTES:
                             stderr += message.data[1:]
-                        elif message.data[0] == STDOUT and len(wrote) < most_bytes:
+                        elif message.data[0] == STDOUT and len(wrote) < max_bytes:
                             wrote += message.data[1:]
                         elif message.data[0] == ENDED:
                             ended = message.data[1:]

@@ -16,7 +16,7 @@ from odcd.executor.kubernetes.objects import Pod
 
 log = logging.getLogger(__name__)
 
-LIST_S, TELL_S = 15.0, 5.0
+LIST_S, STORE_S = 15.0, 5.0
 """Together, the maximum delay of an end."""
 AT_ONCE = 16
 """A limit for many simultaneous ends, which need connections themselves."""
@@ -24,14 +24,14 @@ MAX_BYTES = 256 * 1024
 MAX_WRITTEN_BYTES = MAX_BYTES + 16 * 1024
 CUT = "[there were more]"
 
-TellContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
+OnContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
 """Job, attempt, the listing, bytes in use; None: unknown."""
 
 
 class Contents:
-    def __init__(self, cluster: Cluster, tell: TellContents) -> None:
+    def __init__(self, cluster: Cluster, on_contents: OnContents) -> None:
         self._cluster = cluster
-        self._tell = tell
+        self._on_contents = on_contents
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def keep(self, pod: Pod, key: Key) -> None:
@@ -41,8 +41,8 @@ class Contents:
             return
         text, used_bytes = read(await self._list(pod))
         try:
-            async with asyncio.timeout(TELL_S):
-                await self._tell(key[0], key[1], text, used_bytes)
+            async with asyncio.timeout(STORE_S):
+                await self._on_contents(key[0], key[1], text, used_bytes)
         except (OdcError, TimeoutError) as error:
             log.warning("kubernetes.contents_lost", extra={"job_id": key[0], "why": str(error)})
 
@@ -55,7 +55,7 @@ class Contents:
                 trouble = await self._cluster.execute(
                     pod.metadata.namespace, pod.metadata.name, pod.spec.containers[0].name,
                     ["/bin/sh", f"{JOB}/contents"], LIST_S,
-                    into=written, most_bytes=MAX_WRITTEN_BYTES,
+                    into=written, max_bytes=MAX_WRITTEN_BYTES,
                 )  # fmt: skip
         except (RunnerDown, ApiRefused) as error:
             trouble = error

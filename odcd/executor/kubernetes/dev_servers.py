@@ -11,7 +11,7 @@ from odcd.executor.kubernetes.forward import Forward
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.pod_finder import PodFinder
-from odcd.records.dev_server import Look
+from odcd.records.dev_server import Activity
 from odcd.records.dispatch import Notice
 
 OPEN_S = 20.0
@@ -25,9 +25,9 @@ class KubernetesDevServers:
         self._members = members
         self._finder = finder
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+    async def notify(self, job_id: int, attempt: int, notice: Notice) -> None:
         pods = await self._finder.find(job_id, attempt)
-        await notices.tell(self._cluster, pods, job_id, notice)
+        await notices.notify(self._cluster, pods, job_id, notice)
 
     async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
         """Set the keys that may enter from now on, also after a container restart."""
@@ -38,7 +38,7 @@ class KubernetesDevServers:
         pods = await self._finder.find(job_id, attempt, only_first=True)
         await notices.set_jupyter(self._cluster, pods, job_id, on=on)
 
-    async def look(self, job_id: int, attempt: int) -> Look:
+    async def look(self, job_id: int, attempt: int) -> Activity:
         there = self._members.pods.get((job_id, attempt), {})
         pods = [pod for _, pod in sorted(there.items())]
         members = int(pods[0].metadata.annotations.get(naming.MEMBERS, "1")) if pods else 1

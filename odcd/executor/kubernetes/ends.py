@@ -21,7 +21,7 @@ from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Attempt, Key
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.records.dispatch import Fact
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Ends:
         self,
         members: Members,
         nodes: Mapping[str, Node],
-        maker: Maker,
+        pod_writer: PodWriter,
         output: PodOutput,
         background: Background,
         clock: Clock,
@@ -51,7 +51,7 @@ class Ends:
         """grace_s: from TERM to KILL, for pods that the database does not know."""
         self._members = members
         self._nodes = nodes
-        self._maker = maker
+        self._pod_writer = pod_writer
         self._output = output
         self._background = background
         self._clock = clock
@@ -81,7 +81,7 @@ class Ends:
     async def _remove_unstarted(self, pod: Pod, key: Key) -> None:
         await self._list_disk(pod, key)
         try:
-            await self._maker.remove(pod, 0, unchanged=True)
+            await self._pod_writer.remove(pod, 0, unchanged=True)
         except (ApiRefused, RunnerDown) as error:
             log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
         found = self._members.pod(key)
@@ -142,7 +142,7 @@ class Ends:
             key = (*attempt, rank)
             if key in members.over or rank in members.pods.get(attempt, {}):
                 continue
-            pod = await insist(self._clock, lambda key=key: self._maker.find_member(key))
+            pod = await insist(self._clock, lambda key=key: self._pod_writer.find_member(key))
             if key in members.over:
                 continue
             if pod is None:
@@ -152,7 +152,7 @@ class Ends:
                 self._end_pod(pod, key, members.stops.get(attempt, 0))
 
     async def _remove(self, pod: Pod, grace_s: float) -> None:
-        await insist(self._clock, lambda: self._maker.remove(pod, grace_s))
+        await insist(self._clock, lambda: self._pod_writer.remove(pod, grace_s))
 
     # -- members on nodes that do not answer ------------------------------------------------------
 

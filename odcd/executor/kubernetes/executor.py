@@ -12,21 +12,21 @@ from odcd.executor.base import Expected
 from odcd.executor.kubernetes import canaries, notices, status
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import Cluster
-from odcd.executor.kubernetes.contents import Contents, TellContents
+from odcd.executor.kubernetes.contents import Contents, OnContents
 from odcd.executor.kubernetes.dev_servers import KubernetesDevServers
 from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
-from odcd.executor.kubernetes.naming import Key, is_box
+from odcd.executor.kubernetes.naming import Key, is_dev_server
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.orphans import Orphans
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_finder import PodFinder
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.signals import send_signal
-from odcd.executor.kubernetes.starts import Budgets, KeepKeys, Starts, TellPort
+from odcd.executor.kubernetes.starts import Budgets, EnsureKeys, OnPort, Starts
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
 from odcd.records.dispatch import ENDS, Dispatch, Fact, Notice
@@ -62,15 +62,16 @@ class KubernetesExecutor:
         orphan_s: float,
         leads: Callable[[], bool],
         budgets: Budgets,
-        box_keys: KeepKeys,
-        on_port: TellPort,
-        on_contents: TellContents,
+        ensure_keys: EnsureKeys,
+        on_port: OnPort,
+        on_contents: OnContents,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
         cloud's instance type. on_orphans: called with the names of pods without a job before they
-        are removed. orphan_s: how long such a pod may stay. box_keys: returns the keys of a dev
-        server; None: it has ended. on_port: called with a node port of a dev server, if enabled.
-        on_contents: called with the contents of a disk before its pod ends."""
+        are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
+        server, which are made if it has none; None: it has ended. on_port: called with a node port
+        of a dev server, if enabled. on_contents: called with the contents of a disk before its pod
+        ends."""
         self._cluster = cluster
         self._clock = clock
         self._tolerated = settings.tolerated
@@ -79,25 +80,25 @@ class KubernetesExecutor:
         self._term = 0
         self._ledger = Ledger()
         self._background = Background(self._ledger.wake)
-        self._maker = Maker(cluster, settings)
+        self._pod_writer = PodWriter(cluster, settings)
         self._members = Members(clock, self._ledger)
-        self._finder = PodFinder(self._members, self._maker)
+        self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
         self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
         self._watch = Watch(
-            cluster, settings.namespaces, clock, self._on_pod, self._progress.hear
+            cluster, settings.namespaces, clock, self._on_pod, self._progress.on_event
         )  # fmt: skip
         nodes = self._watch.nodes.items
         self._ends = Ends(
-            self._members, nodes, self._maker, output, self._background, clock, settings.grace_s,
-            Contents(cluster, on_contents),
+            self._members, nodes, self._pod_writer, output, self._background, clock,
+            settings.grace_s, Contents(cluster, on_contents),
         )  # fmt: skip
         self._starts = Starts(
-            self._members, self._ends, nodes, self._maker, self._background, clock, leads, budgets,
-            box_keys, on_port,
+            self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
+            budgets, ensure_keys, on_port,
         )  # fmt: skip
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
-        self._canaries = canaries.Canaries(self._maker, clock)
+        self._canaries = canaries.Canaries(self._pod_writer, clock)
 
     # -- lifetime ---------------------------------------------------------------------------------
 
@@ -128,25 +129,27 @@ class KubernetesExecutor:
             self._canaries.note(key, after)
         elif after is not None:
             self._ends.look(after, key)
-            if is_box(after):
+            if is_dev_server(after):
                 self._progress.see(after, key)
         elif before is not None:
             self._members.forget(before, key)
             self._progress.forget(before, key)
 
     def _on_oom(self, key: Key, fact: Fact) -> None:
-        self._background.spawn(self._tell_of_oom(key, notices.oom_notice(fact)))
+        self._background.spawn(self._notify_of_oom(key, notices.oom_notice(fact)))
 
-    async def _tell_of_oom(self, key: Key, notice: Notice) -> None:
+    async def _notify_of_oom(self, key: Key, notice: Notice) -> None:
         for _ in range(OOM_TRIES):
             pod = self._members.pod(key)
             if pod is None:
                 return
             try:
-                await notices.tell(self._cluster, [pod], key[0], notice)
+                await notices.notify(self._cluster, [pod], key[0], notice)
                 return
             except (RunnerDown, WrongState) as error:
-                log.warning("kubernetes.untold", extra={"job_id": key[0], "why": error.message})
+                log.warning(
+                    "kubernetes.notice_failed", extra={"job_id": key[0], "why": error.message}
+                )
             await self._clock.sleep(OOM_AGAIN_S)
 
     async def _tick(self) -> None:
@@ -190,7 +193,7 @@ class KubernetesExecutor:
         self._know(there, expected)
         for key in [key for key, on in expected.items() if on and key not in there]:
             members.begun.add(key)
-            if key in members.over or await self._maker.find_member(key) is not None:
+            if key in members.over or await self._pod_writer.find_member(key) is not None:
                 continue
             members.end(key, status.gone(key, self._clock.now(), started=True))
         orphans = {key: pod for key, pod in there.items() if key not in expected}
@@ -204,8 +207,8 @@ class KubernetesExecutor:
         distinguished."""
         members = self._members
         known, members.knows = members.knows, True
-        boxes = [(key, pod) for key, pod in there.items() if is_box(pod)]
-        for key, pod in boxes:
+        dev_servers = [(key, pod) for key, pod in there.items() if is_dev_server(pod)]
+        for key, pod in dev_servers:
             if expected.get(key):
                 members.begun.add(key)
                 members.unstarted.discard(key)
@@ -246,9 +249,9 @@ class KubernetesExecutor:
     async def nodes_changed(self) -> None:
         await self._watch.nodes_changed()
 
-    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+    async def try_nodes(self, canaries: Sequence[Canary]) -> list[CanaryEnd]:
         self._watch.require()
-        return await self._canaries.attend(wanted, self._term)
+        return await self._canaries.attend(canaries, self._term)
 
     # -- output ---------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ def storage(dispatch: Dispatch, rank: int, disk_mbps: int, *, ccache: bool) -> l
     if disk is not None:
         new = ", which is new" if disk.first else ""
         lines = [
-            f"  {HOME:16} KEPT: your disk {_shown(disk.name)}{new}; a snapshot of it is made "
+            f"  {HOME:16} KEPT: your disk {_shown(disk.name)}{new}; a snapshot of it is created "
             "at the end",
             f"  {'':16} (up to {disk_mbps} MiB/s, under 1 ms)",
         ]

@@ -13,7 +13,7 @@ class Ledger:
         self._facts: dict[tuple[object, ...], Fact] = {}
         self._changed = asyncio.Event()
 
-    def tell(self, fact: Fact) -> None:
+    def report(self, fact: Fact) -> None:
         """Report a fact. The first fact of a kind is kept, because an end is final; of progress the
         last one is kept."""
         key = _key(fact)

@@ -11,27 +11,27 @@ from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.launch import JOB
 from odcd.executor.kubernetes.objects import Pod
-from odcd.records.dev_server import Look
+from odcd.records.dev_server import Activity
 
 LOOK_S = 20.0
 _OUTPUT = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\d{1,18})\n")
 
 
-async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
+async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Activity:
     """For all members together. Raises WrongState, or RunnerDown if one of them cannot be
     checked."""
     if len(pods) != members:
-        raise RunnerDown(f"{len(pods)} of {members} pods are there")
+        raise RunnerDown(f"{len(pods)} of {members} pods exist")
     seen = [await _look_at(cluster, pod) for pod in pods]
     percents = [one.gpu_percent for one in seen]
-    return Look(
+    return Activity(
         sessions=sum(one.sessions for one in seen),
         gpu_percent=None if None in percents else max(p for p in percents if p is not None),
         cpu_s=sum(one.cpu_s for one in seen),
     )
 
 
-async def _look_at(cluster: Cluster, pod: Pod) -> Look:
+async def _look_at(cluster: Cluster, pod: Pod) -> Activity:
     meta = pod.metadata
     if not pod_state.is_running(pod):
         raise RunnerDown(f"the container of {meta.name} is being restarted")
@@ -45,10 +45,10 @@ async def _look_at(cluster: Cluster, pod: Pod) -> Look:
     return read_look(output)
 
 
-def read_look(output: bytes) -> Look:
+def read_look(output: bytes) -> Activity:
     """Raises WrongState."""
     found = _OUTPUT.fullmatch(output)
     if found is None:
         raise WrongState(f"its usage is unknown: {output[:200].decode(errors='replace')}")
     percent = int(found[2]) if found[2].isdigit() else None
-    return Look(sessions=int(found[1]), gpu_percent=percent, cpu_s=int(found[3]) / 1e6)
+    return Activity(sessions=int(found[1]), gpu_percent=percent, cpu_s=int(found[3]) / 1e6)

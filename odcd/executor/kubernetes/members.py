@@ -9,7 +9,7 @@ from collections.abc import Iterable, Set
 from odcd.clock import Clock
 from odcd.executor.kubernetes import status
 from odcd.executor.kubernetes.ledger import Ledger
-from odcd.executor.kubernetes.naming import Attempt, Key, is_box
+from odcd.executor.kubernetes.naming import Attempt, Key, is_dev_server
 from odcd.executor.kubernetes.objects import Pod
 from odcd.records.dispatch import Dispatch, Fact
 
@@ -77,7 +77,7 @@ class Members:
             self.unstarted.discard(key)
             if key not in self.begun:
                 self.begun.add(key)
-                self._ledger.tell(seen.begun)
+                self._ledger.report(seen.begun)
         if seen.end is not None:
             self.unstarted.discard(key)
             if key not in self.over:
@@ -85,7 +85,9 @@ class Members:
                 if key[:2] not in self.stops:
                     end = status.by_delete(pod, end)
                 self.end(key, self.verdicts.pop(key, end))
-        elif seen.begun is None and not (is_box(pod) and (key in self.begun or not self.knows)):
+        elif seen.begun is None and not (
+            is_dev_server(pod) and (key in self.begun or not self.knows)
+        ):
             if seen.hopeless is not None and pod.metadata.deletion_timestamp is None:
                 return seen.hopeless
             self.unstarted.add(key)
@@ -104,7 +106,7 @@ class Members:
         now = self._clock.now()
         # A pod that could not start counts as that, however it was removed.
         fact = self.verdicts.pop(key, None)
-        if fact is None and not (is_box(pod) and key in self.begun):
+        if fact is None and not (is_dev_server(pod) and key in self.begun):
             fact = status.read_pod(pod, key, now).hopeless
         if fact is None and key[:2] in self.stops and key in self.begun:
             fact = Fact(
@@ -116,7 +118,7 @@ class Members:
     def end(self, key: Key, fact: Fact) -> None:
         """Record that a member has ended, and how."""
         self.over.add(key)
-        self._ledger.tell(fact)
+        self._ledger.report(fact)
 
     def trim(self, live: Set[Attempt]) -> None:
         """Forget all attempts except these and those of the last call. An attempt is thus only

@@ -25,7 +25,7 @@ MEMBERS = f"{DOMAIN}/members"
 STARTED_AT = f"{DOMAIN}/started-at"
 """When the database placed the attempt; distinguishes it from another attempt of the same name."""
 KIND = f"{DOMAIN}/kind"
-BOX = "reservation"
+RESERVATION = "reservation"
 GATE = f"{DOMAIN}/gang"
 DISK = "odc-volume-"
 """The prefix of disk claims; the rest is the number of the volume in the database."""
@@ -78,9 +78,9 @@ def key_of(pod: Pod) -> Key | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-def is_box(pod: Pod) -> bool:
+def is_dev_server(pod: Pod) -> bool:
     """Whether the pod belongs to a dev server."""
-    return pod.metadata.labels.get(KIND) == BOX
+    return pod.metadata.labels.get(KIND) == RESERVATION
 
 
 def has_disk(pod: Pod) -> bool:

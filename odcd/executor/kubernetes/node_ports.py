@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from odcd.executor.kubernetes import naming
-from odcd.executor.kubernetes.boxes import SSH_PORT
+from odcd.executor.kubernetes.dev_server_pods import SSH_PORT
 from odcd.executor.kubernetes.objects import Node, Object
 from odcd.records.dispatch import Dispatch
 

@@ -32,8 +32,8 @@ def oom_notice(fact: Fact) -> Notice:
     )
 
 
-async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
-    """pods: of all members. See DevServers.tell."""
+async def notify(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
+    """pods: of all members. See `DevServers.notify`."""
     for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise ValueError(f"{name!a} is not a file name")

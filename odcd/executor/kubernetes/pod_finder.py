@@ -5,16 +5,16 @@ from __future__ import annotations
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 
 
 class PodFinder:
-    def __init__(self, members: Members, maker: Maker) -> None:
+    def __init__(self, members: Members, pod_writer: PodWriter) -> None:
         self._members = members
-        self._maker = maker
+        self._pod_writer = pod_writer
 
     async def find_one(self, key: Key) -> Pod | None:
-        return self._members.pod(key) or await self._maker.find_member(key)
+        return self._members.pod(key) or await self._pod_writer.find_member(key)
 
     async def find(
         self, job_id: int, attempt: int, *, only_first: bool = False
@@ -26,7 +26,7 @@ class PodFinder:
 
     async def _search(self, job_id: int, attempt: int, *, only_first: bool) -> list[Pod]:
         pods: list[Pod] = []
-        while pod := await self._maker.find_member((job_id, attempt, len(pods))):
+        while pod := await self._pod_writer.find_member((job_id, attempt, len(pods))):
             pods.append(pod)
             if only_first:
                 break

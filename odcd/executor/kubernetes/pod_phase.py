@@ -17,7 +17,7 @@ from odcd.executor.kubernetes.pod_state import (
     last_end,
     state_of,
 )
-from odcd.records.dispatch import BoxPhase
+from odcd.records.dispatch import DevServerPhase
 
 PULLING = frozenset({"Pulling", "BackOff"})
 TROUBLE = frozenset({
@@ -28,7 +28,7 @@ NO_CLAIM = re.compile(r'persistentvolumeclaim ".*" not found|unbound', re.IGNORE
 """The scheduler's messages while a volume is not published."""
 
 
-def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
+def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[DevServerPhase, str]:
     """The phase of a dev server's pod that is not ready, with a description. news: reason and
     message of its last event."""
     if is_gated(pod):
@@ -37,7 +37,7 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
         scheduled = pod.condition("PodScheduled")
         why = scheduled.message if scheduled and scheduled.status == "False" else ""
         if has_disk(pod) and NO_CLAIM.search(why):
-            return "scheduling", f"its disk is being made: {why}"
+            return "scheduling", f"its disk is being created: {why}"
         return "scheduling", why or "it waits for its node to accept it"
     last, restarts = last_end(pod)
     if last is not None:
@@ -57,4 +57,4 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
         return "init", cut(f"{reason}: {message}".removesuffix(": "))
     if waiting is not None and waiting.reason in CONTAINER_WRONG:
         return "init", cut(f"{waiting.reason}: {waiting.message}".removesuffix(": "))
-    return "init", "its volumes and its container are being made"
+    return "init", "its volumes and its container are being created"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from odcd.executor.kubernetes.naming import GATE, is_box
+from odcd.executor.kubernetes.naming import GATE, is_dev_server
 from odcd.executor.kubernetes.objects import ContainerState, ContainerStatus, Pod, Terminated
 
 CONTAINERS = frozenset({"job", "gpu-dev"})
@@ -22,7 +22,7 @@ def last_end(pod: Pod) -> tuple[Terminated | None, int]:
 
 def running_since(pod: Pod) -> datetime | None:
     """For a dev server: since when its container has been running."""
-    running = state_of(pod).running if is_box(pod) else None
+    running = state_of(pod).running if is_dev_server(pod) else None
     return running.started_at if running else None
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from odcd.errors import RunnerDown
-from odcd.executor.kubernetes.boxes import keeps_entrypoint
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.dev_server_pods import keeps_entrypoint
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key, pod_name
 from odcd.executor.kubernetes.node_ports import name_of, port_in, service_of
@@ -24,12 +24,12 @@ from odcd.executor.kubernetes.objects import Object, Pod
 from odcd.executor.kubernetes.pods import (
     Json,
     PodSettings,
-    box_objects,
+    dev_server_objects,
     namespace_of,
     pod_of,
     script_of,
 )
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class _Made(Object):
     metadata: Meta
 
 
-class Maker:
+class PodWriter:
     def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
         self._cluster = cluster
         self._settings = settings
@@ -54,7 +54,7 @@ class Maker:
 
     async def make(
         self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
-        but: Collection[int] = (), keys: BoxKeys | None = None,
+        but: Collection[int] = (), keys: DevServerKeys | None = None,
     ) -> int | None:  # fmt: skip
         """Create the pods and the script of an attempt, then lift the scheduling gates. Return the
         node port of a dev server, if enabled.
@@ -75,7 +75,7 @@ class Maker:
         if dispatch.members[0].state == "starting" and 0 not in but:
             if keys is not None:
                 storage = self._settings.storage
-                beside = box_objects(dispatch, keys, namespace, uids[0], storage)
+                beside = dev_server_objects(dispatch, keys, namespace, uids[0], storage)
             else:
                 script = texts[dispatch.script_digest]
                 beside = [("configmaps", script_of(dispatch, script, namespace, uids[0]))]
@@ -110,7 +110,7 @@ class Maker:
         if found is None or found.metadata.annotations.get(STARTED_AT) != placed_at:
             # A pod of another database, or of this one before it was restored.
             if found is not None:
-                log.warning("kubernetes.stranger", extra={"pod": name})
+                log.warning("kubernetes.name_taken", extra={"pod": name})
                 await self.remove(found, 0)
             raise RunnerDown(f"another pod has the name {name}", "It is being removed.")
         return found.metadata.uid

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from odcd.executor.kubernetes import boxes, naming
+from odcd.executor.kubernetes import dev_server_pods, naming
+from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
 from odcd.executor.kubernetes.environment import pod_environment
 from odcd.executor.kubernetes.inventory import TOLERATED, NodeOffer
 from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_data
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.executor.kubernetes.shares import Share, share_of
 from odcd.executor.kubernetes.template import PodTemplate
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch, Member
 
 CONTAINER = "job"
@@ -36,7 +37,7 @@ class PodSettings:
     """The same for dev servers."""
     node_ports: bool = False
     """Whether a dev server's SSH is also reachable by a node port."""
-    storage: boxes.BoxStorage = field(default_factory=boxes.BoxStorage)
+    storage: DevServerStorage = field(default_factory=DevServerStorage)
     """The storage of dev servers."""
     cluster_domain: str = "cluster.local"
     cluster_name: str = "odc"
@@ -53,7 +54,7 @@ def whole_seconds(grace: timedelta) -> int:
 def namespace_of(dispatch: Dispatch, offers: Mapping[str, NodeOffer], own: Namespaces) -> str:
     """The namespace of an attempt. Members with EFA may lock memory, which the baseline level of
     the batch namespace forbids, like many rights that a dev server needs."""
-    if dispatch.is_box:
+    if dispatch.is_dev_server:
         return own.dev
     efa = any(share_of(m, _offer(m, offers)).efa for m in dispatch.members)
     return own.dev if efa else own.batch
@@ -69,8 +70,9 @@ def pod_of(
     """submitted: the environment as it was submitted. offers: of the nodes, by name."""
     namespace = namespace_of(dispatch, offers, settings.namespaces)
     share = share_of(member, _offer(member, offers))
-    home = boxes.HOME if dispatch.is_box else f"{HOME}/{naming.label(dispatch.user) or 'job'}"
-    if dispatch.is_box:
+    home = f"{HOME}/{naming.label(dispatch.user) or 'job'}"
+    if dispatch.is_dev_server:
+        home = dev_server_pods.HOME
         # The submitted environment belongs to the daemon's machine.
         submitted = {}
     variables = pod_environment(
@@ -78,7 +80,7 @@ def pod_of(
         cluster_domain=settings.cluster_domain, home=home, efa=share.efa > 0,
     )  # fmt: skip
     spec = _spec(dispatch, member, share, namespace, settings)
-    if dispatch.is_box:
+    if dispatch.is_dev_server:
         _add_dev_server(spec, dispatch, member, share, variables, namespace, settings)
     else:
         image = str(dispatch.options.get("image") or settings.image or "")
@@ -101,7 +103,7 @@ def _metadata(dispatch: Dispatch, member: Member, namespace: str) -> Json:
             naming.PARTITION: naming.label(dispatch.partition),
             naming.GPU_TYPE: naming.label(member.gpu_type),
         }
-        | ({naming.KIND: naming.BOX} if dispatch.is_box else {}),
+        | ({naming.KIND: naming.RESERVATION} if dispatch.is_dev_server else {}),
         "annotations": {
             naming.USER: dispatch.user,
             naming.JOB_NAME: dispatch.name,
@@ -123,7 +125,7 @@ def _spec(
         "hostname": naming.pod_name(*dispatch.key, member.rank),
         "subdomain": naming.service(namespace),
         "dnsConfig": {"searches": [naming.host_domain(namespace, settings.cluster_domain)]},
-        "restartPolicy": "OnFailure" if dispatch.is_box else "Never",
+        "restartPolicy": "OnFailure" if dispatch.is_dev_server else "Never",
         "serviceAccountName": SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -138,7 +140,7 @@ def _spec(
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [],
-        "volumes": _volumes(dispatch, share, boxes.home_of(dispatch, member)),
+        "volumes": _volumes(dispatch, share, dev_server_pods.home_of(dispatch, member)),
     }
 
 
@@ -148,19 +150,21 @@ def _add_dev_server(
 ) -> None:  # fmt: skip
     """Add the parts that only a dev server's pod has."""
     domain = naming.host_domain(namespace, settings.cluster_domain)
-    environment = boxes.box_environment(dispatch, member, variables, domain, settings.storage)
+    environment = dev_server_pods.environment_of(
+        dispatch, member, variables, domain, settings.storage
+    )
     image = str(dispatch.options.get("image") or settings.dev_image or "")
     spec["containers"] = [
-        boxes.box_container(dispatch, share, environment, image, settings.storage)
+        dev_server_pods.container_of(dispatch, share, environment, image, settings.storage)
     ]
-    spec["securityContext"] = boxes.box_security(dispatch)
-    if boxes.profiles(dispatch, share):
+    spec["securityContext"] = dev_server_pods.security_context_of(dispatch)
+    if dev_server_pods.profiles(dispatch, share):
         # The scheduler and kubelet enforce it too: the pod has rights that others must not have.
-        spec["nodeSelector"] = {boxes.PROFILING: "true"}
-    if boxes.keeps_entrypoint(dispatch):
+        spec["nodeSelector"] = {dev_server_pods.PROFILING: "true"}
+    if dev_server_pods.keeps_entrypoint(dispatch):
         # The image's program may require to be process 1.
         spec["shareProcessNamespace"] = False
-    spec["volumes"] += boxes.box_volumes(dispatch, settings.storage)
+    spec["volumes"] += dev_server_pods.volumes_of(dispatch, settings.storage)
 
 
 def _container(
@@ -188,15 +192,19 @@ def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -
     return _beside(dispatch, "ConfigMap", namespace, owner_uid) | data
 
 
-def box_objects(
-    dispatch: Dispatch, keys: BoxKeys, namespace: str, owner_uid: str, storage: boxes.BoxStorage
+def dev_server_objects(
+    dispatch: Dispatch,
+    keys: DevServerKeys,
+    namespace: str,
+    owner_uid: str,
+    storage: DevServerStorage,
 ) -> list[tuple[str, Json]]:
     """The objects that a dev server has instead of a script, each with its resource name in the
     API."""
-    files = {"data": boxes.box_files(dispatch, keys, storage)}
+    files = {"data": dev_server_pods.files_of(dispatch, keys, storage)}
     made = [("configmaps", _beside(dispatch, "ConfigMap", namespace, owner_uid) | files)]
-    if not boxes.keeps_entrypoint(dispatch):
-        secret = {"type": "Opaque", "stringData": boxes.box_secret(dispatch, keys)}
+    if not dev_server_pods.keeps_entrypoint(dispatch):
+        secret = {"type": "Opaque", "stringData": dev_server_pods.secret_of(dispatch, keys)}
         made.append(("secrets", _beside(dispatch, "Secret", namespace, owner_uid) | secret))
     return made
 

@@ -13,7 +13,7 @@ from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import MEMBERS, Key
 from odcd.executor.kubernetes.objects import Event, Pod
 from odcd.executor.kubernetes.pod_phase import read_phase
-from odcd.records.dispatch import BoxPhase, Fact
+from odcd.records.dispatch import DevServerPhase, Fact
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -42,10 +42,10 @@ class Progress:
         self._see_end(pod, key)
         if key in self._members.begun:
             if int(pod.metadata.annotations.get(MEMBERS, "1")) > 1:
-                self._tell(key, "gang_barrier", "it is ready and waits for the other members")
+                self._report(key, "gang_barrier", "it is ready and waits for the other members")
             return
         event = self._news.get(pod.metadata.uid)
-        self._tell(key, *read_phase(pod, (event.reason, event.message) if event else None))
+        self._report(key, *read_phase(pod, (event.reason, event.message) if event else None))
 
     def _see_end(self, pod: Pod, key: Key) -> None:
         fact = status.restarted(pod, key)
@@ -56,15 +56,15 @@ class Progress:
         ):
             return
         self._ends[key] = fact.at
-        self._ledger.tell(fact)
+        self._ledger.report(fact)
         if fact.kind == "oom":
             self._on_oom(key, fact)
 
-    def _tell(self, key: Key, phase: BoxPhase, message: str) -> None:
+    def _report(self, key: Key, phase: DevServerPhase, message: str) -> None:
         if self._reported.get(key) == (phase, message):
             return
         self._reported[key] = (phase, message)
-        self._ledger.tell(
+        self._ledger.report(
             Fact(
                 job_id=key[0],
                 attempt=key[1],
@@ -80,7 +80,7 @@ class Progress:
         self._reported.pop(key, None)
         self._ends.pop(key, None)
 
-    def hear(self, before: Event | None, after: Event | None) -> None:
+    def on_event(self, before: Event | None, after: Event | None) -> None:
         """An event was added or removed."""
         event = after or before
         assert event is not None

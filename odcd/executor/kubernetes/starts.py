@@ -20,9 +20,9 @@ from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Attempt, Key, has_disk
 from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.output import PathTooLong
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
@@ -43,8 +43,8 @@ class Budgets:
     ready_s: float = 600.0
 
 
-KeepKeys = Callable[[Dispatch], Awaitable[BoxKeys | None]]
-TellPort = Callable[[Dispatch, int, Sequence[str]], Awaitable[None]]
+EnsureKeys = Callable[[Dispatch], Awaitable[DevServerKeys | None]]
+OnPort = Callable[[Dispatch, int, Sequence[str]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -63,26 +63,26 @@ class Starts:
         members: Members,
         ends: Ends,
         nodes: Mapping[str, Node],
-        maker: Maker,
+        pod_writer: PodWriter,
         background: Background,
         clock: Clock,
         leads: Callable[[], bool],
         budgets: Budgets,
-        box_keys: KeepKeys,
-        on_port: TellPort,
+        ensure_keys: EnsureKeys,
+        on_port: OnPort,
     ) -> None:
-        """leads: whether it is certain that no other daemon leads. box_keys: returns the keys of a
-        dev server; None: it has ended. on_port: called with a dev server's port and the addresses
-        of its nodes."""
+        """leads: whether it is certain that no other daemon leads. ensure_keys: returns the keys of
+        a dev server, which are made if it has none; None: it has ended. on_port: called with a dev
+        server's port and the addresses of its nodes."""
         self._members = members
         self._ends = ends
         self._nodes = nodes
-        self._maker = maker
+        self._pod_writer = pod_writer
         self._background = background
         self._clock = clock
         self._leads = leads
         self._budgets = budgets
-        self._box_keys = box_keys
+        self._ensure_keys = ensure_keys
         self._on_port = on_port
         self._orders: dict[Attempt, _Order] = {}
         self._queue: asyncio.Queue[Attempt] = asyncio.Queue()
@@ -141,7 +141,9 @@ class Starts:
                 if attempt in self._members.stops:
                     await self._ends.confirm(attempt)
             except RunnerDown as error:
-                log.warning("kubernetes.unmade", extra={"job": attempt[0], "why": error.message})
+                log.warning(
+                    "kubernetes.not_created", extra={"job": attempt[0], "why": error.message}
+                )
                 order.trouble = error.message
                 self._try_again(order, None)
             except ApiRefused as error:
@@ -163,11 +165,11 @@ class Starts:
         keys = [(*dispatch.key, m.rank) for m in dispatch.members]
         but = {key[2] for key in keys if key in members.begun or key in members.over}
         keys = None
-        if dispatch.is_box:
-            keys = await self._box_keys(dispatch)
+        if dispatch.is_dev_server:
+            keys = await self._ensure_keys(dispatch)
             if keys is None:
                 return
-        port = await self._maker.make(dispatch, order.texts, offers, but, keys)
+        port = await self._pod_writer.make(dispatch, order.texts, offers, but, keys)
         if port is not None:
             await self._on_port(dispatch, port, addresses_of(dispatch, self._nodes))
 
@@ -190,17 +192,17 @@ class Starts:
             if member.state != "starting" or key in self._members.over:
                 continue
             fact = status.refused(key, now, why, passing=passing)
-            pod = await insist(self._clock, lambda key=key: self._maker.find_member(key))
+            pod = await insist(self._clock, lambda key=key: self._pod_writer.find_member(key))
             if pod is None:
                 self._members.end(key, fact)
             else:
                 self._members.verdicts.setdefault(key, fact)
-                await insist(self._clock, lambda pod=pod: self._maker.remove(pod, 0))
+                await insist(self._clock, lambda pod=pod: self._pod_writer.remove(pod, 0))
 
     def waits(self, job_id: int) -> list[str]:
         """The reasons why pods are not created or have not started."""
         reasons = [
-            f"its pods cannot be made yet: {order.trouble}"
+            f"its pods cannot be created yet: {order.trouble}"
             for attempt, order in self._orders.items()
             if attempt[0] == job_id and order.trouble
         ]

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from odcd.executor.kubernetes.box import UNFIT
-from odcd.executor.kubernetes.naming import Key, is_box
+from odcd.executor.kubernetes.dev_server_files import UNFIT
+from odcd.executor.kubernetes.naming import Key, is_dev_server
 from odcd.executor.kubernetes.objects import ContainerState, Pod, Terminated
 from odcd.executor.kubernetes.pod_state import (
     CONTAINER_WRONG,
@@ -68,8 +68,8 @@ class Seen:
 
 
 def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
-    if is_box(pod):
-        return _read_box(pod, key, now)
+    if is_dev_server(pod):
+        return _read_dev_server(pod, key, now)
     state = state_of(pod)
     started_at = started_at_of(state)
     begun = _fact(key, "started", _moment(started_at, now)) if started_at else None
@@ -97,7 +97,7 @@ def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> S
     return Seen(waits=None)
 
 
-def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
+def _read_dev_server(pod: Pod, key: Key, now: datetime) -> Seen:
     """Read a dev server, which has started once it is ready. A container restart is not its end.
     Whether it was ready before is not visible here."""
     state = state_of(pod)
@@ -150,7 +150,7 @@ def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
     if disruption is not None and disruption.status == "True":
         who = f"{disruption.reason}: {disruption.message}".removesuffix(": ")
     suspect = _by_node(pod)
-    if begun or (not is_box(pod) and started_at_of(state_of(pod))):
+    if begun or (not is_dev_server(pod) and started_at_of(state_of(pod))):
         return _fact(key, "lost", now, detail=who, suspect=suspect)
     return _fact(
         key, "start_failed", now, cause="launch", detail=f"{who} before it started", suspect=suspect
@@ -164,7 +164,7 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
     if gone_at is None or end.kind != "exited" or end.cause:
         return end
     # A dev server does not end by itself on TERM.
-    if end.exit_code == 0 and not is_box(pod):
+    if end.exit_code == 0 and not is_dev_server(pod):
         return end
     deleted_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
     ended = state_of(pod).terminated
@@ -176,7 +176,8 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    why = waits or ("no node took it" if not pod.spec.node_name else "kubelet has reported nothing")
+    silent = "kubelet has reported nothing" if pod.spec.node_name else "no node accepted it"
+    why = waits or silent
     node = pod.spec.node_name or "its node"
     return _fact(
         key, "start_failed", now, cause="launch",
@@ -196,8 +197,8 @@ def refused(key: Key, now: datetime, message: str, *, passing: bool) -> Fact:
 def gone(key: Key, now: datetime, *, started: bool) -> Fact:
     """The end of a member whose pod does not exist, according to the API server."""
     if started:
-        return _fact(key, "lost", now, detail="its pod is gone")
-    return _fact(key, "start_failed", now, cause="launch", detail="its pod was never made")
+        return _fact(key, "lost", now, detail="its pod no longer exists")
+    return _fact(key, "start_failed", now, cause="launch", detail="its pod was never created")
 
 
 def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:

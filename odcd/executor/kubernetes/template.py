@@ -70,10 +70,10 @@ def read_template(path: Path) -> PodTemplate:
                 f'the pod template {path} has "{key}", which odc does not accept',
                 f"It may have: {', '.join(allowed)}.",
             )
-        wanted = dict if key in (*POD_MAPS, *META_MAPS) else list
-        if not isinstance(value, wanted):
+        expected = dict if key in (*POD_MAPS, *META_MAPS) else list
+        if not isinstance(value, expected):
             raise BadRequest(
-                f'"{key}" of the pod template {path} is not a {wanted.__name__}',
+                f'"{key}" of the pod template {path} is not a {expected.__name__}',
                 f"For example: {EXAMPLE}",
             )
     return PodTemplate(additions)

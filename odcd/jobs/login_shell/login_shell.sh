@@ -1,15 +1,15 @@
 #!/bin/sh
-# What a reservation runs: a login shell, and a new one when that ends, until the reservation does.
-# The first member has the terminal; the others only hold their nodes. TERM ends each at once.
+# The program of a reservation: a login shell, and a new one when it exits, until the reservation ends.
+# The first member has the terminal; the others only keep their nodes. TERM ends each one at once.
 
 if ! [ -t 0 ]; then
     while command -p sleep 86400; do :; done
     exit 1
 fi
 
-# Each shell is a job of its own: whatever becomes of it, the next has the terminal again.
+# Each shell is a process group of its own, so the next one always gets the terminal.
 set -m
-# Ctrl-C ends what runs, not the box. Programs inherit no handler, as they would an "ignore".
+# Ctrl-C ends the running program, not the dev server. A handler is not inherited; "ignore" would be.
 trap : INT QUIT
 export TERM="${TERM:-xterm-256color}"
 
@@ -21,9 +21,9 @@ say() {
     printf '%s\n' "$*"
 }
 
-# Some shells leave a loop when a job in it was interrupted: between it and the loop is another.
+# Some shells leave a loop if a job in it is interrupted, so another shell runs between them.
 apart() {
-    /bin/sh -c 'set -m; trap : INT QUIT; "$@"; exit 0' box "$@"
+    /bin/sh -c 'set -m; trap : INT QUIT; "$@"; exit 0' shell "$@"
 }
 
 now() {
@@ -43,8 +43,8 @@ banner() {
     if [ -n "${SLURM_JOB_END_TIME:-}" ]; then
         say "  until  $(command -p date -d "@$SLURM_JOB_END_TIME" '+%Y-%m-%d %H:%M %Z'), unless it is extended"
     fi
-    say "It goes on when a shell ends, and when you detach."
-    say "More time: odcctl extend $ODC_JOB_ID. Its end: odcctl cancel $ODC_JOB_ID."
+    say "The reservation continues when a shell exits and when you detach."
+    say "To add hours: odcctl extend $ODC_JOB_ID. To end it: odcctl cancel $ODC_JOB_ID."
     say ""
 }
 
@@ -54,7 +54,7 @@ shell=${SHELL:-/bin/sh}
 quick=0
 while :; do
     if ! cd -- "${HOME:-/}" 2>/dev/null; then
-        say "The home folder ${HOME:-} cannot be entered; this is /."
+        say "The home folder ${HOME:-} cannot be entered; the shell starts in /."
         cd /
     fi
     began=$(now)
@@ -64,13 +64,13 @@ while :; do
     else
         quick=0
     fi
-    # It may have left the terminal in any state.
+    # The shell may have left the terminal in any state.
     command -p stty sane 2>/dev/null
-    say "The shell has ended. Reservation $ODC_JOB_ID goes on; odcctl cancel $ODC_JOB_ID ends it."
+    say "The shell has exited. Reservation $ODC_JOB_ID continues; to end it: odcctl cancel $ODC_JOB_ID"
     if [ "$quick" -ge "$QUICK_SHELLS" ]; then
         pause=$((quick - QUICK_SHELLS + 1))
         [ "$pause" -le "$LONGEST_PAUSE_S" ] || pause=$LONGEST_PAUSE_S
-        say "$quick shells ended at once; the next one begins in $pause s."
+        say "$quick shells exited at once; the next one starts in $pause s."
         apart command -p sleep "$pause"
     fi
 done

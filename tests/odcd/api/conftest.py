@@ -1,4 +1,5 @@
-"""One database for all tests of the API, emptied before each: a clone each costs far more."""
+"""One database for all tests of the API, emptied before each test, because a clone for each takes
+far longer."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def _api_database(postgres_server: TestServer) -> Iterator[Sql]:
 
 @pytest.fixture
 def database_url(_api_database: Sql) -> str:
-    """A database with the schema and nothing else in it."""
+    """A database with the schema and no rows."""
     emptied = _api_database.values(
         "select format('delete from %s', c.oid::regclass) from pg_class as c "
         "where c.relnamespace = 'odc'::regnamespace and c.relkind in ('r', 'p') "
@@ -42,7 +43,7 @@ def database_url(_api_database: Sql) -> str:
         "and replace(c.relname, '_id_seq', '') <> all ($1)",
         list(SEEDED),
     )
-    # Without foreign keys and the guard of what has ended, the order does not matter.
+    # Without foreign keys and the trigger that protects ended jobs, the order does not matter.
     _api_database.execute(";".join(["set session_replication_role = replica", *emptied]))
     for name in SEEDED:
         _api_database.execute(

@@ -35,7 +35,7 @@ BODY = {"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", "gpus": 1}
 
 
 class Spoken:
-    """The application as a client with these credentials finds it; None: over TCP."""
+    """The application as a client with these credentials sees it; None: over TCP."""
 
     def __init__(self, app: ASGIApp, peer: Peer | None) -> None:
         self._app = app
@@ -87,7 +87,7 @@ class Service:
         )  # fmt: skip
 
     async def happen(self, kind: str, job_id: int | None = None) -> None:
-        """An event out of nothing, announced as real ones are."""
+        """An artificial event, announced like real ones."""
         await self.database.execute(
             "insert into odc.event (at, kind, actor, job_id) values ($1, $2, 'test', $3)",
             self.api.clock.now(), kind, job_id,
@@ -107,7 +107,7 @@ class Service:
 async def serving(
     url: str, *, nodes: int = 1, kept: int = 4096, **fields: Any
 ) -> AsyncGenerator[Service]:
-    """A service with its listener and its fan-out of events; fields: of Api."""
+    """A service with its listener and its distribution of events; fields: of Api."""
     clock = SystemClock()
     metrics = Metrics()
     async with WarmDatabase(url, size=4, watch=metrics) as database:
@@ -182,7 +182,7 @@ def over(path: Path) -> httpx.AsyncClient:
     )
 
 
-async def told(lines: AsyncGenerator[str]) -> dict[str, Any]:
+async def next_event(lines: AsyncGenerator[str]) -> dict[str, Any]:
     """The next event of a stream of server-sent events, with its id and name."""
     event: dict[str, Any] = {}
     async for line in lines:

@@ -1,4 +1,4 @@
-"""/v1/accounts, qos, users, priority, shares, accounting: who may, what is read and refused."""
+"""/v1/accounts, qos, users, priority, shares, accounting: permissions, answers and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(kind: type[T], answer: httpx.Response, status: int = 200) -> T:
     return msgspec.json.decode(answer.content, type=kind)
 
 
-def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_an_account_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {
             "name": "lab", "parent": "default", "shares": 3, "qos": ["normal"],
@@ -61,7 +61,7 @@ def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) 
     serve(database_url, work)
 
 
-def test_a_qos_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_a_qos_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {
             "name": "urgent", "priority": 9, "preempts": ["normal"], "grace": "0:30",
@@ -87,8 +87,8 @@ IDLE = [{"idle_warn_s": 3600}, {"idle_warn": "1:00:00"}, {"idle_release_s": 3600
 NEVER = {"idle_warn": "0", "idle_release_s": 0}
 
 
-def test_idle_dev_servers_are_no_term_where_nothing_looks_at_them(database_url: str) -> None:
-    """Where they are shells on the daemon's machine; that nothing is done is true there."""
+def test_the_idle_limit_of_dev_servers_is_refused_without_idle_detection(database_url: str) -> None:
+    """Where they are shells on the daemon's machine, which are never checked for idleness."""
 
     async def work(service: Service) -> None:
         for terms in IDLE:
@@ -107,7 +107,7 @@ def test_idle_dev_servers_are_no_term_where_nothing_looks_at_them(database_url: 
     serve(database_url, work)
 
 
-def test_idle_dev_servers_are_a_term_where_they_are_pods(database_url: str) -> None:
+def test_the_idle_limit_of_dev_servers_is_accepted_for_pods(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {"name": "n", "idle_warn": "1:00:00"}
         assert read(Qos, await ask(service, "POST", "/v1/qos", body), 201).idle_warn_s
@@ -115,7 +115,7 @@ def test_idle_dev_servers_are_a_term_where_they_are_pods(database_url: str) -> N
         changed = read(Qos, await ask(service, "PATCH", "/v1/qos/n", change))
         assert (changed.idle_warn_s, changed.idle_release_s) == (3600, 7200)
 
-    serve(database_url, work, box_terminals=False)
+    serve(database_url, work, dev_server_terminals=False)
 
 
 def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> None:
@@ -133,7 +133,7 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         coordinators = "/v1/accounts/lab/coordinators"
         lab = read(Account, await ask(service, "POST", coordinators, {"user": name}))
         assert lab.coordinators == [name]
-        # A coordinator adds users who are known, and gives no uids.
+        # A coordinator can add only known users, and cannot assign uids.
         known = {"user": "carol", "uid": 64007}
         await ask(service, "POST", "/v1/accounts/default/users", known)
         carol = {"user": "carol", "limits": {"group": {"jobs": 2}}}
@@ -161,13 +161,13 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
 def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         users = "/v1/accounts/default/users"
-        for user, uid, told in (
+        for user, uid, message in (
             ("root", 4242, "user root has uid 0 on the daemon's machine, not 4242"),
             ("carol", 0, "uid 0 belongs to user root on the daemon's machine, not to carol"),
         ):
             for path in (users, "/v1/accounts/default/coordinators"):
                 refused = await ask(service, "POST", path, {"user": user, "uid": uid})
-                assert (refused.status_code, refused.json()["detail"]) == (400, told)
+                assert (refused.status_code, refused.json()["detail"]) == (400, message)
         assert read(UserList, await ask(service, "GET", "/v1/users")).users == []
 
     serve(database_url, work)
@@ -184,7 +184,7 @@ JOB = {"script": "#!/bin/sh\n", "work_dir": "/tmp", "gpus": 1}
         ("/v1/accounts/default/users", {"user": "root"}, {"user": "carol", "uid": 64007}),
     ],
 )
-def test_a_key_makes_once(
+def test_a_repeated_idempotency_key_creates_only_once(
     database_url: str, path: str, body: dict[str, Any], other: dict[str, Any]
 ) -> None:
     async def work(service: Service) -> None:
@@ -260,7 +260,7 @@ def test_priorities_and_shares_are_read_by_all_and_set_by_operators(database_url
         ("GET", "/v1/shares?user=x", None),
     ],
 )
-def test_nonsense_is_a_bad_request(
+def test_an_invalid_request_is_a_bad_request(
     database_url: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
     async def work(service: Service) -> None:

@@ -16,7 +16,7 @@ from tests.odcd.api.service import Service, on_socket, serve, until
 
 
 class Terminal:
-    """Shows what is typed, in capitals; "exit" ends it."""
+    """Echoes its input in capitals; "exit" ends it."""
 
     def __init__(self) -> None:
         self._shown: asyncio.Queue[bytes] = asyncio.Queue()
@@ -55,12 +55,12 @@ async def refused(path: Path, job_id: int) -> tuple[int, dict[str, str]]:
 
 async def last_words(connection: ClientConnection) -> dict[str, int | None]:
     """The text frame before the end."""
-    said: list[str | bytes] = [message async for message in connection]
-    assert isinstance(said[-1], str)
-    return json.loads(said[-1])
+    messages: list[str | bytes] = [message async for message in connection]
+    assert isinstance(messages[-1], str)
+    return json.loads(messages[-1])
 
 
-def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
+def test_a_terminal_carries_input_and_output_until_the_job_ends(
     database_url: str, folder: Path
 ) -> None:
     terminal = Terminal()
@@ -75,7 +75,8 @@ def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
                 assert await connection.recv() == b"LS"
                 await connection.send('{"resize": [50, 132]}')
                 await until(lambda: terminal.size == (50, 132))
-                # A terminal without a window: nothing to fit, and no reason to part.
+                # A terminal without a window has no size to apply, which is no reason to
+                # disconnect.
                 await connection.send('{"resize": [0, 0]}')
                 await connection.send(b"pwd")
                 assert await connection.recv() == b"PWD"
@@ -88,7 +89,7 @@ def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
     serve(database_url, work, executor_of=lambda: terminal)
 
 
-def test_a_client_that_goes_frees_the_terminal_and_the_job_runs_on(
+def test_a_client_that_disconnects_frees_the_terminal_and_the_job_continues(
     database_url: str, folder: Path
 ) -> None:
     terminal = Terminal()
@@ -108,7 +109,7 @@ def test_a_client_that_goes_frees_the_terminal_and_the_job_runs_on(
 
 
 @pytest.mark.parametrize("frame", ["nonsense", "{}", '{"resize": [-1, 5]}', '{"resize": 3}'])
-def test_a_text_frame_that_is_no_resize_ends_the_session(
+def test_a_text_frame_that_is_not_a_resize_ends_the_session(
     database_url: str, folder: Path, frame: str
 ) -> None:
     terminal = Terminal()
@@ -127,15 +128,15 @@ def test_a_text_frame_that_is_no_resize_ends_the_session(
     serve(database_url, work, executor_of=lambda: terminal)
 
 
-def test_what_has_no_terminal_is_refused_before_the_handshake(
+def test_attaching_to_a_job_without_terminal_is_refused_before_the_handshake(
     database_url: str, folder: Path
 ) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             plain, waiting = await service.submit(gpus=8), await service.submit(gpus=8, pty=True)
             await service.plan()
-            told = [(plain, 409, "OD012"), (waiting, 409, "OD012"), (99, 404, "OD006")]
-            for job_id, status, code in told:
+            refusals = [(plain, 409, "OD012"), (waiting, 409, "OD012"), (99, 404, "OD006")]
+            for job_id, status, code in refusals:
                 answered, problem = await refused(folder / "s", job_id)
                 assert (answered, problem["code"]) == (status, code)
                 assert problem["hint"]
@@ -148,7 +149,7 @@ def test_only_the_owner_and_operators_attach(database_url: str, folder: Path) ->
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(Peer(64009, 64009), pty=True)
             await service.plan()
-            # The user who runs this test is neither, for a daemon of another user.
+            # For a daemon of another user, the user who runs this test is neither.
             answered, problem = await refused(folder / "s", job_id)
             assert (answered, problem["code"]) == (403, "OD013")
 

@@ -1,4 +1,5 @@
-"""Every field of every request, wrong: a clear refusal, nothing made, the daemon goes on."""
+"""Every field of every request, with wrong values: a clear refusal, nothing created, the daemon
+continues."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ WRONG: dict[str, Sequence[object]] = {
     "deadline_at": (*MOMENT, "2001-01-01T00:00:00Z"),
     "time_limit_s": (*COUNT[:2], 2**31, 2**70, 1.5, "1:00", [], 31 * 86400),
     "node_count": (*COUNT, 2),
-    # Both need another field beside them.
+    # Both need another field.
     "node_count_max": (*COUNT, 2),
     "switches": COUNT,
     "switches_wait_s": (-1, 2**31, "5", 1.5, 60),
@@ -129,12 +130,12 @@ def _check_problem(answer: httpx.Response) -> None:
     assert problem["code"].startswith("OD")
     assert problem["detail"]
     assert not problem["detail"].endswith(".")
-    # A type is described in words, also that of an optional field.
+    # A type is described in words, also the type of an optional field.
     assert " | " not in problem["detail"]
     assert "`int`" not in problem["detail"]
 
 
-TOLD = (
+BAD_VALUES = (
     ("POST", "/v1/policies", {"name": "p", "ordering": "nope"},
      'ordering cannot be "nope"', "Accepted: fifo, multifactor, odc, saf, sjf, wfp3."),
     ("PATCH", "/v1/policies/odc", {"plan_depth": -1},
@@ -158,12 +159,12 @@ TOLD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("asked", TOLD, ids=lambda asked: asked[3].replace(" ", "-"))
-def test_a_value_that_does_not_fit_is_told_with_what_does(
-    database_url: str, asked: tuple[str, str, Any, str, str]
+@pytest.mark.parametrize("case", BAD_VALUES, ids=lambda case: case[3].replace(" ", "-"))
+def test_a_refused_value_comes_with_the_accepted_values(
+    database_url: str, case: tuple[str, str, Any, str, str]
 ) -> None:
     async def work(service: Service) -> None:
-        method, path, body, detail, hint = asked
+        method, path, body, detail, hint = case
         async with service.client(OPERATOR) as client:
             answer = await client.request(method, path, json=body)
             _check_problem(answer)
@@ -188,7 +189,7 @@ BODIES = (
 )
 
 
-def test_a_body_that_is_no_json_object_is_refused(database_url: str) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(OPERATOR) as client:
             for body in BODIES:
@@ -316,7 +317,7 @@ MISSING = (
 )
 
 
-def test_what_is_not_there_is_404(database_url: str) -> None:
+def test_an_unknown_resource_is_404(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             for path in MISSING:
@@ -404,7 +405,7 @@ def test_wrong_paths_and_methods_are_problems_too(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_failure_of_ours_tells_an_id_that_the_log_has(
+def test_an_internal_error_has_an_id_that_is_in_the_log(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:

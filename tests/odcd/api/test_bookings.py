@@ -1,4 +1,4 @@
-"""/v1/bookings and /v1/licences: who may, what is read, and what is refused."""
+"""/v1/bookings and /v1/licences: permissions, answers and refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def booking_of(answer: httpx.Response, status: int = 200) -> Booking:
     return msgspec.json.decode(answer.content, type=Booking)
 
 
-def test_a_booking_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
+def test_a_booking_is_created_shown_listed_changed_and_deleted(database_url: str) -> None:
     async def work(service: Service) -> None:
         made = booking_of(await ask(service, "POST", "/v1/bookings", BOOKING), 201)
         assert (made.name, made.node_names, made.duration_s) == ("works", ["n1"], 3600)
@@ -65,7 +65,7 @@ def test_times_are_read_in_the_callers_zone_and_else_in_utc(database_url: str) -
     serve(database_url, work, nodes=2)
 
 
-def test_operators_alone_change_bookings_and_owners_see_theirs(database_url: str) -> None:
+def test_only_operators_change_bookings_and_owners_see_their_own(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit(ALICE)
         name = "root"
@@ -85,7 +85,7 @@ def test_operators_alone_change_bookings_and_owners_see_theirs(database_url: str
     serve(database_url, work)
 
 
-def test_a_key_books_once(database_url: str) -> None:
+def test_a_repeated_idempotency_key_books_only_once(database_url: str) -> None:
     async def work(service: Service) -> None:
         key = {"Idempotency-Key": "k"}
         first = await ask(service, "POST", "/v1/bookings", BOOKING, headers=key)
@@ -125,7 +125,7 @@ WRONG: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_is_refused_with_a_hint(database_url: str, case: str) -> None:
+def test_an_impossible_booking_is_refused_with_a_hint(database_url: str, case: str) -> None:
     change, status = WRONG[case]
     body = {name: value for name, value in {**BOOKING, **change}.items() if value is not None}
 
@@ -163,7 +163,7 @@ def test_licences_are_set_listed_and_deleted_by_operators(database_url: str) -> 
     serve(database_url, work)
 
 
-def test_a_job_tells_its_booking_and_its_licences(database_url: str) -> None:
+def test_a_job_shows_its_booking_and_its_licences(database_url: str) -> None:
     async def work(service: Service) -> None:
         await ask(service, "PUT", "/v1/licences/matlab", {"total": 2})
         await service.submit(ALICE)

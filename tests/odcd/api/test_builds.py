@@ -18,7 +18,7 @@ from tests.odcd.builds.test_context import FROM, packed
 
 REGISTRY = "registry.example/builds"
 CONTEXT = packed(("Dockerfile", FROM), ("a", b"1"))
-BOX = {"gpu_type": "h100", "gpus": 1, "hours": 1}
+RESERVATION = {"gpu_type": "h100", "gpus": 1, "hours": 1}
 
 
 async def send(
@@ -32,35 +32,35 @@ def serve_builds(url: str, work: Any) -> None:
     serve(url, work, build_target=lambda: REGISTRY, check_job=JobCheck(None))
 
 
-def test_a_context_is_sent_and_reserved_with(database_url: str) -> None:
-    """IMG-07, IMG-08, IMG-10: the same twice is one; the reservation waits for it."""
+def test_a_context_is_uploaded_and_used_in_a_reservation(database_url: str) -> None:
+    """IMG-07, IMG-08, IMG-10: identical uploads are one build; the reservation waits for it."""
 
     async def work(service: Service) -> None:
         first = await send(service)
         assert first.status_code == 200, first.text
-        told = first.json()
-        assert (told["state"], told["image"], told["attempts"]) == ("queued", None, 0)
+        build = first.json()
+        assert (build["state"], build["image"], build["attempts"]) == ("queued", None, 0)
         repacked = packed(("./a", b"1"), ("Dockerfile", FROM))
-        assert (await send(service, repacked)).json()["id"] == told["id"]
+        assert (await send(service, repacked)).json()["id"] == build["id"]
         other = (await send(service, repacked, peer=BOB)).json()
-        assert other["id"] != told["id"], "users share no builds"
-        assert other["digest"] != told["digest"]
-        body = {**BOX, "build": told["digest"]}
+        assert other["id"] != build["id"], "users share no builds"
+        assert other["digest"] != build["digest"]
+        body = {**RESERVATION, "build": build["digest"]}
         made = await ask(service, "POST", "/v1/reservations", body)
         assert made.status_code == 201, made.text
-        box = made.json()
-        assert (box["reason"], box["phase"]) == ("ImageBuild", "image_build")
-        assert box["build"] == told["digest"]
+        reservation = made.json()
+        assert (reservation["reason"], reservation["phase"]) == ("ImageBuild", "image_build")
+        assert reservation["build"] == build["digest"]
         assert await service.plan() == []
-        why = await ask(service, "GET", f"/v1/jobs/{box['id']}/why")
+        why = await ask(service, "GET", f"/v1/jobs/{reservation['id']}/why")
         assert why.json()["why"][0]["cause"] == "image"
-        seen = await ask(service, "GET", f"/v1/reservations/{box['id']}", peer=BOB)
+        seen = await ask(service, "GET", f"/v1/reservations/{reservation['id']}", peer=BOB)
         assert seen.json()["build"] is None
 
     serve_builds(database_url, work)
 
 
-def test_its_log_is_for_those_who_have_its_context(database_url: str) -> None:
+def test_a_build_log_is_visible_only_to_the_builds_user(database_url: str) -> None:
     async def work(service: Service) -> None:
         digest = (await send(service)).json()["digest"]
         log = await ask(service, "GET", f"/v1/builds/{digest}/log")
@@ -70,7 +70,9 @@ def test_its_log_is_for_those_who_have_its_context(database_url: str) -> None:
             refused = await ask(service, "GET", path, peer=BOB)
             assert (refused.status_code, refused.json()["code"]) == (404, "OD038")
             assert (await ask(service, "GET", path, peer=OPERATOR)).status_code == 200
-        stolen = await ask(service, "POST", "/v1/reservations", {**BOX, "build": digest}, peer=BOB)
+        stolen = await ask(
+            service, "POST", "/v1/reservations", {**RESERVATION, "build": digest}, peer=BOB
+        )
         assert stolen.json()["code"] == "OD038"
 
     serve_builds(database_url, work)
@@ -86,7 +88,7 @@ def test_its_log_is_for_those_who_have_its_context(database_url: str) -> None:
         (CONTEXT, "?nonsense=1", 400),
     ],
 )  # fmt: skip
-def test_what_is_no_context_is_refused(
+def test_an_invalid_context_is_refused(
     database_url: str, sent: bytes, query: str, status: int
 ) -> None:
     """CLI-13, SEC-07: by the server, too."""
@@ -99,29 +101,29 @@ def test_what_is_no_context_is_refused(
     serve_builds(database_url, work)
 
 
-@pytest.mark.parametrize("asked", [{"build": "xyz"}, {"build": "a" * 64, "image": "a:1"}])
-def test_what_cannot_be_reserved_is_refused(database_url: str, asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("fields", [{"build": "xyz"}, {"build": "a" * 64, "image": "a:1"}])
+def test_an_invalid_build_reference_is_refused(database_url: str, fields: dict[str, str]) -> None:
     async def work(service: Service) -> None:
-        refused = await ask(service, "POST", "/v1/reservations", {**BOX, **asked})
+        refused = await ask(service, "POST", "/v1/reservations", {**RESERVATION, **fields})
         assert refused.status_code == 400, refused.text
 
     serve_builds(database_url, work)
 
 
-def test_one_machine_builds_nothing_and_says_so(database_url: str) -> None:
-    """IMG-07: where reservations are no containers."""
+def test_builds_on_a_single_machine_are_refused_with_the_reason(database_url: str) -> None:
+    """IMG-07: where reservations are not containers."""
 
     async def work(service: Service) -> None:
         refused = (await send(service)).json()
         assert "builds no images" in refused["detail"]
         assert "--executor kubernetes" in refused["hint"]
-        asked = {**BOX, "build": "a" * 64}
-        assert (await ask(service, "POST", "/v1/reservations", asked)).status_code == 400
+        body = {**RESERVATION, "build": "a" * 64}
+        assert (await ask(service, "POST", "/v1/reservations", body)).status_code == 400
 
     serve(database_url, work)
 
 
-def test_settings_say_what_is_wrong() -> None:
+def test_wrong_build_settings_are_named() -> None:
     assert read_builds({}) == BuildSettings()
     read = read_builds(
         {

@@ -1,4 +1,4 @@
-"""A database that is busy, and users who ask too much at once."""
+"""A busy database, and users who send too many requests at once."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_request_that_takes_too_long_answers_503_with_retry_after(database_url
 
 
 @pytest.mark.long
-def test_200_slow_requests_of_one_user_leave_the_others_served(database_url: str) -> None:
+def test_other_users_are_served_during_200_slow_requests_of_one_user(database_url: str) -> None:
     async def work() -> None:
         async with limited(database_url, patience_s=2) as service:
             await service.database.execute(SLOW)
@@ -117,7 +117,7 @@ def test_200_slow_requests_of_one_user_leave_the_others_served(database_url: str
     run(work)
 
 
-def test_requests_that_wait_for_news_hold_no_connection(database_url: str) -> None:
+def test_long_polling_requests_hold_no_database_connection(database_url: str) -> None:
     async def work() -> None:
         async with limited(database_url, patience_s=2) as service:
             job_id = await service.submit()

@@ -1,4 +1,4 @@
-"""Cancel, hold, release, requeue and update, and who may."""
+"""Cancel, hold, release, requeue and update, and who may use them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def state(service: Service, job_id: int) -> str:
     return job["state"]
 
 
-def test_cancel_ends_a_pending_job_and_asks_a_running_one(database_url: str) -> None:
+def test_cancel_ends_a_pending_job_and_signals_a_running_one(database_url: str) -> None:
     async def work(service: Service) -> None:
         running, pending = await service.submit(gpus=8), await service.submit(gpus=8)
         await service.plan()
@@ -69,7 +69,7 @@ def test_only_the_owner_and_operators_change_a_job(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_filters_choose_among_ones_own_jobs(database_url: str) -> None:
+def test_filters_select_only_the_users_own_jobs(database_url: str) -> None:
     async def work(service: Service) -> None:
         mine = await service.submit(ALICE, name="train")
         other = await service.submit(ALICE, name="eval")
@@ -105,12 +105,14 @@ def test_filters_given_with_ids_narrow_them_down(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_what_does_not_exist_is_refused_beside_what_does(database_url: str) -> None:
+def test_unknown_jobs_are_refused_and_known_ones_in_the_same_request_are_changed(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit()
         outcomes = await change(service, "/v1/jobs/hold", {"ids": [str(job_id), "999", "998_3"]})
-        told = sorted((outcome.job_id, outcome.outcome, outcome.code) for outcome in outcomes)
-        assert told == [
+        results = sorted((outcome.job_id, outcome.outcome, outcome.code) for outcome in outcomes)
+        assert results == [
             (job_id, "held", None),
             (998, "refused", "OD006"),
             (999, "refused", "OD006"),
@@ -196,7 +198,7 @@ def test_an_update_is_shown_at_once(database_url: str, body: Any, shown: Any) ->
     serve(database_url, work)
 
 
-def test_a_throttle_is_changed_and_taken_away(database_url: str) -> None:
+def test_an_array_throttle_is_changed_and_removed(database_url: str) -> None:
     async def work(service: Service) -> None:
         array = await service.submit(array="0-9%1")
         for throttle, tasks in ((3, "0-9%3"), (None, "0-9")):
@@ -253,8 +255,8 @@ def test_a_signal_goes_to_running_jobs_only(
         running, pending = await service.submit(gpus=8), await service.submit(gpus=8)
         await service.plan()
         body = {"ids": [str(running), str(pending)], "signal": written}
-        told, refused = await change(service, "/v1/jobs/cancel", body)
-        assert (told.job_id, told.outcome) == (running, "signalled")
+        signalled, refused = await change(service, "/v1/jobs/cancel", body)
+        assert (signalled.job_id, signalled.outcome) == (running, "signalled")
         assert (refused.job_id, refused.outcome, refused.code) == (pending, "refused", "OD012")
         assert executor.sent == [(running, 1, number)]
         assert await state(service, running) == "CONFIGURING"
@@ -288,13 +290,13 @@ def test_nodes_are_drained_and_resumed_by_operators(database_url: str) -> None:
             assert (answer.status_code, answer.json()["code"]) == (404, "OD007")
             node = (await client.patch("/v1/nodes/n1", json={"state": "UP"})).json()
             assert (node["state"], node["reason"]) == ("IDLE", None)
-            told = msgspec.json.decode((await client.get("/v1/nodes")).content, type=NodeList)
-            assert [node.name for node in told.nodes] == ["n1"]
+            listing = msgspec.json.decode((await client.get("/v1/nodes")).content, type=NodeList)
+            assert [node.name for node in listing.nodes] == ["n1"]
 
     serve(database_url, work)
 
 
-def test_a_running_job_tells_of_a_checkpoint(database_url: str) -> None:
+def test_a_running_job_can_report_a_checkpoint(database_url: str) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit()
         await service.plan()

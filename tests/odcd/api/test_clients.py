@@ -1,4 +1,4 @@
-"""Clients that are too old get that as the answer to their request."""
+"""Clients that are too old are told so in the answer to their request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def asks(agent: str | None) -> dict[str, object]:
 @pytest.mark.parametrize(
     "agent", ["odcctl/0.1.9", "odcctl/0.0.1 (x)", "odcctl", "odcctl/0", "odcctl/0.1.1.dev5+gabc"]
 )
-def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
+def test_an_old_odcctl_is_refused_with_an_upgrade_hint(agent: str) -> None:
     """CLI-53"""
     with pytest.raises(ClientTooOld, match=r"the server needs 0\.2 or newer") as refused:
         check_client(asks(agent), version_of("0.2"))
@@ -42,17 +42,17 @@ def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
         "x" * 9000,
     ],
 )
-def test_others_pass(agent: str | None) -> None:
+def test_other_clients_are_accepted(agent: str | None) -> None:
     check_client(asks(agent), version_of("0.2"))
 
 
-def test_without_a_setting_all_pass() -> None:
+def test_without_a_minimum_version_every_client_is_accepted() -> None:
     check_client(asks("odcctl/0.0.1"), None)
     with pytest.raises(BadRequest, match="is not a version"):
         version_of("new")
 
 
-def test_the_refusal_answers_the_request_whatever_it_was(database_url: str) -> None:
+def test_every_request_of_an_old_client_gets_the_refusal(database_url: str) -> None:
     """CLI-53: a refused extension of such a client is reported, and not lost."""
 
     async def work(service: Service) -> None:
@@ -68,21 +68,21 @@ def test_the_refusal_answers_the_request_whatever_it_was(database_url: str) -> N
     serve(database_url, work, oldest_client=version_of("0.2"))
 
 
-def test_odcctl_says_which_it_is() -> None:
+def test_odcctl_sends_its_version() -> None:
     assert odcctl.__version__ == odcd.__version__
     text = (Path(odcctl.__file__).parent / "http/client.py").read_text()
     assert 'f"odcctl/{__version__}"' in text
 
 
-def test_the_server_says_what_it_is_and_where_its_documents_are(database_url: str) -> None:
+def test_the_root_shows_the_version_and_links_to_the_documents(database_url: str) -> None:
     """API-01: in JSON, for every client; operations that need a key are marked."""
 
     async def work(service: Service) -> None:
-        told = read(Info, await ask(service, "GET", "/", peer=None))
-        assert told.version == odcd.__version__
+        info = read(Info, await ask(service, "GET", "/", peer=None))
+        assert info.version == odcd.__version__
         for path, kind in (
-            (told.docs, "text/html"), (told.openapi, "application/json"),
-            (told.health, "application/json"), ("/ready", "application/json"),
+            (info.docs, "text/html"), (info.openapi, "application/json"),
+            (info.health, "application/json"), ("/ready", "application/json"),
         ):  # fmt: skip
             answer = await ask(service, "GET", path, peer=None)
             assert answer.headers["content-type"].startswith(kind), path

@@ -49,7 +49,7 @@ async def listed(service: Service, user: str = "", **options: Any) -> list[Disk]
 
 
 class Played:
-    """The worker and a cloud, to come as far as they do."""
+    """The worker and a cloud, as far as this test needs them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -123,7 +123,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
 ]
 
 
-def test_refusals_have_their_statuses(database_url: str) -> None:
+def test_refusals_have_their_http_statuses(database_url: str) -> None:
     """CLI-37, CLI-40, AUT-08, AUT-09, API-05: 404 unknown, 410 deleted, 409 in use or there."""
 
     async def work(service: Service) -> None:
@@ -131,22 +131,22 @@ def test_refusals_have_their_statuses(database_url: str) -> None:
             one(await ask(service, "POST", "/v1/disks", {"name": name}), 201)
         await ask(service, "DELETE", "/v1/disks/gone")
         read(await ask(service, "POST", PATH, {"disk": "busy"}), 201)
-        for method, path, body, status, told in REFUSED:
+        for method, path, body, status, message in REFUSED:
             answer = await ask(service, method, f"/v1/disks{path}", body)
             assert answer.status_code == status, (method, path, answer.text)
-            assert told in answer.json()["detail"], (method, path, answer.text)
+            assert message in answer.json()["detail"], (method, path, answer.text)
         assert [disk.name for disk in await listed(service)] == ["busy", "main", "gone"]
 
     serve(database_url, work, disk_gib=100)
 
 
 @pytest.mark.parametrize(
-    ("terminals", "told"), [(True, "processes of this machine"), (False, "no AWS region")]
+    ("terminals", "message"), [(True, "processes of this machine"), (False, "no AWS region")]
 )
-def test_a_daemon_without_disks_says_why_and_what_to_set(
-    database_url: str, terminals: bool, told: str
+def test_a_daemon_without_disks_refuses_with_the_reason_and_the_setting(
+    database_url: str, terminals: bool, message: str
 ) -> None:
-    """STO-11, CLI-08: a disk that cannot be had is refused, and nothing is put in its place."""
+    """STO-11, CLI-08: an unavailable disk is refused, and nothing replaces it."""
 
     async def work(service: Service) -> None:
         answer = await ask(service, "GET", "/v1/disks")
@@ -154,7 +154,7 @@ def test_a_daemon_without_disks_says_why_and_what_to_set(
         for path, body in (("/v1/disks", {"name": "main"}), (PATH, {"disk": "main"})):
             answer = await ask(service, "POST", path, body)
             assert (answer.status_code, answer.json()["code"]) == (501, "OD016")
-            assert told in answer.json()["detail"]
+            assert message in answer.json()["detail"]
             assert "ODC_AWS_REGION" in answer.json()["hint"]
         answer = await ask(
             service, "POST", "/v1/disks/main/clone", {"new_name": "x"}, peer=OPERATOR
@@ -162,10 +162,10 @@ def test_a_daemon_without_disks_says_why_and_what_to_set(
         assert answer.status_code == 501
         assert read(await ask(service, "POST", PATH, {"disk": "none"}), 201).disk_name is None
 
-    serve(database_url, work, box_terminals=terminals)
+    serve(database_url, work, dev_server_terminals=terminals)
 
 
-def test_a_disk_that_is_there_not_is_refused_at_once(database_url: str) -> None:
+def test_a_missing_disk_is_refused_at_once(database_url: str) -> None:
     """STO-11, BUG-09."""
 
     async def work(service: Service) -> None:
@@ -182,27 +182,29 @@ def test_a_disk_that_is_there_not_is_refused_at_once(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_what_was_asked_of_a_disk_is_kept(database_url: str) -> None:
-    """STO-12, STO-13, CLI-08, CLI-09, CLI-11, SCH-23; the folder of all dev servers beside."""
+def test_the_disk_options_of_a_reservation_are_stored(database_url: str) -> None:
+    """STO-12, STO-13, CLI-08, CLI-09, CLI-11, SCH-23; in addition to the folder shared by all dev
+    servers."""
 
     async def work(service: Service) -> None:
         one(await ask(service, "POST", "/v1/disks", {"name": "main"}), 201)
-        wanted = {"disk": "main", "recreate_env": True}
+        requested = {"disk": "main", "recreate_env": True}
         no_disk: dict[str, Any] = {}
         brief = {"no_persist": True}
-        for body, kept in ((wanted, wanted), ({"disk": "none"}, no_disk), (brief, brief)):
+        for body, kept in ((requested, requested), ({"disk": "none"}, no_disk), (brief, brief)):
             made = read(await ask(service, "POST", PATH, body), 201)
-            asked = await service.database.fetchval(
+            stored = await service.database.fetchval(
                 "select ask from odc.reservation where job_id = $1", made.id
             )
-            assert json.loads(asked) == {**kept, "shared_storage": True}
+            assert json.loads(stored) == {**kept, "shared_storage": True}
             assert (made.disk_name, made.storage == "disk") == (kept.get("disk"), "disk" in kept)
 
     serve(database_url, work, disk_gib=100, shared_storage=True)
 
 
-def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
-    """STO-03, STO-06, SCH-22: it waits in the queue, with who has it and then what is saved."""
+def test_a_reservation_that_waits_for_a_disk_shows_its_holder(database_url: str) -> None:
+    """STO-03, STO-06, SCH-22: it waits in the queue, with the holder of the disk as the reason,
+    then the snapshot."""
 
     async def work(service: Service) -> None:
         played = Played(service)
@@ -211,8 +213,8 @@ def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
         assert (first.disk_state, first.storage) == ("free", "disk")
         await service.plan()
 
-        async def state(box: int) -> str | None:
-            return read(await ask(service, "GET", f"{PATH}/{box}")).disk_state
+        async def state(job_id: int) -> str | None:
+            return read(await ask(service, "GET", f"{PATH}/{job_id}")).disk_state
 
         assert await state(first.id) == "creating"
         await played.settle()
@@ -251,28 +253,28 @@ def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_contents_are_told_without_a_reservation(database_url: str) -> None:
-    """CLI-39, STO-17, STO-18: of the newest snapshot; null where they could not be listed."""
+def test_disk_contents_are_shown_without_a_reservation(database_url: str) -> None:
+    """CLI-39, STO-17, STO-18: of the newest snapshot; null if they could not be listed."""
 
     async def work(service: Service) -> None:
         one(await ask(service, "POST", "/v1/disks", {"name": "main"}), 201)
 
-        async def told() -> DiskContents:
+        async def contents() -> DiskContents:
             answer = await ask(service, "GET", "/v1/disks/main/content")
             return msgspec.json.decode(answer.content, type=DiskContents)
 
-        assert (await told()).snapshot_id is None
+        assert (await contents()).snapshot_id is None
         await save_disk(service, "main", "3 files\n/home/dev/a")
-        assert (await told()).contents == "3 files\n/home/dev/a"
+        assert (await contents()).contents == "3 files\n/home/dev/a"
         await save_disk(service, "main")
-        listing = await told()
+        listing = await contents()
         assert (listing.contents, listing.used_bytes) == (None, 2048)
         assert listing.snapshot_id is not None
 
     serve(database_url, work, disk_gib=100)
 
 
-def test_operators_act_on_disks_of_others(database_url: str) -> None:
+def test_operators_can_change_disks_of_other_users(database_url: str) -> None:
     """AUT-09, CLI-36, CLI-41."""
 
     async def work(service: Service) -> None:
@@ -302,7 +304,7 @@ def test_operators_act_on_disks_of_others(database_url: str) -> None:
     serve(database_url, work, disk_gib=100)
 
 
-def test_strays_are_told_to_operators(database_url: str) -> None:
+def test_orphan_volumes_are_listed_for_operators(database_url: str) -> None:
     """STO-25."""
 
     async def work(service: Service) -> None:
@@ -319,8 +321,8 @@ def test_strays_are_told_to_operators(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_what_disks_others_have_is_not_in_their_events(database_url: str) -> None:
-    """AUT-08, SEC-10: one's own, and operators all."""
+def test_disk_events_are_visible_only_to_the_owner_and_operators(database_url: str) -> None:
+    """AUT-08, SEC-10: users see the events of their own disks, operators of all."""
 
     async def work(service: Service) -> None:
         one(await ask(service, "POST", "/v1/disks", {"name": "thesis"}), 201)
@@ -329,10 +331,10 @@ def test_what_disks_others_have_is_not_in_their_events(database_url: str) -> Non
         events = "/v1/events?after=0&follow=false"
         for peer, seen in ((ALICE, 2), (OPERATOR, 2), (BOB, 0)):
             async with asyncio.timeout(60):
-                told = (await ask(service, "GET", events, peer=peer)).text
-                while told.count("event: disk_") < seen:  # None behind an open transaction.
-                    told = (await ask(service, "GET", events, peer=peer)).text
-            assert told.count("event: disk_") == seen, (peer, told)
-            assert ("thesis" in told) == bool(seen)
+                stream = (await ask(service, "GET", events, peer=peer)).text
+                while stream.count("event: disk_") < seen:  # None behind an open transaction.
+                    stream = (await ask(service, "GET", events, peer=peer)).text
+            assert stream.count("event: disk_") == seen, (peer, stream)
+            assert ("thesis" in stream) == bool(seen)
 
     serve(database_url, work, disk_gib=100)

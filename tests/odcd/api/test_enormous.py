@@ -1,4 +1,4 @@
-"""Texts and lists of any size in a submit or an update: taken, or a clear refusal."""
+"""Texts and lists of any size in a submit or an update: accepted, or clearly refused."""
 
 from __future__ import annotations
 
@@ -77,8 +77,7 @@ def test_a_field_of_any_size_is_taken_or_refused_clearly(database_url: str) -> N
 
 
 def test_a_job_may_exclude_many_nodes_with_long_names(database_url: str) -> None:
-    """The list is longer than an entry of an index can be; jobs that ask for the same share a
-    shape."""
+    """The list is longer than an index entry can be; jobs with the same request share a shape."""
 
     async def work(service: Service) -> None:
         await _fill(service)
@@ -95,7 +94,7 @@ def test_a_job_may_exclude_many_nodes_with_long_names(database_url: str) -> None
 
 
 async def _fill(service: Service) -> None:
-    """Long names of nodes and licences, so that lists of them are in order."""
+    """Long names of nodes and licences are legitimate, so lists of them must be accepted."""
     reports = [
         NodeReport(name=name, gpu_type="h100", gpus=8, cpus=64, mem_mib=64_000, declared=True)
         for name in LONG

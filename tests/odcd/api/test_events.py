@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 
 from odcd.events import EventHub, Heartbeat, Lagged
-from tests.odcd.api.service import Service, on_socket, over, serve, told, until
+from tests.odcd.api.service import Service, next_event, on_socket, over, serve, until
 
 
 @contextlib.asynccontextmanager
 async def listening(
     client: httpx.AsyncClient, path: str = "/v1/events", **options: Any
 ) -> AsyncGenerator[AsyncGenerator[str]]:
-    """The lines of a stream, from when the server has begun it."""
+    """The lines of a stream, from the time when the server has started it."""
     async with client.stream("GET", path, **options) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -32,39 +32,40 @@ def test_events_come_as_they_happen(database_url: str, folder: Path) -> None:
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
             await service.submit()
             async with listening(client, params={"after": "0"}) as lines, asyncio.timeout(60):
-                first = await told(lines)
+                first = await next_event(lines)
                 assert (first["event"], first["data"]["kind"]) == ("submitted", "submitted")
                 assert int(first["id"]) == first["data"]["id"]
                 [job_id] = await service.plan()
-                started = await told(lines)
+                started = await next_event(lines)
                 assert (started["event"], started["data"]["job_id"]) == ("started", job_id)
                 await service.end(job_id)
-                assert (await told(lines))["event"] == "ended"
+                assert (await next_event(lines))["event"] == "ended"
 
     serve(database_url, work)
 
 
-def test_without_a_place_to_begin_only_new_events_come(database_url: str, folder: Path) -> None:
+def test_without_a_start_position_only_new_events_come(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
             for _ in range(3):
                 await service.happen("old")
             await service.final()
             async with listening(client) as lines, asyncio.timeout(60):
-                # Headers are sent before the place is taken: knock until the first one comes.
+                # Headers are sent before the stream's position is set: send events until the first
+                # one arrives.
                 async def knock() -> None:
                     while True:
                         await service.happen("new")
                         await asyncio.sleep(0.05)
 
                 knocking = asyncio.create_task(knock())
-                assert (await told(lines))["event"] == "new"
+                assert (await next_event(lines))["event"] == "new"
                 knocking.cancel()
 
     serve(database_url, work)
 
 
-def test_a_client_goes_on_where_it_was(database_url: str, folder: Path) -> None:
+def test_a_client_resumes_where_it_stopped(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with (
             on_socket(service, folder / "s"),
@@ -74,12 +75,12 @@ def test_a_client_goes_on_where_it_was(database_url: str, folder: Path) -> None:
             for number in range(6):
                 await service.happen(f"k{number}")
             async with listening(client, params={"after": "0"}) as lines:
-                seen = [await told(lines) for _ in range(3)]
+                seen = [await next_event(lines) for _ in range(3)]
             last = {"Last-Event-ID": seen[-1]["id"]}
             async with listening(client, headers=last) as lines:
-                seen += [await told(lines) for _ in range(3)]
+                seen += [await next_event(lines) for _ in range(3)]
                 await service.happen("k6")
-                seen.append(await told(lines))
+                seen.append(await next_event(lines))
             assert [event["event"] for event in seen] == [f"k{number}" for number in range(7)]
 
     serve(database_url, work)
@@ -111,7 +112,7 @@ def test_a_jobs_stream_has_its_past_and_only_its_own_events(
                 await service.plan()
                 await service.end(other)
                 await service.end(job_id)
-                seen = [await told(lines) for _ in range(3)]
+                seen = [await next_event(lines) for _ in range(3)]
                 assert [event["event"] for event in seen] == ["submitted", "started", "ended"]
                 assert {event["data"]["job_id"] for event in seen} == {job_id}
 
@@ -136,7 +137,7 @@ def test_an_arrays_stream_has_its_elements_and_a_tasks_stream_only_that_task(
             ):
                 for job_id in elements:
                     await service.end(job_id)
-                seen = [(await told(whole))["data"] for _ in range(5)]
+                seen = [(await next_event(whole))["data"] for _ in range(5)]
                 assert [event["kind"] for event in seen] == [
                     "submitted",
                     "started",
@@ -144,7 +145,7 @@ def test_an_arrays_stream_has_its_elements_and_a_tasks_stream_only_that_task(
                     "ended",
                     "ended",
                 ]
-                of_task = [(await told(task))["data"] for _ in range(2)]
+                of_task = [(await next_event(task))["data"] for _ in range(2)]
                 assert [(event["kind"], event["job_id"]) for event in of_task] == [
                     ("started", first), ("ended", first)
                 ]  # fmt: skip
@@ -162,7 +163,7 @@ def test_events_of_an_unknown_job_are_refused_before_the_stream(database_url: st
     serve(database_url, work)
 
 
-def test_many_clients_cost_one_reader(database_url: str) -> None:
+def test_many_clients_share_one_reader(database_url: str) -> None:
     async def work(service: Service) -> None:
         reads = 0
         real = service.store.events.list
@@ -178,7 +179,8 @@ def test_many_clients_cost_one_reader(database_url: str) -> None:
         async with asyncio.timeout(60):
             await asyncio.gather(*(anext(stream) for stream in streams))
             nexts = [asyncio.create_task(anext(stream)) for stream in streams]
-            # Each reads its own past, has the hub read on, and looks once more to join the others.
+            # Each reads its own past, makes the hub read on, and reads once more to join the
+            # others.
             await until(lambda: reads >= 150)
             before = reads
             await service.happen("one")
@@ -191,7 +193,9 @@ def test_many_clients_cost_one_reader(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_client_too_slow_is_told_and_can_come_again(database_url: str) -> None:
+def test_a_client_that_is_too_slow_is_disconnected_with_a_notice_and_can_resume(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         stream = service.hub.stream(0)
         await service.happen("k0")
@@ -199,7 +203,7 @@ def test_a_client_too_slow_is_told_and_can_come_again(database_url: str) -> None
             first = await anext(stream)
             await service.happen("k1")
             second = await anext(stream)
-            # It does nothing while more happens than is kept, and others read on.
+            # It does not read while more events happen than are kept; other clients continue.
             for number in range(2, 12):
                 await service.happen(f"k{number}")
             other = service.hub.stream(0)
@@ -220,7 +224,7 @@ def test_a_client_too_slow_is_told_and_can_come_again(database_url: str) -> None
     serve(database_url, work, kept=4)
 
 
-def test_silence_is_broken_by_heartbeats(database_url: str) -> None:
+def test_an_idle_stream_sends_heartbeats(database_url: str) -> None:
     async def work(service: Service) -> None:
         stream = service.hub.stream(None, heartbeat_s=0.01)
         assert isinstance(await anext(stream), Heartbeat)
@@ -229,13 +233,13 @@ def test_silence_is_broken_by_heartbeats(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_client_that_goes_leaves_nothing_behind(database_url: str, folder: Path) -> None:
+def test_a_disconnected_client_leaves_no_resources_behind(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"):
             job_id = await service.submit()
             async with over(folder / "s") as client:
                 async with listening(client, params={"after": "0"}) as lines:
-                    await told(lines)
+                    await next_event(lines)
                     assert service.hub._clients == 1
                 waiting = asyncio.create_task(
                     client.get(f"/v1/jobs/{job_id}", params={"wait": "300"})

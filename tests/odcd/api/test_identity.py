@@ -21,7 +21,7 @@ from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socke
 from tests.support.harness.users import needs_root
 
 
-def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -> None:
+def test_the_kernel_identifies_the_user_of_the_socket(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
             answer = await client.post("/v1/jobs", json=BODY)
@@ -31,7 +31,7 @@ def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -
     serve(database_url, work)
 
 
-def test_a_user_whom_only_the_accounts_know_has_the_name_there(database_url: str) -> None:
+def test_a_uid_known_only_to_the_accounts_has_its_name_there(database_url: str) -> None:
     async def work(service: Service) -> None:
         before = await service.submit()
         async with service.client(OPERATOR) as client:
@@ -54,7 +54,7 @@ def test_a_user_whom_only_the_accounts_know_has_the_name_there(database_url: str
 
 
 @needs_root
-def test_another_user_at_the_socket_is_that_user(database_url: str, folder: Path) -> None:
+def test_another_uid_on_the_socket_is_another_user(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s", mode=0o666):
             connection = _connect_as(folder / "s", ALICE)
@@ -94,7 +94,7 @@ def _connect_as(path: Path, peer: Peer) -> socket.socket:
     return connection
 
 
-def test_over_tcp_nobody_speaks_without_a_key(database_url: str) -> None:
+def test_tcp_requests_require_a_key(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(None) as client:
             for headers in (
@@ -112,7 +112,7 @@ def test_over_tcp_nobody_speaks_without_a_key(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_key_speaks_for_its_owner_until_it_expires(database_url: str, folder: Path) -> None:
+def test_a_key_authenticates_its_owner_until_it_expires(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         carol = Identity(user="carol", uid=64003, gid=64003, operator=False)
         now = service.api.clock.now()
@@ -132,7 +132,7 @@ def test_a_key_speaks_for_its_owner_until_it_expires(database_url: str, folder: 
     serve(database_url, work)
 
 
-def test_a_users_own_daemon_serves_nobody_else(database_url: str) -> None:
+def test_the_daemon_of_a_user_serves_only_that_user(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             assert (await client.get("/v1/jobs")).status_code == 200
@@ -156,7 +156,7 @@ def test_operators_are_root_the_daemons_user_and_those_named(database_url: str) 
     serve(database_url, work, own_uid=BOB.uid, operators=frozenset({"64009"}))
 
 
-def test_a_client_cannot_say_who_it_is(database_url: str) -> None:
+def test_a_client_cannot_set_its_own_identity(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             for field in ("user", "uid", "operator"):

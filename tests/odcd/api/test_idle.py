@@ -8,7 +8,7 @@ import pytest
 
 from odcd.api.answers.jobs import Jobs
 from odcd.api.idle import IdleList
-from odcd.records.gpu_use import Figures, JobLook
+from odcd.records.gpu_use import AttemptUsage, CurrentUsage
 from odcd.records.node import NodeReport
 from tests.odcd.api.service import ALICE, BOB, Service, serve
 from tests.odcd.api.test_accounts import ask, read
@@ -17,7 +17,7 @@ AN_HOUR = timedelta(hours=1)
 
 
 async def resting(service: Service) -> int:
-    """A job of two GPUs that have rested for an hour, in front of one that waits."""
+    """A job with two GPUs that have been idle for an hour, and a job that waits."""
     store, now = service.store, service.api.clock.now()
     node = NodeReport(name="n1", gpu_type="h100", gpus=2, cpus=64, mem_mib=64_000)
     await store.nodes.register(0, [node], now, whole=True)
@@ -29,21 +29,21 @@ async def resting(service: Service) -> int:
         now - AN_HOUR,
     )
     await service.submit(BOB)
-    look = JobLook(
-        job_id=job, attempt=1, util_ratio=0.0, mem_used_mib=None, resting=["GPU-a"], gpus=[]
+    look = CurrentUsage(
+        job_id=job, attempt=1, util_ratio=0.0, mem_used_mib=None, idle_gpus=["GPU-a"], gpus=[]
     )
     await store.gpu_use.record_current(0, [look], now - AN_HOUR, now + AN_HOUR, now)
     return job
 
 
-def test_who_holds_gpus_that_rest_is_told_to_everybody(database_url: str) -> None:
+def test_idle_gpus_and_their_jobs_are_shown_to_all_users(database_url: str) -> None:
     async def work(service: Service) -> None:
         assert read(IdleList, await ask(service, "GET", "/v1/idle")).jobs == []
         job = await resting(service)
-        told = read(IdleList, await ask(service, "GET", "/v1/idle"))
-        assert [(one.id, one.idle_gpus, one.gpus) for one in told.jobs] == [(job, 1, 2)]
-        assert told.jobs[0].lost_gpu_s >= 3600
-        assert [(one.gpu_type, one.jobs, one.gpus) for one in told.waiting] == [("h100", 1, 1)]
+        idle = read(IdleList, await ask(service, "GET", "/v1/idle"))
+        assert [(one.id, one.idle_gpus, one.gpus) for one in idle.jobs] == [(job, 1, 2)]
+        assert idle.jobs[0].lost_gpu_s >= 3600
+        assert [(one.gpu_type, one.jobs, one.gpus) for one in idle.waiting] == [("h100", 1, 1)]
         for query, found in (("user=64001", 1), ("kind=reservation", 0), ("gpu_type=l4", 0)):
             answer = await ask(service, "GET", f"/v1/idle?{query}")
             assert len(read(IdleList, answer).jobs) == found
@@ -51,14 +51,14 @@ def test_who_holds_gpus_that_rest_is_told_to_everybody(database_url: str) -> Non
     serve(database_url, work, nodes=0)
 
 
-def test_a_job_tells_its_use_while_it_runs_and_for_ever(database_url: str) -> None:
+def test_a_job_shows_its_gpu_usage_while_it_runs_and_after_it_ends(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await resting(service)
         answer = await ask(service, "GET", f"/v1/jobs?job={job}&fields=gpu_use")
-        [told] = answer.json()["jobs"]
-        assert told["gpu_use"]["now"]["idle_gpus"] == 1
+        [shown] = answer.json()["jobs"]
+        assert shown["gpu_use"]["now"]["idle_gpus"] == 1
         await service.end(job)
-        figures = Figures(job_id=job, attempt=1, covered_s=3600, busy_gpu_s=1800, gpu_uuids=[])
+        figures = AttemptUsage(job_id=job, attempt=1, covered_s=3600, busy_gpu_s=1800, gpu_uuids=[])
         assert await service.store.gpu_use.save(0, [figures], service.api.clock.now()) == 1
         answer = await ask(service, "GET", f"/v1/jobs/{job}")
         use = read(Jobs, answer).jobs[0].gpu_use
@@ -71,7 +71,7 @@ def test_a_job_tells_its_use_while_it_runs_and_for_ever(database_url: str) -> No
 @pytest.mark.parametrize(
     ("query", "status"), [("kind=task", 400), ("user=nobody-at-all", 404), ("colour=red", 400)]
 )
-def test_what_cannot_be_told_is_refused(database_url: str, query: str, status: int) -> None:
+def test_invalid_queries_are_refused(database_url: str, query: str, status: int) -> None:
     async def work(service: Service) -> None:
         answer = await ask(service, "GET", f"/v1/idle?{query}")
         assert answer.status_code == status, answer.text

@@ -1,4 +1,4 @@
-"""Lists, single jobs, waiting for their end."""
+"""Lists of jobs, single jobs, and waiting for their end."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from odcd.api.answers.jobs import Explanation, JobList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 
-def test_a_list_is_what_the_document_says(database_url: str) -> None:
+def test_a_list_of_jobs_matches_the_document(database_url: str) -> None:
     async def work(service: Service) -> None:
         first, second = await service.submit(gpus=8), await service.submit(gpus=8)
         await service.plan()
         async with service.client() as client:
             answer = await client.get("/v1/jobs")
-            told = msgspec.json.decode(answer.content, type=JobList)
-            assert [(job.id, job.state) for job in told.jobs] == [
+            listed = msgspec.json.decode(answer.content, type=JobList)
+            assert [(job.id, job.state) for job in listed.jobs] == [
                 (first, "CONFIGURING"),
                 (second, "PENDING"),
             ]
-            assert told.jobs[1].why[0].text
-            assert told.next is None
+            assert listed.jobs[1].why[0].text
+            assert listed.next is None
 
     serve(database_url, work)
 
@@ -96,7 +96,7 @@ def test_filters_take_lists_by_commas(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_naming_a_state_of_ended_jobs_is_enough_to_see_them(database_url: str) -> None:
+def test_a_filter_for_an_end_state_includes_ended_jobs(database_url: str) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit()
         await service.plan()
@@ -109,16 +109,16 @@ def test_naming_a_state_of_ended_jobs_is_enough_to_see_them(database_url: str) -
     serve(database_url, work)
 
 
-def test_why_tells_what_is_in_the_way(database_url: str) -> None:
+def test_why_lists_the_causes(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit(gpus=8)
         waiting = await service.submit(gpus=8)
         await service.plan()
         async with service.client(BOB) as client:
             answer = await client.get(f"/v1/jobs/{waiting}/why")
-            told = msgspec.json.decode(answer.content, type=Explanation)
-            assert (told.job_id, told.reason) == (waiting, "Resources")
-            assert [cause.cause for cause in told.why] == ["node", "running_job"]
+            explanation = msgspec.json.decode(answer.content, type=Explanation)
+            assert (explanation.job_id, explanation.reason) == (waiting, "Resources")
+            assert [cause.cause for cause in explanation.why] == ["node", "running_job"]
 
     serve(database_url, work)
 
@@ -215,16 +215,16 @@ def test_waits_end_when_the_daemon_stops(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
+def test_a_thousand_waits_share_one_query(database_url: str) -> None:
     async def work(service: Service) -> None:
         jobs = [await service.submit(gpus=0) for _ in range(10)]
         await service.plan()
-        asked = 0
+        questions = 0
         real = service.store.events.list_settled
 
         async def counted(job_ids: list[int]) -> list[int]:
-            nonlocal asked
-            asked += 1
+            nonlocal questions
+            questions += 1
             return await real(job_ids)
 
         service.hub._store.list_settled = counted  # type: ignore[method-assign]
@@ -239,27 +239,29 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
             async with asyncio.timeout(60):
                 answers_ = await asyncio.gather(*waits)
             assert all(answer.json()["ended"] for answer in answers_)
-            assert asked < 50
+            assert questions < 50
 
     serve(database_url, work)
 
 
-def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
+def test_as_of_returns_jobs_and_nodes_as_they_were(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await service.submit(gpus=8, time_limit_s=600)
         before = datetime.now(UTC).isoformat()
         await service.plan()
         async with service.client() as client:
 
-            async def told(path: str, key: str, **more: str) -> Any:
+            async def at_that_time(path: str, key: str, **more: str) -> Any:
                 answer = await client.get(path, params={"as_of": before, **more})
                 assert answer.status_code == 200, answer.text
                 return answer.json()[key]
 
-            assert [j["state"] for j in await told("/v1/jobs", "jobs")] == ["PENDING"]
-            assert [j["state"] for j in await told(f"/v1/jobs/{job}", "jobs")] == ["PENDING"]
-            assert await told(f"/v1/jobs/{job}/why", "state") == "PENDING"
-            assert [n["gpus_used"] for n in await told("/v1/nodes", "nodes")] == [0]
+            assert [j["state"] for j in await at_that_time("/v1/jobs", "jobs")] == ["PENDING"]
+            assert [j["state"] for j in await at_that_time(f"/v1/jobs/{job}", "jobs")] == [
+                "PENDING"
+            ]
+            assert await at_that_time(f"/v1/jobs/{job}/why", "state") == "PENDING"
+            assert [n["gpus_used"] for n in await at_that_time("/v1/nodes", "nodes")] == [0]
             assert [n["gpus_used"] for n in (await client.get("/v1/nodes")).json()["nodes"]] == [8]
 
             for path, query in (
@@ -278,7 +280,7 @@ def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_name_that_nobody_has_is_refused_and_no_empty_answer(database_url: str) -> None:
+def test_an_unknown_name_is_refused_instead_of_an_empty_list(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await service.submit()
         async with service.client() as client:

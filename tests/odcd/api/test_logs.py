@@ -1,4 +1,4 @@
-"""Output of jobs as the executor gives it: whole, followed, of all ranks."""
+"""Output of jobs as the executor returns it: complete, followed, of all ranks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, on_socket, ove
 
 
 class Output:
-    """An executor that has only output: pieces by rank; None is where a follower waits."""
+    """An executor that only has output: pieces by rank; at None a follower waits."""
 
     def __init__(self, *ranks: list[bytes | Exception | None]) -> None:
         self._ranks = ranks
         self.go_on = asyncio.Event()
         self.open = 0
-        self.asked: list[tuple[int, bool, bool]] = []
+        self.calls: list[tuple[int, bool, bool]] = []
 
     def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
         return shares_file(dispatch, stderr=stderr)
@@ -30,7 +30,7 @@ class Output:
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
     ) -> AsyncGenerator[bytes]:
-        self.asked.append((rank, stderr, follow))
+        self.calls.append((rank, stderr, follow))
         self.open += 1
         try:
             for piece in self._ranks[rank]:
@@ -46,7 +46,7 @@ class Output:
             self.open -= 1
 
 
-def test_output_is_given_as_it_is_to_owner_and_operators(database_url: str) -> None:
+def test_output_is_sent_unchanged_to_owner_and_operators(database_url: str) -> None:
     executor = Output([b"one\n", b"\xff\x00two"])
 
     async def work(service: Service) -> None:
@@ -58,7 +58,7 @@ def test_output_is_given_as_it_is_to_owner_and_operators(database_url: str) -> N
                 assert answer.status_code == status
                 if status == 200:
                     assert answer.content == b"one\n\xff\x00two"
-        assert executor.asked == [(0, True, False)] * 2
+        assert executor.calls == [(0, True, False)] * 2
 
     serve(database_url, work, executor_of=lambda: executor)
 
@@ -115,7 +115,7 @@ def test_following_a_job_that_is_cancelled_unstarted_ends_empty(
     serve(database_url, work, executor_of=Output)
 
 
-def test_a_follower_that_goes_leaves_nothing_open(database_url: str, folder: Path) -> None:
+def test_a_follower_that_disconnects_leaves_nothing_open(database_url: str, folder: Path) -> None:
     executor = Output([b"first\n", None])
 
     async def work(service: Service) -> None:
@@ -131,7 +131,9 @@ def test_a_follower_that_goes_leaves_nothing_open(database_url: str, folder: Pat
     serve(database_url, work, executor_of=lambda: executor)
 
 
-def test_all_ranks_come_line_by_line_with_their_rank(database_url: str, folder: Path) -> None:
+def test_output_of_all_ranks_is_merged_by_line_with_the_rank(
+    database_url: str, folder: Path
+) -> None:
     executor = Output([b"a1\na", b"2\n", None, b"end"], [b"b1\n", b"x" * 100_000, None])
 
     async def work(service: Service) -> None:
@@ -162,7 +164,7 @@ def test_all_ranks_come_line_by_line_with_their_rank(database_url: str, folder: 
     serve(database_url, work, nodes=2, executor_of=lambda: executor)
 
 
-def test_what_cannot_be_read_is_a_problem_not_an_empty_answer(database_url: str) -> None:
+def test_unreadable_output_is_an_error_and_not_empty(database_url: str) -> None:
     executor = Output([WrongState("the output cannot be read: Permission denied")])
 
     async def work(service: Service) -> None:
@@ -176,7 +178,9 @@ def test_what_cannot_be_read_is_a_problem_not_an_empty_answer(database_url: str)
     serve(database_url, work, executor_of=lambda: executor)
 
 
-def test_output_that_breaks_off_is_not_taken_for_whole(database_url: str, folder: Path) -> None:
+def test_truncated_output_is_not_mistaken_for_complete_output(
+    database_url: str, folder: Path
+) -> None:
     executor = Output([b"first\n", None, RunnerDown("the runner is gone")])
 
     async def work(service: Service) -> None:
@@ -213,7 +217,7 @@ def test_a_daemon_that_stops_cuts_followers_off(database_url: str, folder: Path)
     serve(database_url, work, executor_of=lambda: executor)
 
 
-def test_without_an_executor_the_answer_says_so(database_url: str) -> None:
+def test_without_an_executor_logs_are_unavailable(database_url: str) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit()
         await service.plan()
@@ -224,7 +228,7 @@ def test_without_an_executor_the_answer_says_so(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_file_that_all_ranks_share_comes_once_as_it_is(database_url: str) -> None:
+def test_a_file_shared_by_all_ranks_is_sent_once_unchanged(database_url: str) -> None:
     executor = Output([b"a\nb\n"], [b"a\nb\n"])
 
     async def work(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""A change of many jobs is made in parts, so that others have the turn between them."""
+"""A change of many jobs is made in parts, so that other requests are served in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOBS = 250
 
 
 class Watched:
-    """The database of a store, with each transaction that changes jobs noted."""
+    """The database of a store, which records each transaction that changes jobs."""
 
     def __init__(self, service: Service, before: Callable[[int], Awaitable[None]]) -> None:
         self._database: Database = service.database
@@ -46,7 +46,7 @@ def watched(service: Service, before: Callable[[int], Awaitable[None]] = nothing
 
 
 async def sizes(service: Service, kind: str) -> list[int]:
-    """Of each transaction, how many events of this kind it wrote."""
+    """For each transaction, the number of events of this kind that it wrote."""
     rows = await service.database.fetch(
         "select count(*) as n from odc.event where kind = $1 group by xid order by min(id)", kind
     )
@@ -76,7 +76,7 @@ def test_many_jobs_are_cancelled_in_parts(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "body", "kind", "most"),
+    ("verb", "body", "kind", "expected"),
     [
         ("hold", {}, "held", 100),
         ("release", {}, "released", 100),
@@ -84,10 +84,10 @@ def test_many_jobs_are_cancelled_in_parts(database_url: str) -> None:
         ("", {"dependency": "singleton"}, "updated", 5),
     ],
 )
-def test_tasks_are_changed_apart_in_parts(
-    database_url: str, verb: str, body: dict[str, Any], kind: str, most: int
+def test_separately_named_tasks_are_changed_in_parts(
+    database_url: str, verb: str, body: dict[str, Any], kind: str, expected: int
 ) -> None:
-    """Before: one transaction gave all of them rows of their own."""
+    """Before: one transaction gave each of them its own row."""
 
     async def work(service: Service) -> None:
         array = await service.submit(array="0-999999", hold=verb == "release")
@@ -98,7 +98,7 @@ def test_tasks_are_changed_apart_in_parts(
         assert {one.outcome for one in outcomes} == {kind}
         sent = await sizes(service, kind)
         assert sum(sent) == 250
-        assert max(sent) == most
+        assert max(sent) == expected
         again = await change(service, path, body, method=method)
         assert {one.job_id for one in again} == {one.job_id for one in outcomes}
 
@@ -113,7 +113,7 @@ def test_tasks_are_changed_apart_in_parts(
         ("PATCH", "/v1/jobs/{a}_[1-999999:102]", {"nice": 1}),
     ],
 )
-def test_too_many_tasks_apart_are_refused_and_nothing_is_changed(
+def test_too_many_separately_named_tasks_are_refused_and_nothing_changes(
     database_url: str, method: str, path: str, body: dict[str, Any]
 ) -> None:
     async def work(service: Service) -> None:
@@ -123,12 +123,12 @@ def test_too_many_tasks_apart_are_refused_and_nothing_is_changed(
         def filled(text: str) -> str:
             return text.replace("{a}", str(a)).replace("{b}", str(b))
 
-        asked = {k: [filled(i) for i in v] if k == "ids" else v for k, v in body.items()}
+        request = {k: [filled(i) for i in v] if k == "ids" else v for k, v in body.items()}
         async with service.client(ALICE) as client:
-            answer = await client.request(method, filled(path), json=asked)
-        told = answer.json()
-        assert (answer.status_code, told["code"]) == (413, "OD017"), answer.text
-        assert "1,000" in told["hint"]
+            answer = await client.request(method, filled(path), json=request)
+        problem = answer.json()
+        assert (answer.status_code, problem["code"]) == (413, "OD017"), answer.text
+        assert "1,000" in problem["hint"]
         assert await service.database.fetchval("select count(*) from odc.pending") == 2
 
     serve(database_url, work)
@@ -147,8 +147,8 @@ def test_a_whole_array_is_cancelled_with_the_tasks_that_start_meanwhile(database
         ids = [str(job) for job in (*jobs, array)]
         outcomes = await change(service, "/v1/jobs/cancel", {"ids": ids})
         assert len(database.calls) == 4
-        told = [one.outcome for one in outcomes]
-        assert (told.count("cancelled"), told.count("cancelling")) == (JOBS + 1, 8)
+        results = [one.outcome for one in outcomes]
+        assert (results.count("cancelled"), results.count("cancelling")) == (JOBS + 1, 8)
         left = "select count(*) from odc.running where intent is distinct from 'cancel'"
         assert await service.database.fetchval(left) == 0
 
@@ -176,7 +176,9 @@ def test_a_filter_still_narrows_when_its_turn_comes(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_what_a_busy_database_leaves_is_told_and_can_be_sent_again(database_url: str) -> None:
+def test_jobs_that_a_busy_database_skipped_are_reported_and_can_be_retried(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         jobs = await many(service)
 

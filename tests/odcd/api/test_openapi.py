@@ -1,4 +1,4 @@
-"""The document and the page are made of what is served."""
+"""The document and the page are generated from the operations that are served."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_operation_is_in_the_document_and_nothing_else(database_url: str) 
     async def work(service: Service) -> None:
         document = await fetch(service)
         assert document["openapi"].startswith("3.1")
-        told = {
+        documented = {
             (method.upper(), path)
             for path, methods in document["paths"].items()
             for method in methods
@@ -36,7 +36,7 @@ def test_every_operation_is_in_the_document_and_nothing_else(database_url: str) 
             ("GET", "/v1/reservations/{id}/ssh"),
             ("GET", "/v1/reservations/{id}/jupyter"),
         }
-        assert told == served | sockets
+        assert documented == served | sockets
         ids = [
             of["operationId"]
             for path, methods in document["paths"].items()
@@ -63,7 +63,7 @@ def test_every_reference_leads_somewhere(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_what_makes_something_takes_an_idempotency_key(database_url: str) -> None:
+def test_every_creating_operation_accepts_an_idempotency_key(database_url: str) -> None:
     async def work(service: Service) -> None:
         paths = (await fetch(service))["paths"]
         keyed = {
@@ -102,7 +102,7 @@ class _Page(HTMLParser):
         self.anchors |= {str(given["id"])} if "id" in given else set()
 
 
-def test_the_page_shows_all_of_it_and_loads_nothing(database_url: str) -> None:
+def test_the_api_page_shows_every_operation_and_loads_nothing_external(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(None) as client:
             answer = await client.get("/docs")

@@ -71,7 +71,7 @@ def test_an_operator_makes_and_changes_partitions_and_policies(database_url: str
         ("DELETE", "/v1/policies/p", None, "OD029"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_changes_are_refused(
     database_url: str, method: str, path: str, body: object, code: str
 ) -> None:
     async def work(service: Service) -> None:
@@ -82,7 +82,7 @@ def test_what_makes_no_sense_is_refused(
     serve(database_url, work)
 
 
-def test_others_look_and_change_nothing(database_url: str) -> None:
+def test_other_users_can_read_but_not_change_partitions(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             assert (await client.get("/v1/policies")).status_code == 200

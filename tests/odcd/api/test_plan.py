@@ -1,4 +1,4 @@
-"""The plan, how it moved, what-if in sbatch's words, and replays over HTTP."""
+"""The plan, its changes, what-if with sbatch options, and replays over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.odcd.api.service import Service, serve
 
 
 @pytest.mark.long
-def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
+def test_the_plan_is_shown_compared_and_replayed(database_url: str) -> None:
     async def work(service: Service) -> None:
         running = await service.submit(gpus=8, time_limit_s=600)
         await service.plan()
@@ -43,15 +43,15 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
 
             for pass_id in (1, 2, 3):
                 answer = await client.get(f"/v1/passes/{pass_id}/replay")
-                told = msgspec.json.decode(answer.content, type=Replayed)
-                assert (told.equal, told.chain, told.differences) == (True, True, [])
+                replay = msgspec.json.decode(answer.content, type=Replayed)
+                assert (replay.equal, replay.chain, replay.differences) == (True, True, [])
             for depth in (0, 5, 1_000_000):
                 answer = await client.get(
                     "/v1/passes/2/replay", params={"policy": "saf", "plan_depth": depth}
                 )
                 assert answer.status_code == 200, answer.text
-            told = msgspec.json.decode(answer.content, type=Replayed)
-            assert told.policy.then != told.policy.now
+            replay = msgspec.json.decode(answer.content, type=Replayed)
+            assert replay.policy.then != replay.policy.now
 
     serve(database_url, work)
 
@@ -72,7 +72,7 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
         ("/v1/plan", {"as_of": "2999-07-01T12:00:00Z"}, 400, "OD010"),
     ],
 )
-def test_what_is_not_there_is_refused(
+def test_unknown_plans_and_jobs_are_refused(
     database_url: str, path: str, query: dict[str, str], status: int, code: str
 ) -> None:
     async def work(service: Service) -> None:
@@ -86,7 +86,7 @@ def test_what_is_not_there_is_refused(
     serve(database_url, work)
 
 
-def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
+def test_what_if_accepts_sbatch_options(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit(gpus=8, time_limit_s=600)
         await service.plan()
@@ -94,10 +94,10 @@ def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
             argv = [["-N", "1", "--gres=gpu:h100:8", "-t", t] for t in ("1:00:00", "4:00:00")]
             answer = await client.post("/v1/plan/what-if", json={"argv": [*argv, ["-N", "2"]]})
             assert answer.status_code == 200, answer.text
-            told = msgspec.json.decode(answer.content, type=WhatIf).jobs
-            assert [job.time_limit_s for job in told[:2]] == [3600, 14400]
-            assert all(job.start_at and job.node_names == ["n1"] for job in told[:2])
-            assert told[2].refused is not None
+            alternatives = msgspec.json.decode(answer.content, type=WhatIf).jobs
+            assert [job.time_limit_s for job in alternatives[:2]] == [3600, 14400]
+            assert all(job.start_at and job.node_names == ["n1"] for job in alternatives[:2])
+            assert alternatives[2].refused is not None
             await service.database.execute("update odc.partition set state = 'DOWN'")
             answer = await client.post("/v1/plan/what-if", json={"argv": argv[:1]})
             [down] = msgspec.json.decode(answer.content, type=WhatIf).jobs

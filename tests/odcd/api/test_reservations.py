@@ -1,4 +1,4 @@
-"""/v1/reservations: what may be asked for, who sees what, and what is refused."""
+"""/v1/reservations: valid requests, visibility and refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(answer: httpx.Response, status: int = 200) -> Reservation:
 
 
 async def started(service: Service, job_id: int) -> None:
-    """Placed, and its only member ready."""
+    """Started, with its only member ready."""
     await service.plan()
     await service.database.execute(
         "select odc.record_facts(0, array[$1::bigint], array[1], array[0], array['started'], "
@@ -54,7 +54,7 @@ async def started(service: Service, job_id: int) -> None:
     )  # fmt: skip
 
 
-def test_a_box_is_reserved_shown_extended_and_cancelled(database_url: str) -> None:
+def test_a_dev_server_is_reserved_shown_extended_and_cancelled(database_url: str) -> None:
     """API-03, API-11, API-12: synchronous, with the new state as the answer."""
 
     async def work(service: Service) -> None:
@@ -73,13 +73,13 @@ def test_a_box_is_reserved_shown_extended_and_cancelled(database_url: str) -> No
         assert len(shown.history) == 3
         renamed = await ask(service, "PATCH", f"/v1/reservations/{made.id}", {"name": "mine"})
         assert read(renamed).name == "mine"
-        told = msgspec.json.decode(
+        extension = msgspec.json.decode(
             (
                 await ask(service, "POST", f"/v1/reservations/{made.id}/extend", {"hours": 0.5})
             ).content,
             type=Extension,
         )
-        assert (told.extended_s, told.delays, told.dry_run) == (1800, [], False)
+        assert (extension.extended_s, extension.delays, extension.dry_run) == (1800, [], False)
         await ask(service, "POST", f"/v1/jobs/{made.id}/cancel")
         await service.end(made.id)
         ended = read(await ask(service, "GET", f"/v1/reservations/{made.id}"))
@@ -92,10 +92,11 @@ def test_a_box_is_reserved_shown_extended_and_cancelled(database_url: str) -> No
     serve(database_url, work)
 
 
-def test_a_repeated_request_has_its_answer_although_the_nodes_are_others_now(
+def test_a_repeated_request_gets_the_same_answer_after_the_nodes_changed(
     database_url: str,
 ) -> None:
-    """API-11: what the daemon makes of a request may change; the request is the same."""
+    """API-11: the daemon may derive something else from a request later; the request is still the
+    same."""
 
     async def work(service: Service) -> None:
         first = read(await ask(service, "POST", "/v1/reservations", {"gpus": 2}, key="k"), 201)
@@ -108,7 +109,7 @@ def test_a_repeated_request_has_its_answer_although_the_nodes_are_others_now(
     serve(database_url, work)
 
 
-def test_a_list_of_somebody_unknown_is_refused(database_url: str) -> None:
+def test_listing_reservations_of_an_unknown_user_is_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         answer = await ask(service, "GET", "/v1/reservations?user=ghost")
         assert 400 <= answer.status_code < 500
@@ -117,7 +118,7 @@ def test_a_list_of_somebody_unknown_is_refused(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_variables_of_its_user_have_no_place_in_one(database_url: str) -> None:
+def test_a_reservation_accepts_no_environment_variables(database_url: str) -> None:
     """API-10: so none can name LD_PRELOAD, PATH, AWS_*, KUBERNETES_* or NVIDIA_*."""
 
     async def work(service: Service) -> None:
@@ -130,7 +131,7 @@ def test_variables_of_its_user_have_no_place_in_one(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_several_nodes_are_whole_ones_of_types_with_four_or_eight_gpus() -> None:
+def test_several_nodes_must_be_whole_nodes_with_four_or_eight_gpus() -> None:
     """MNE-27, CLI-03: up to six nodes, of nodes with four GPUs 8, 12, 16 and 20, too."""
 
     def kind(name: str, gpus: int) -> TypeThere:
@@ -143,8 +144,8 @@ def test_several_nodes_are_whole_ones_of_types_with_four_or_eight_gpus() -> None
     for one in there:
         per_node = one.gpus_per_node
         for nodes in range(2, 7):
-            asked = Reserve(gpu_type=one.gpu_type, gpus=nodes * per_node, distributed=True)
-            spec = spec_of(asked, there, "/", "/bin/sh")
+            request = Reserve(gpu_type=one.gpu_type, gpus=nodes * per_node, distributed=True)
+            spec = spec_of(request, there, "/", "/bin/sh")
             assert (spec.node_count, spec.gpus_per_node) == (nodes, per_node)
         for gpus in (7 * per_node, per_node + 1):
             with pytest.raises(BadRequest):
@@ -153,8 +154,8 @@ def test_several_nodes_are_whole_ones_of_types_with_four_or_eight_gpus() -> None
                 )
 
 
-def test_what_reserve_would_get_is_told_without_reserving(database_url: str) -> None:
-    """CLI-34, SCH-13: availability has the waits of the plan, by size."""
+def test_availability_shows_what_a_reservation_would_get(database_url: str) -> None:
+    """CLI-34, SCH-13: availability contains the waits of the plan, by size."""
 
     async def work(service: Service) -> None:
         await service.submit(gpus=8, time_limit_s=3600)
@@ -180,10 +181,10 @@ def test_what_reserve_would_get_is_told_without_reserving(database_url: str) -> 
 
 
 def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: str) -> None:
-    """SCH-20: the reason is shown to others; who is named goes in."""
+    """SCH-20: others see the reason; users named in the booking get in."""
 
     async def work(service: Service) -> None:
-        # Known is who has submitted.
+        # A user is known after a submit.
         await service.submit(peer=ALICE, hold=True)
         booking = {"name": "works", "starts_at": "now", "duration_s": 7200, "gpu_type": "h100",
                    "users": ["64001"], "comment": "new driver"}  # fmt: skip
@@ -241,7 +242,7 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
         ([], 400, "object"),
     ],
 )
-def test_a_wrong_request_is_refused_and_makes_nothing(
+def test_an_invalid_request_is_refused_and_creates_nothing(
     database_url: str, body: Any, status: int, word: str
 ) -> None:
     """CLI-05, CLI-09, CLI-37, CLI-54, SCH-17, API-06, API-07, API-08."""
@@ -249,25 +250,25 @@ def test_a_wrong_request_is_refused_and_makes_nothing(
     async def work(service: Service) -> None:
         answer = await ask(service, "POST", "/v1/reservations", body)
         assert answer.status_code == status, answer.text
-        told = answer.json()
-        assert word in told["detail"] + str(told["hint"])
+        problem = answer.json()
+        assert word in problem["detail"] + str(problem["hint"])
         assert "/docs#InternalError" not in answer.text
         assert (await ask(service, "GET", "/v1/jobs?ended=true")).json()["jobs"] == []
 
     serve(database_url, work, nodes=6)
 
 
-def test_ssh_is_promised_where_there_is_ssh(database_url: str) -> None:
+def test_ssh_is_offered_only_where_dev_servers_have_ssh(database_url: str) -> None:
     """CLI-50"""
 
     async def work(service: Service) -> None:
         read(await ask(service, "POST", "/v1/reservations", {"ssh": True}), 201)
 
-    serve(database_url, work, box_terminals=False)
+    serve(database_url, work, dev_server_terminals=False)
 
 
 def test_labels_are_features_that_its_nodes_must_have() -> None:
-    """PRF-01, PRF-07: without such a node it is refused, not put elsewhere."""
+    """PRF-01, PRF-07: without such a node it is refused, not placed elsewhere."""
     labels = {"nsight": "true", "disk": "nvme"}
     assert spec_of(Reserve(labels=labels), [H100], "/", "/bin/sh").constraint == "nsight&disk-nvme"
     assert spec_of(Reserve(), [H100], "/", "/bin/sh").constraint is None
@@ -276,10 +277,10 @@ def test_labels_are_features_that_its_nodes_must_have() -> None:
 @pytest.mark.parametrize(
     ("peer", "seen", "changed"), [(ALICE, 200, 200), (BOB, 200, 403), (OPERATOR, 200, 200)]
 )
-def test_who_may_do_what_with_anothers(
+def test_only_owner_and_operators_can_change_a_reservation(
     database_url: str, peer: Any, seen: int, changed: int
 ) -> None:
-    """AUT-08, AUT-09: all see it, as in the queue; its owner and operators act on it."""
+    """AUT-08, AUT-09: all users see it, as in the queue; only its owner and operators act on it."""
 
     async def work(service: Service) -> None:
         made = read(await ask(service, "POST", "/v1/reservations", {}), 201)
@@ -302,7 +303,7 @@ def test_who_may_do_what_with_anothers(
 @pytest.mark.parametrize(
     "path", ["/v1/reservations/99", "/v1/reservations/x", "/v1/reservations/1_2"]
 )
-def test_one_that_is_not_there_is_unknown(database_url: str, path: str) -> None:
+def test_an_unknown_reservation_is_not_found(database_url: str, path: str) -> None:
     async def work(service: Service) -> None:
         for method, where, body in [
             ("GET", path, None),
@@ -335,8 +336,9 @@ def test_no_client_submits_a_reservation_as_a_job(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_part_of_a_node_has_its_share_and_a_whole_one_all() -> None:
-    """GPU-02, GPU-05, GPU-07: of CPUs alone it is a whole node, so none evicts another."""
+def test_a_partial_node_gets_its_share_and_a_whole_node_everything() -> None:
+    """GPU-02, GPU-05, GPU-07: a reservation of CPUs only gets a whole node, so that none evicts
+    another."""
     part = spec_of(Reserve(gpus=3), [H100], "/home/a", "/bin/bash")
     assert (part.cpus_per_task, part.mem_per_node_mib, part.exclusive) == (72, 750_000, False)
     whole = spec_of(Reserve(gpus=8), [H100], "/home/a", "/bin/bash")
@@ -349,8 +351,8 @@ def test_part_of_a_node_has_its_share_and_a_whole_one_all() -> None:
 
 def test_every_option_is_kept_with_the_request() -> None:
     """SCH-23, BUG-10, STO-13."""
-    asked = Reserve(no_persist=True, github_user="octocat", image="a:1", comment="x")
-    kept = spec_of(asked, [H100], "/", "/bin/sh").asked
+    request = Reserve(no_persist=True, github_user="octocat", image="a:1", comment="x")
+    kept = spec_of(request, [H100], "/", "/bin/sh").details
     assert kept == {
         "no_persist": True, "github_user": "octocat", "image": "a:1",
     }  # fmt: skip
@@ -370,7 +372,7 @@ def test_hours_have_decimals() -> None:
     assert seconds_of(24) == 86_400
 
 
-def test_waits_are_told_of_parts_of_a_node_and_of_several() -> None:
+def test_expected_waits_cover_partial_nodes_and_several_nodes() -> None:
     """CLI-34, BUG-34."""
     assert [(s["gpus"], s["nodes"]) for s in sizes_of(H100)] == [
         (1, 1), (2, 1), (4, 1), (8, 1), (16, 2), (24, 3), (32, 4), (40, 5), (48, 6),

@@ -1,4 +1,4 @@
-"""HTTP as the daemon runs it: its socket, its end, and what watches it."""
+"""HTTP as the daemon runs it: its socket, its shutdown, and its monitoring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.odcd.api.service import BODY, Service, on_socket, over, serve
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o666])
-def test_the_socket_has_its_permissions_whatever_the_umask(
+def test_the_socket_permissions_do_not_depend_on_the_umask(
     database_url: str, folder: Path, mode: int
 ) -> None:
     async def work(service: Service) -> None:
@@ -61,7 +61,7 @@ def test_an_old_server_leaves_its_successors_socket_alone(database_url: str, fol
     serve(database_url, work)
 
 
-def test_a_port_that_is_taken_is_told(database_url: str, folder: Path) -> None:
+def test_a_port_in_use_is_reported(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             taken = server.addresses[0]
@@ -73,7 +73,7 @@ def test_a_port_that_is_taken_is_told(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_of_several_ports_the_first_that_is_free_is_taken(database_url: str, folder: Path) -> None:
+def test_the_first_free_port_of_several_is_used(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             taken = server.addresses[0]
@@ -91,7 +91,9 @@ def test_of_several_ports_the_first_that_is_free_is_taken(database_url: str, fol
     serve(database_url, work)
 
 
-def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folder: Path) -> None:
+def test_a_response_in_progress_is_finished_before_the_server_stops(
+    database_url: str, folder: Path
+) -> None:
     async def work(service: Service) -> None:
         began, go_on = asyncio.Event(), asyncio.Event()
         real = service.store.nodes.list
@@ -113,7 +115,7 @@ def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folde
     serve(database_url, work)
 
 
-def test_signals_stay_the_daemons(database_url: str, folder: Path) -> None:
+def test_the_server_installs_no_signal_handlers(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
@@ -124,7 +126,7 @@ def test_signals_stay_the_daemons(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_one_connection_carries_many_requests(database_url: str, folder: Path) -> None:
+def test_several_requests_can_share_one_connection(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"):
             reader, writer = await asyncio.open_unix_connection(str(folder / "s"))
@@ -155,7 +157,7 @@ def test_a_broken_request_does_no_harm(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
-def test_ready_says_what_is_missing(database_url: str) -> None:
+def test_ready_reports_what_is_missing(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(None) as client:
             answer = await client.get("/ready")
@@ -167,8 +169,8 @@ def test_ready_says_what_is_missing(database_url: str) -> None:
             assert (answer.status_code, answer.json()["ready"]) == (503, False)
             assert answer.json()["checks"]["database"] is False
             assert (await client.get("/health")).status_code == 200
-            told = await client.get("/metrics")
-            assert (told.status_code, "odcd_database_up 0.0\n" in told.text) == (200, True)
+            response = await client.get("/metrics")
+            assert (response.status_code, "odcd_database_up 0.0\n" in response.text) == (200, True)
             await service.database.open()
 
     serve(database_url, work)
@@ -195,12 +197,12 @@ def test_requests_are_counted_by_route_and_not_by_path(database_url: str) -> Non
     serve(database_url, work)
 
 
-def test_the_cluster_is_told_in_numbers(database_url: str) -> None:
+def test_the_cluster_summary_counts_jobs_and_partitions(database_url: str) -> None:
     async def work(service: Service) -> None:
         await service.submit()
         async with service.client() as client:
-            told = (await client.get("/v1/cluster")).json()
-            assert told["jobs"]["PENDING"] == 1
+            cluster = (await client.get("/v1/cluster")).json()
+            assert cluster["jobs"]["PENDING"] == 1
             partitions = (await client.get("/v1/partitions")).json()["partitions"]
             assert [partition["name"] for partition in partitions] == ["main"]
 

@@ -28,7 +28,7 @@ from tests.support.harness.sshd import NoServer, Sshd, an_sshd
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a user dev")
 
 
-class SshBox(Dialling):
+class SshDevServer(Dialling):
     """A dev server whose SSH server is this one."""
 
     def __init__(self, sshd: Sshd) -> None:
@@ -55,7 +55,7 @@ class Laptop:
     service: Service
     github: Github
     sshd: Sshd
-    box: SshBox
+    dev_server: SshDevServer
     environment: dict[str, str]
     number: int = 0
 
@@ -92,25 +92,25 @@ class Laptop:
 def on_laptop(
     url: str, folder: Path, work: Callable[[Laptop], Awaitable[None]], *, nodes: int = 1
 ) -> None:
-    """With an active reservation, which lets the user's key in, and the file that ssh needs."""
-    home, box_folder = folder / "laptop", folder / "box"
+    """With an active reservation that accepts the user's key, and the file that ssh needs."""
+    home, server_folder = folder / "laptop", folder / "box"
     home.mkdir()
-    box_folder.mkdir()
+    server_folder.mkdir()
     folder.chmod(0o755)
 
     async def inside(service: Service) -> None:
         async with a_github() as github, on_socket(service, folder / "s"):
             keys = GithubKeys(github.url, SystemClock())
             object.__setattr__(service.api, "keys", keys)
-            with an_sshd(box_folder) as sshd:
-                box = SshBox(sshd)
-                object.__setattr__(service.api, "executor_of", lambda: box)
+            with an_sshd(server_folder) as sshd:
+                dev_server = SshDevServer(sshd)
+                object.__setattr__(service.api, "executor_of", lambda: dev_server)
                 environment = {
                     "PATH": os.environ["PATH"], "HOME": str(home), "ODC_SERVER": str(folder / "s"),
                     "TZ": "UTC", "LANG": "C.UTF-8", "HTTPS_PROXY": "http://127.0.0.1:9",
                     "HTTP_PROXY": "http://127.0.0.1:9", "ALL_PROXY": "socks5://127.0.0.1:9",
                 }  # fmt: skip
-                laptop = Laptop(home, service, github, sshd, box, environment)
+                laptop = Laptop(home, service, github, sshd, dev_server, environment)
                 try:
                     await _reserve(laptop)
                     await work(laptop)
@@ -130,8 +130,8 @@ async def _reserve(laptop: Laptop) -> None:
     made = await laptop.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(laptop.key))
     assert made.code == 0, made.err
     laptop.github.answers["octocat"] = laptop.key.with_suffix(".pub").read_text()
-    told = await laptop.odcctl("config", "set", "github_user", "octocat")
-    assert told.code == 0, told.err
+    result = await laptop.odcctl("config", "set", "github_user", "octocat")
+    assert result.code == 0, result.err
     one = read(await ask(laptop.service, "POST", "/v1/reservations", {}, peer=ME), 201)
     await started(laptop.service, one.id)
     laptop.number = one.id
@@ -139,11 +139,11 @@ async def _reserve(laptop: Laptop) -> None:
         "select ask -> 'ssh_keys' from odc.reservation where job_id = $1", one.id
     )
     laptop.sshd.admit(*json.loads(lines))
-    told = await laptop.odcctl("config", "ssh", str(one.id))
-    assert told.out == f"{laptop.home}/.odc/ssh/{one.id}.conf\n", told.err
+    result = await laptop.odcctl("config", "ssh", str(one.id))
+    assert result.out == f"{laptop.home}/.odc/ssh/{one.id}.conf\n", result.err
 
 
-async def said(process: asyncio.subprocess.Process, text: bytes) -> None:
+async def output_has(process: asyncio.subprocess.Process, text: bytes) -> None:
     assert process.stdout is not None
     async with asyncio.timeout(60):
         assert text in await process.stdout.readline()
@@ -162,7 +162,7 @@ def test_a_command_runs_and_its_exit_code_comes_back(database_url: str, folder: 
         assert known == f"odc-{laptop.number}-0 {laptop.sshd.host_key}\n"
         named = await laptop.run(*laptop.ssh(f"{laptop.host}-0", "true"))
         assert named.code == 0, named.err
-        await until(lambda: all(stream.closed for stream in laptop.box.streams))
+        await until(lambda: all(stream.closed for stream in laptop.dev_server.streams))
 
     on_laptop(database_url, folder, work)
 
@@ -207,14 +207,15 @@ def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
             writer.close()
             process.send_signal(signal.SIGTERM)
             await process.communicate()
-        await until(lambda: all(stream.closed for stream in laptop.box.streams))
+        await until(lambda: all(stream.closed for stream in laptop.dev_server.streams))
 
     on_laptop(database_url, folder, work)
 
 
 @pytest.mark.long
-def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: Path) -> None:
-    """ACC-13, ACC-14, ACC-23: by several connections at once, of which the client speaks first."""
+def test_jupyter_is_reached_through_a_local_port(database_url: str, folder: Path) -> None:
+    """ACC-13, ACC-14, ACC-23: over several connections at once, on which the client speaks
+    first."""
     token = "0f" * 32
 
     async def serve_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -230,8 +231,8 @@ def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: 
 
     async def work(laptop: Laptop) -> None:
         database, number = laptop.service.database, laptop.number
-        asked = await laptop.odcctl("connect", str(number), "--jupyter")
-        assert (asked.code, f"odcctl edit {number} --enable-jupyter" in asked.err) == (1, True)
+        refused = await laptop.odcctl("connect", str(number), "--jupyter")
+        assert (refused.code, f"odcctl edit {number} --enable-jupyter" in refused.err) == (1, True)
         edit = {"jupyter": True}
         read(await ask(laptop.service, "PATCH", f"/v1/reservations/{number}", edit, peer=ME))
         await database.execute(
@@ -242,7 +243,7 @@ def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: 
             "made_at, jupyter_token) values ($1, 'h', '', 'g', '', now(), $2)", number, token,
         )  # fmt: skip
         async with await asyncio.start_server(serve_page, "127.0.0.1", 0) as inside:
-            laptop.box.port = inside.sockets[0].getsockname()[1]
+            laptop.dev_server.port = inside.sockets[0].getsockname()[1]
             process = await laptop.start(
                 sys.executable, "-m", "odcctl", "connect", str(number), "--jupyter"
             )
@@ -255,14 +256,14 @@ def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: 
                 port = int(found[1])
                 texts = [f"hello {n}\n".encode() for n in range(8)]
                 async with asyncio.timeout(60):
-                    told = await asyncio.gather(*(get(port, text) for text in texts))
-                assert told == [b"lab: " + text for text in texts]
-                assert {opened[3] for opened in laptop.box.opened} == {8888}
+                    answers = await asyncio.gather(*(get(port, text) for text in texts))
+                assert answers == [b"lab: " + text for text in texts]
+                assert {opened[3] for opened in laptop.dev_server.opened} == {8888}
             finally:
                 process.send_signal(signal.SIGINT)
                 await process.communicate()
             assert process.returncode == 0
-        await until(lambda: all(stream.closed for stream in laptop.box.streams))
+        await until(lambda: all(stream.closed for stream in laptop.dev_server.streams))
 
     on_laptop(database_url, folder, work)
 
@@ -293,13 +294,15 @@ async def _with_agent(laptop: Laptop) -> int:
 
 
 @pytest.mark.long
-def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder: Path) -> None:
+def test_a_lost_connection_is_reported_with_the_state_of_the_reservation(
+    database_url: str, folder: Path
+) -> None:
     """CLI-27: dropped, but still active."""
 
     async def work(laptop: Laptop) -> None:
         process = await laptop.start(*laptop.ssh(laptop.host, "echo on; sleep 60"))
-        await said(process, b"on")
-        laptop.box.streams[-1].cut()
+        await output_has(process, b"on")
+        laptop.dev_server.streams[-1].cut()
         async with asyncio.timeout(60):
             _, err = await process.communicate()
         assert process.returncode == 255
@@ -313,24 +316,26 @@ def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder
 
 
 @pytest.mark.long
-def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: Path) -> None:
+def test_a_connection_that_ends_with_its_reservation_reports_that(
+    database_url: str, folder: Path
+) -> None:
     """CLI-27, CLI-29: cancelled; and ssh no longer has its configuration."""
 
     async def work(laptop: Laptop) -> None:
         process = await laptop.start(*laptop.ssh(laptop.host, "echo on; sleep 60"))
-        await said(process, b"on")
+        await output_has(process, b"on")
         cancelled = await laptop.odcctl("cancel", str(laptop.number))
         assert cancelled.code == 0, cancelled.err
         assert not (laptop.home / f".odc/ssh/{laptop.number}.conf").exists()
         assert (laptop.home / ".odc/ssh/known_hosts").read_text() == ""
         await laptop.service.end(laptop.number)
-        laptop.box.streams[-1].cut()
+        laptop.dev_server.streams[-1].cut()
         async with asyncio.timeout(60):
             _, err = await process.communicate()
         assert process.returncode == 255
-        assert f"reservation {laptop.number} is over" in err.decode()
+        assert f"reservation {laptop.number} has ended" in err.decode()
         again = await laptop.odcctl("ssh-proxy", str(laptop.number))
-        assert (again.code, "is over" in again.err) == (1, True), again.err
+        assert (again.code, "has ended" in again.err) == (1, True), again.err
         unknown = await laptop.odcctl("ssh-proxy", "999")
         assert (unknown.code, "does not exist" in unknown.err) == (1, True), unknown.err
 
@@ -353,7 +358,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
             refused = await laptop.odcctl("connect")
             assert refused.code == 1
             assert "Permission denied" in refused.err
-            assert f"reservation {laptop.number} lets none of your SSH keys in" in refused.err
+            assert f"reservation {laptop.number} accepts none of your SSH keys" in refused.err
             assert "--add-user" in refused.err
             # Its owner adds the user again: the dev server gets the key at once.
             added = await laptop.odcctl("edit", "--add-user", "octocat")
@@ -367,7 +372,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
 
 
 @pytest.mark.long
-def test_a_daemon_that_is_away_is_tried_three_times(database_url: str, folder: Path) -> None:
+def test_connect_tries_an_unavailable_daemon_three_times(database_url: str, folder: Path) -> None:
     """ACC-08: retries with pauses, and then reports it."""
 
     async def work(laptop: Laptop) -> None:

@@ -15,7 +15,7 @@ from odcd.jobs.submission import Prepared
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
 
 
-def test_a_job_is_taken_as_its_submitter_and_wakes_the_planner(database_url: str) -> None:
+def test_a_submitted_job_belongs_to_its_submitter_and_wakes_the_planner(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
             answer = await client.post("/v1/jobs", json={**BODY, "name": "train"})
@@ -81,7 +81,7 @@ def test_a_key_is_one_to_200_characters(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_a_batch_is_taken_whole_in_order(database_url: str) -> None:
+def test_a_batch_is_accepted_completely_and_in_order(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             jobs = [{**BODY, "name": f"j{i}"} for i in range(30)]
@@ -115,18 +115,20 @@ def _argv(*argv: str, **more: object) -> dict[str, object]:
     return {"argv": list(argv), "work_dir": "/tmp", **more}
 
 
-def test_a_command_line_is_taken_after_its_script_was_asked_for(database_url: str) -> None:
+def test_a_command_line_is_accepted_after_the_server_requested_its_script(
+    database_url: str,
+) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
-            asked = _argv("--gpus", "2", "train.sh", "arg")
-            answer = await client.post("/v1/submit-argv", json=asked)
+            request = _argv("--gpus", "2", "train.sh", "arg")
+            answer = await client.post("/v1/submit-argv", json=request)
             assert answer.status_code == 409
             assert (answer.json()["title"], answer.json()["script_path"]) == (
                 "ScriptNeeded",
                 "train.sh",
             )
             script = "#!/bin/sh\n#SBATCH --job-name=hello\ntrue\n"
-            answer = await client.post("/v1/submit-argv", json={**asked, "script": script})
+            answer = await client.post("/v1/submit-argv", json={**request, "script": script})
             assert answer.status_code == 201
             submitted = answer.json()
             assert list(submitted) == ["id", "wait", "parsable", "quiet", "json", "pty", "warnings"]
@@ -138,7 +140,7 @@ def test_a_command_line_is_taken_after_its_script_was_asked_for(database_url: st
     serve(database_url, work)
 
 
-def test_what_the_client_is_to_do_comes_back(database_url: str) -> None:
+def test_client_options_are_returned_in_the_answer(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             argv = _argv("--parsable", "--wait", "--wrap", "true")
@@ -150,26 +152,26 @@ def test_what_the_client_is_to_do_comes_back(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_test_only_tells_where_and_when_and_submits_nothing(database_url: str) -> None:
+def test_test_only_shows_nodes_and_start_and_submits_nothing(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
 
-            async def told(*argv: str) -> Preview:
-                asked = _argv("--test-only", *argv, "--wrap", "true")
-                answer = await client.post("/v1/submit-argv", json=asked)
+            async def preview_of(*argv: str) -> Preview:
+                request = _argv("--test-only", *argv, "--wrap", "true")
+                answer = await client.post("/v1/submit-argv", json=request)
                 assert answer.status_code == 200, answer.text
                 return msgspec.json.decode(answer.content, type=submit_answers.TestOnly).test_only
 
-            now = await told("--gpus", "2")
+            now = await preview_of("--gpus", "2")
             assert now.text == "the job would start now on n1"
             assert (now.node_names, now.gpus_per_node, now.time_limit_s) == (["n1"], 2, 86_400)
             await service.submit(gpus=8, time_limit_s=600)
             await service.plan()
-            later = await told("--gpus", "2")
+            later = await preview_of("--gpus", "2")
             assert later.start_at is not None
             assert later.text == f"the job would start at {later.start_at} at the latest on n1"
             await service.submit(gpus=8)
-            behind = await told("--gpus", "2")
+            behind = await preview_of("--gpus", "2")
             assert behind.start_at is not None
             assert behind.start_at > later.start_at, "after the one that waits already"
             for option, text in (
@@ -177,7 +179,7 @@ def test_test_only_tells_where_and_when_and_submits_nothing(database_url: str) -
                 ("--begin=now+1hour", "start after"),
                 ("--dependency=singleton", "wait for"),
             ):
-                kept_back = await told(option)
+                kept_back = await preview_of(option)
                 assert text in kept_back.text
                 assert kept_back.start_at is None
             refused = _argv("--test-only", "--gpus", "h1000:1", "--wrap", "true")
@@ -193,19 +195,19 @@ def test_a_preview_of_preemption_names_the_victims_and_submits_nothing(database_
         await service.database.execute(
             "insert into odc.qos (name, preempts) values ('urgent', '{1}')"
         )
-        asked = _argv("--preview-preemption", "--gpus", "8", "-q", "urgent", "--wrap", "true")
+        request = _argv("--preview-preemption", "--gpus", "8", "-q", "urgent", "--wrap", "true")
 
-        async def told(client: httpx.AsyncClient) -> submit_answers.TestOnly:
-            answer = await client.post("/v1/submit-argv", json=asked)
+        async def preview_for(client: httpx.AsyncClient) -> submit_answers.TestOnly:
+            answer = await client.post("/v1/submit-argv", json=request)
             assert answer.status_code == 200, answer.text
             return msgspec.json.decode(answer.content, type=submit_answers.TestOnly)
 
         async with service.client() as client:
-            nobody = (await told(client)).test_only
+            nobody = (await preview_for(client)).test_only
             assert nobody.text == "the job would start now on n1, without preempting any job"
             victim = await service.submit(gpus=8)
             await service.plan()
-            preview = await told(client)
+            preview = await preview_for(client)
             assert preview.preview_preemption
             [one] = preview.test_only.victims
             assert (one.job_id, one.mode) == (victim, "requeue")
@@ -232,7 +234,7 @@ def test_a_wrong_option_is_refused_by_name(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_the_options_are_told_for_help_and_completion(database_url: str) -> None:
+def test_the_submit_options_are_listed_for_help_and_completion(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             options = (await client.get("/v1/submit-options")).json()["options"]
@@ -243,7 +245,7 @@ def test_the_options_are_told_for_help_and_completion(database_url: str) -> None
     serve(database_url, work)
 
 
-def test_nothing_is_promised_while_the_database_is_away(database_url: str) -> None:
+def test_no_submit_is_confirmed_while_the_database_is_down(database_url: str) -> None:
     class Away:
         async def submit(self, prepared: Prepared) -> list[object]:
             raise DatabaseDown("PostgreSQL cannot be reached", "Try again.")
@@ -258,7 +260,7 @@ def test_nothing_is_promised_while_the_database_is_away(database_url: str) -> No
 
 
 @pytest.mark.parametrize("count", [2_000])
-def test_a_large_batch_is_one_answer(database_url: str, count: int) -> None:
+def test_a_large_batch_gets_one_answer(database_url: str, count: int) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             answer = await client.post("/v1/jobs/batch", json={"jobs": [BODY] * count})

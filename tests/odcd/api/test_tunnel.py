@@ -1,4 +1,4 @@
-"""The way into a dev server: whose keys, and the tunnel to its SSH port."""
+"""The connection to a dev server: its SSH keys, and the tunnel to its SSH port."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Says what it hears; at the end of that, "bye"."""
+    """Echoes its input; at the end of that, "bye"."""
     while data := await reader.read(65_536):
         writer.write(data)
         await writer.drain()
@@ -40,7 +40,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @asynccontextmanager
-async def a_box(talk: Talk = echo) -> AsyncGenerator[Dialling]:
+async def a_dev_server(talk: Talk = echo) -> AsyncGenerator[Dialling]:
     handlers: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +61,7 @@ async def a_box(talk: Talk = echo) -> AsyncGenerator[Dialling]:
 
 
 class Keys:
-    """Every user has one."""
+    """Keys that every user has."""
 
     async def of(self, user: str) -> list[str]:
         return [ED25519]
@@ -70,15 +70,15 @@ class Keys:
 
 
 async def reserved(service: Service, peer: Peer = ME, **body: Any) -> int:
-    """One that is active."""
+    """An active reservation; its id."""
     body = {"github_user": "octocat", **body}
     made = read(await ask(service, "POST", "/v1/reservations", body, peer=peer), 201)
     await started(service, made.id)
     return made.id
 
 
-def to(path: Path, box: int | str, query: str = "") -> unix_connect:
-    address = f"ws://odc/v1/reservations/{box}/ssh{query}"
+def to(path: Path, job_id: int | str, query: str = "") -> unix_connect:
+    address = f"ws://odc/v1/reservations/{job_id}/ssh{query}"
     return unix_connect(str(path), address, compression=None, open_timeout=60)
 
 
@@ -107,7 +107,7 @@ def with_github(url: str, work: Callable[[Service, Github], Awaitable[None]], **
     serve(url, outer, **more)
 
 
-def test_all_keys_of_the_user_go_with_the_reservation(
+def test_a_reservation_stores_all_ssh_keys_of_its_user(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """ACC-01, AUT-10: of the body's GitHub user, else of the one that was set; never logged."""
@@ -117,12 +117,12 @@ def test_all_keys_of_the_user_go_with_the_reservation(
         unset = await ask(service, "POST", "/v1/reservations", {})
         assert unset.status_code == 400
         assert "odcctl config set github_user" in unset.json()["hint"]
-        assert github.asked == []
+        assert github.requested == []
         for wrong in ("-a", "a/../b", 7):
-            told = await ask(service, "PUT", "/v1/users/me", {"github_user": wrong})
-            assert told.status_code == 400
-        told = await ask(service, "PUT", "/v1/users/me", {"github_user": "octocat"})
-        assert told.json() == {"user": "64001", "uid": 64001, "github_user": "octocat"}
+            response = await ask(service, "PUT", "/v1/users/me", {"github_user": wrong})
+            assert response.status_code == 400
+        response = await ask(service, "PUT", "/v1/users/me", {"github_user": "octocat"})
+        assert response.json() == {"user": "64001", "uid": 64001, "github_user": "octocat"}
         made = read(await ask(service, "POST", "/v1/reservations", {}, key="k"), 201)
         assert made.github_user == "octocat"
         kept = await service.database.fetchval(
@@ -130,7 +130,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
         )
         assert ED25519 in kept
         assert OTHER in kept
-        # GitHub's answer is no part of what was asked for.
+        # GitHub's answer is not part of the request.
         github.answers["octocat"] = ED25519
         service.api.keys._kept.clear()  # type: ignore[union-attr]
         again = read(await ask(service, "POST", "/v1/reservations", {}, key="k"), 201)
@@ -144,7 +144,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
     ("name", "status", "word"),
     [("nobody", 404, "GitHub has no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
 )
-def test_without_keys_nothing_is_queued(
+def test_without_ssh_keys_nothing_is_queued(
     database_url: str, name: str, status: int, word: str
 ) -> None:
     """ACC-02: refused at once and clearly, a dry run too, and before there is a job."""
@@ -152,17 +152,19 @@ def test_without_keys_nothing_is_queued(
     async def work(service: Service, github: Github) -> None:
         github.answers["down"] = 500
         for path in ("/v1/reservations", "/v1/reservations?dry_run=true"):
-            told = await ask(service, "POST", path, {"github_user": name})
-            assert (told.status_code, word in told.json()["detail"]) == (status, True), told.text
+            response = await ask(service, "POST", path, {"github_user": name})
+            assert (response.status_code, word in response.json()["detail"]) == (status, True), (
+                response.text
+            )
         assert await service.database.fetchval("select count(*) from odc.job") == 0
 
     with_github(database_url, work)
 
 
-def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) -> None:
+def test_keys_of_an_added_user_are_stored_and_sent_to_the_dev_server(database_url: str) -> None:
     """ACC-18, ACC-19, ACC-20, BUG-33: stored, once each; errors reach the owner; no other user may
     add keys."""
-    box = Dialling(0)
+    dev_server = Dialling(0)
 
     async def work(service: Service, github: Github) -> None:
         github.answers["hubot"] = f"{OTHER}\n{ED25519}"
@@ -170,19 +172,19 @@ def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) ->
         path = f"/v1/reservations/{number}"
         shared = read(await ask(service, "PATCH", path, {"add_user": "hubot", "name": "ours"}))
         assert (shared.secondary_users, shared.name) == (["hubot"], "ours")
-        assert box.told == [(number, 1, [ED25519, OTHER])]
+        assert dev_server.key_updates == [(number, 1, [ED25519, OTHER])]
         read(await ask(service, "PATCH", path, {"add_user": "Hubot"}))
-        assert box.told[1:] == box.told[:1]
+        assert dev_server.key_updates[1:] == dev_server.key_updates[:1]
         for name, status in (("nobody", 404), ("empty", 400), ("a b", 400)):
-            told = await ask(service, "PATCH", path, {"add_user": name})
-            assert told.status_code == status
+            response = await ask(service, "PATCH", path, {"add_user": name})
+            assert response.status_code == status
         other = await ask(service, "PATCH", path, {"add_user": "hubot"}, peer=BOB)
         assert other.status_code == 403
 
-    with_github(database_url, work, executor_of=lambda: box)
+    with_github(database_url, work, executor_of=lambda: dev_server)
 
 
-def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
+def test_reservations_without_ssh_need_no_keys(database_url: str) -> None:
     """ACC-18: for a dev server with a terminal."""
 
     async def work(service: Service) -> None:
@@ -190,8 +192,8 @@ def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
         assert named.status_code == 400
         assert "does not use SSH" in named.json()["detail"]
         number = await reserved(service, ALICE, github_user=None)
-        told = await ask(service, "PATCH", f"/v1/reservations/{number}", {"add_user": "hubot"})
-        assert (told.status_code, told.json()["code"]) == (409, "OD012")
+        response = await ask(service, "PATCH", f"/v1/reservations/{number}", {"add_user": "hubot"})
+        assert (response.status_code, response.json()["code"]) == (409, "OD012")
 
     serve(database_url, work)
 
@@ -199,15 +201,19 @@ def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
 # -- the tunnel -----------------------------------------------------------------------------------
 
 
-def test_bytes_go_both_ways_and_each_way_ends_by_itself(
+def test_a_tunnel_carries_both_directions_and_each_can_end_alone(
     database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ACC-07: what was sent before the end still arrives, and the answer to it."""
     monkeypatch.setattr(tunnel, "LINGER_S", 600.0)
 
     async def work(service: Service) -> None:
-        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(60):
-            object.__setattr__(service.api, "executor_of", lambda: box)
+        async with (
+            a_dev_server() as dev_server,
+            on_socket(service, folder / "s"),
+            asyncio.timeout(60),
+        ):
+            object.__setattr__(service.api, "executor_of", lambda: dev_server)
             number = await reserved(service)
             async with to(folder / "s", number) as connection:
                 await connection.send(b"hello")
@@ -215,15 +221,15 @@ def test_bytes_go_both_ways_and_each_way_ends_by_itself(
                 await connection.send(EOF)
                 assert [await connection.recv(), await connection.recv()] == [b"bye", EOF]
                 assert await closed(connection) == 1000
-            assert box.opened == [(number, 1, 0, tunnel.PORTS["ssh"])]
-            await until(lambda: box.streams[0].closed)
+            assert dev_server.opened == [(number, 1, 0, tunnel.PORTS["ssh"])]
+            await until(lambda: dev_server.streams[0].closed)
 
     serve(database_url, work, keys=Keys())
 
 
 @pytest.mark.long
-def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folder: Path) -> None:
-    """Backpressure, both ways: nothing piles up in the daemon."""
+def test_a_tunnel_applies_backpressure(database_url: str, folder: Path) -> None:
+    """Backpressure in both directions: the daemon does not buffer."""
     sent = 0
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -234,8 +240,12 @@ def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folde
             sent += 65_536
 
     async def work(service: Service) -> None:
-        async with a_box(flood) as box, on_socket(service, folder / "s"), asyncio.timeout(60):
-            object.__setattr__(service.api, "executor_of", lambda: box)
+        async with (
+            a_dev_server(flood) as dev_server,
+            on_socket(service, folder / "s"),
+            asyncio.timeout(60),
+        ):
+            object.__setattr__(service.api, "executor_of", lambda: dev_server)
             number = await reserved(service)
             async with to(folder / "s", number) as connection:
                 before = 0
@@ -251,31 +261,35 @@ def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folde
                         pushed += 262_144
                 assert pushed < 32 * 1024 * 1024
                 connection.transport.abort()
-            await until(lambda: box.streams[0].closed)
+            await until(lambda: dev_server.streams[0].closed)
 
     serve(database_url, work, keys=Keys())
 
 
-def test_a_client_that_vanishes_and_a_pod_that_goes_end_it(
+def test_a_tunnel_ends_when_its_client_or_its_pod_disappears(
     database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tunnel, "LINGER_S", 0.2)
 
     async def work(service: Service) -> None:
-        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(60):
-            object.__setattr__(service.api, "executor_of", lambda: box)
+        async with (
+            a_dev_server() as dev_server,
+            on_socket(service, folder / "s"),
+            asyncio.timeout(60),
+        ):
+            object.__setattr__(service.api, "executor_of", lambda: dev_server)
             number = await reserved(service)
             async with to(folder / "s", number) as connection:
                 await connection.send(b"x")
                 await connection.recv()
                 connection.transport.abort()
-            await until(lambda: box.streams[0].closed)
+            await until(lambda: dev_server.streams[0].closed)
             async with to(folder / "s", number) as connection:
                 await connection.send(b"x")
                 await connection.recv()
-                box.streams[1].cut()
+                dev_server.streams[1].cut()
                 assert await closed(connection) in (1000, 4500)
-            await until(lambda: box.streams[1].closed)
+            await until(lambda: dev_server.streams[1].closed)
             async with to(folder / "s", number) as connection:
                 await connection.send('{"resize":[1,2]}')
                 assert await closed(connection) == 4400
@@ -296,8 +310,12 @@ def test_sockets_are_counted_by_route_and_by_how_they_ended(
         def ended(code: str) -> float | None:
             return value("odcd_websockets_total", {"route": route, "code": code})
 
-        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(60):
-            object.__setattr__(service.api, "executor_of", lambda: box)
+        async with (
+            a_dev_server() as dev_server,
+            on_socket(service, folder / "s"),
+            asyncio.timeout(60),
+        ):
+            object.__setattr__(service.api, "executor_of", lambda: dev_server)
             number = await reserved(service)
             assert (is_open(), ended("1000")) == (0, 0)
             async with to(folder / "s", number) as one, to(folder / "s", number) as other:
@@ -324,12 +342,18 @@ def test_sockets_are_counted_by_route_and_by_how_they_ended(
     serve(database_url, work, keys=Keys())
 
 
-def test_what_cannot_be_reached_is_told_by_code(database_url: str, folder: Path) -> None:
+def test_an_unreachable_reservation_closes_the_tunnel_with_a_code(
+    database_url: str, folder: Path
+) -> None:
     """ACC-08, CLI-27: 4004 unknown, 4409 not active, 4400 no such member, 4500 internal."""
 
     async def work(service: Service) -> None:
-        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(60):
-            object.__setattr__(service.api, "executor_of", lambda: box)
+        async with (
+            a_dev_server() as dev_server,
+            on_socket(service, folder / "s"),
+            asyncio.timeout(60),
+        ):
+            object.__setattr__(service.api, "executor_of", lambda: dev_server)
             number = await reserved(service)
             waiting = read(
                 await ask(
@@ -338,11 +362,11 @@ def test_what_cannot_be_reached_is_told_by_code(database_url: str, folder: Path)
                 ),
                 201,
             ).id  # fmt: skip
-            told = [
+            cases = [
                 (99, "", 4004), (waiting, "", 4409), (number, "?rank=1", 4400),
                 (number, "?rank=x", 4400), ("x", "", 4400),
             ]  # fmt: skip
-            for named, query, code in told:
+            for named, query, code in cases:
                 async with to(folder / "s", named, query) as connection:
                     assert await closed(connection) == code, named
             object.__setattr__(service.api, "executor_of", lambda: None)
@@ -351,25 +375,25 @@ def test_what_cannot_be_reached_is_told_by_code(database_url: str, folder: Path)
             object.__setattr__(service.api, "executor_of", lambda: Dialling(9))
             async with to(folder / "s", number) as connection:
                 assert await closed(connection) == 4409
-            assert box.opened == []
+            assert dev_server.opened == []
 
     serve(database_url, work, keys=Keys())
 
 
-def test_only_owner_operators_and_added_users_are_let_through(
+def test_only_the_owner_operators_and_added_users_can_open_a_tunnel(
     database_url: str, folder: Path
 ) -> None:
     """ACC-18, ACC-19, AUT-08."""
-    box = Dialling(9)
+    dev_server = Dialling(9)
 
     async def work(service: Service) -> None:
         async with on_socket(service, folder / "s"), asyncio.timeout(60):
             number = await reserved(service, Peer(64009, 64009))
-            # The user who runs this test is neither, for a daemon of another user.
+            # For a daemon of another user, the user who runs this test is neither.
             with pytest.raises(InvalidStatus) as caught:
                 async with to(folder / "s", number):
                     pass
             assert caught.value.response.status_code == 403
-            assert box.opened == []
+            assert dev_server.opened == []
 
-    serve(database_url, work, keys=Keys(), executor_of=lambda: box, serves_uid=64009)
+    serve(database_url, work, keys=Keys(), executor_of=lambda: dev_server, serves_uid=64009)

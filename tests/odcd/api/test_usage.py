@@ -9,12 +9,12 @@ from tests.odcd.api.service import ALICE, Service, serve
 from tests.odcd.api.test_accounts import ask, read
 
 
-def test_the_last_seven_days_are_told_by_user(database_url: str) -> None:
+def test_usage_covers_the_last_seven_days_by_user(database_url: str) -> None:
     async def work(service: Service) -> None:
         job_id = await service.submit(ALICE)
         assert job_id in await service.plan()
-        told = read(UsageList, await ask(service, "GET", "/v1/usage"))
-        assert (told.by, [row.group for row in told.usage]) == (["user"], [{"user": "64001"}])
+        usage = read(UsageList, await ask(service, "GET", "/v1/usage"))
+        assert (usage.by, [row.group for row in usage.usage]) == (["user"], [{"user": "64001"}])
         path = "/v1/usage?by=account,gpu_type&user=64001"
         [row] = read(UsageList, await ask(service, "GET", path)).usage
         assert set(row.group) == {"account", "gpu_type"}
@@ -33,7 +33,7 @@ def test_the_last_seven_days_are_told_by_user(database_url: str) -> None:
         ("since=0001-01-01T00:00:00%2B14:00", 400), ("until=9999-12-31T23:59:59-14:00", 400),
     ],
 )  # fmt: skip
-def test_what_cannot_be_told_is_refused(database_url: str, query: str, status: int) -> None:
+def test_invalid_queries_are_refused(database_url: str, query: str, status: int) -> None:
     async def work(service: Service) -> None:
         answer = await ask(service, "GET", f"/v1/usage?{query}")
         assert answer.status_code == status, answer.text

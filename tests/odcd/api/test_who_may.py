@@ -39,7 +39,7 @@ OWN = frozenset({"owner", "operator"})
 COORDINATORS = frozenset({"coordinator", "operator"})
 OPERATORS = frozenset({"operator"})
 KEYED = frozenset({"key"})
-"""A caller with an API key, about that key."""
+"""A caller with an API key, for the operations on that key."""
 
 
 class Scene:
@@ -125,7 +125,7 @@ class Scene:
         alice = Identity(user="alice", uid=ALICE.uid, gid=ALICE.gid, operator=False)
         digest = f"{next(self._numbers):064x}"
         await self.service.store.builds.put(
-            alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), anew=False
+            alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), rebuild=False
         )
         return digest
 
@@ -329,7 +329,7 @@ TABLE: dict[str, Rule] = {
     "POST /v1/keys/rotate": Rule(may=KEYED, ok=(201,)),
     "DELETE /v1/users/{user}/keys": operators(None, Scene.member),
     "DELETE /v1/keys/current": Rule(may=KEYED, ok=(204,)),
-    # The login has no caller yet; this server is configured to accept none.
+    # The login has no caller yet; this server accepts none.
     "POST /v1/auth/login": Rule(may=ALL, body={"url": "x", "headers": {}}, ok=(403,)),
     "GET /": Rule(may=ALL),
     "GET /health": Rule(may=ALL),
@@ -357,7 +357,9 @@ def test_the_table_has_every_operation_and_no_other(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("operation", TABLE)
-def test_who_may(database_url: str, operation: str) -> None:
+def test_each_operation_allows_only_the_roles_in_the_table(
+    database_url: str, operation: str
+) -> None:
     rule = TABLE[operation]
 
     async def work(service: Service) -> None:
@@ -367,10 +369,10 @@ def test_who_may(database_url: str, operation: str) -> None:
             await _about_keys(scene, operation, rule)
             return
         found = {role: await _verdict(scene, operation, rule, peer) for role, peer in ROLES.items()}
-        wanted = {role: "yes" if role in rule.may else "no" for role in ROLES}
+        expected = {role: "yes" if role in rule.may else "no" for role in ROLES}
         if "nobody" not in rule.may:
-            wanted["nobody"] = "who?"
-        assert found == wanted
+            expected["nobody"] = "who?"
+        assert found == expected
 
     serve(
         database_url, work, nodes=9, disk_gib=100, build_target=lambda: REGISTRY,
@@ -387,30 +389,30 @@ async def _verdict(scene: Scene, operation: str, rule: Rule, peer: Peer | None) 
         path = f"{path[: path.index('{')]}{x}{path[path.index('}') + 1 :]}"
     body = None if rule.body is None else _filled(rule.body, x, scene.name())
     if path.endswith(("/attach", "/ssh", "/jupyter")):
-        status, told = await _attach(scene.service, path, peer)
+        status, text = await _attach(scene.service, path, peer)
     else:
-        asked = path + rule.query.replace("{x}", x)
-        answer = await scene.ask(method, asked, body, peer, raw=rule.raw)
-        status, told = answer.status_code, answer.text
-    code = _code(told)
+        url = path + rule.query.replace("{x}", x)
+        answer = await scene.ask(method, url, body, peer, raw=rule.raw)
+        status, text = answer.status_code, answer.text
+    code = _code(text)
     if status == 4403:
         return "no"
     if status == 401 and code == "OD015":
         return "who?"
     if code == "OD013":
-        assert status in (200, 403), told
+        assert status in (200, 403), text
         return "no"
     if code == "OD038":  # users without the folder cannot even see that it has a build
         return "no"
     if status in rule.ok and (status >= 400 or code is None):
         return "yes"
-    return f"{status} {told[:300]}"
+    return f"{status} {text[:300]}"
 
 
-def _code(told: str) -> str | None:
+def _code(text: str) -> str | None:
     """The OD code of an answer; of a change of jobs, that of the one it was about."""
     try:
-        answer = json.loads(told)
+        answer = json.loads(text)
     except ValueError:
         return None
     if isinstance(answer, dict) and "code" in answer:
@@ -448,7 +450,7 @@ async def _attach(service: Service, path: str, peer: Peer | None) -> tuple[int, 
 
 
 async def _about_keys(scene: Scene, operation: str, rule: Rule) -> None:
-    """A key changes itself, and no other; without one there is nothing to change."""
+    """A key changes only itself; without a key there is nothing to change."""
     method, _, path = operation.partition(" ")
     assert (await scene.ask(method, path, peer=None)).status_code == 401
     for peer in (ALICE, OPERATOR):
@@ -462,8 +464,8 @@ async def _about_keys(scene: Scene, operation: str, rule: Rule) -> None:
             assert me.status_code == status
 
 
-def test_what_others_may_see_of_a_job_has_none_of_its_secrets(database_url: str) -> None:
-    """SEC-10: neither script nor environment is anywhere but in what its owner asks for."""
+def test_other_users_never_see_secrets_of_a_job(database_url: str) -> None:
+    """SEC-10: script and environment appear only in the answers that their owner requests."""
     secret = "b8f1c2-do-not-tell"
 
     async def work(service: Service) -> None:
@@ -486,42 +488,43 @@ def test_what_others_may_see_of_a_job_has_none_of_its_secrets(database_url: str)
     serve(database_url, work)
 
 
-def test_the_token_of_jupyter_is_told_to_its_owner_and_operators(database_url: str) -> None:
-    """ACC-14, SEC-10: it opens by itself, so not to whoever has the GitHub name of one who was let
-    in, as they say: who was reads it inside. No list and no event has it."""
+def test_the_jupyter_token_is_visible_only_to_the_owner_and_operators(database_url: str) -> None:
+    """ACC-14, SEC-10: the link with the token opens Jupyter without a login. So it is not shown to
+    added users, who are known only by a GitHub name: they read it inside. No list and no event
+    contains it."""
     token = "0123456789abcdef" * 4
 
     async def work(service: Service) -> None:
         scene = Scene(service)
         await scene.prepare()
         name = await scene.reached()
-        box, now, execute = int(name), service.api.clock.now(), service.database.execute
+        job_id, now, execute = int(name), service.api.clock.now(), service.database.execute
         await execute(
             "insert into odc.box_key (job_id, host_key, host_public, gang_key, gang_public, "
             "made_at, jupyter_token) values ($1, 'h', 'p', 'g', 'p', $2, $3)",
-            box, now, token,
+            job_id, now, token,
         )  # fmt: skip
-        await execute("insert into odc.box_jupyter values ($1, 1, true, $2, null)", box, now)
+        await execute("insert into odc.box_jupyter values ($1, 1, true, $2, null)", job_id, now)
         await execute(
-            "update odc.reservation set secondary_users = '{octocat}' where job_id = $1", box
+            "update odc.reservation set secondary_users = '{octocat}' where job_id = $1", job_id
         )
         await scene.ask("PUT", "/v1/users/me", {"github_user": "octocat"}, BOB)
-        told: dict[str, set[str]] = {path: set() for path in ("", "list", "events")}
+        readers: dict[str, set[str]] = {path: set() for path in ("", "list", "events")}
         for role, peer in ROLES.items():
             for what, path in (
                 ("", f"/v1/reservations/{name}"), ("list", "/v1/reservations?user=all"),
                 ("events", f"/v1/jobs/{name}/events{NO_STREAM}"),
             ):  # fmt: skip
                 if token in (await scene.ask("GET", path, peer=peer)).text:
-                    told[what].add(role)
-        assert told == {"": OWN, "list": OWN, "events": set()}
+                    readers[what].add(role)
+        assert readers == {"": OWN, "list": OWN, "events": set()}
         one = (await scene.ask("GET", f"/v1/reservations/{name}", peer=BOB)).json()
         assert (one["connect"], one["jupyter"], one["jupyter_url"]) == ("ssh", "running", None)
 
     serve(database_url, work)
 
 
-def test_bookings_of_others_are_in_no_list(database_url: str) -> None:
+def test_lists_contain_no_bookings_of_other_users(database_url: str) -> None:
     async def work(service: Service) -> None:
         scene = Scene(service)
         await scene.prepare()
@@ -537,8 +540,8 @@ def test_bookings_of_others_are_in_no_list(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_all_is_all_of_ones_own(database_url: str) -> None:
-    """AUT-08: what a user may not change, a filter does not reach either."""
+def test_cancel_all_affects_only_the_users_own_jobs(database_url: str) -> None:
+    """AUT-08: a filter does not reach jobs that a user may not change either."""
 
     async def work(service: Service) -> None:
         scene = Scene(service)
@@ -555,7 +558,7 @@ def test_all_is_all_of_ones_own(database_url: str) -> None:
 
 @pytest.mark.parametrize("tasks", ["_3", "_[3-5]", "_[1-9:2]", "_[0-9]", "_*", ""])
 def test_no_change_reaches_another_users_array(database_url: str, tasks: str) -> None:
-    """SEC-01. Before: hold and release of a part of the tasks that waited were carried out."""
+    """SEC-01. Before: hold and release were carried out for the pending tasks."""
     tables = ("job", "pending", "running", "event")
 
     async def work(service: Service) -> None:
@@ -572,17 +575,17 @@ def test_no_change_reaches_another_users_array(database_url: str, tasks: str) ->
         before = await rows()
         selector = f"{array}{tasks}"
         verbs = ("hold", "release", "cancel", "requeue", "checkpoint")
-        asked: list[tuple[str, str, Any]] = [
+        requests: list[tuple[str, str, Any]] = [
             *(("POST", f"/v1/jobs/{selector}/{verb}", {}) for verb in verbs),
             *(("POST", f"/v1/jobs/{verb}", {"ids": [selector]}) for verb in verbs[:4]),
             ("PATCH", f"/v1/jobs/{selector}", {"nice": 1, "name": "taken"}),
         ]
         async with service.client(BOB) as client:
-            for method, path, body in asked:
+            for method, path, body in requests:
                 answer = await client.request(method, path, json=body)
                 assert answer.status_code == 200, (path, answer.text)
-                told = {(job["outcome"], job["code"]) for job in answer.json()["jobs"]}
-                assert told == {("refused", "OD013")}, path
+                outcomes = {(job["outcome"], job["code"]) for job in answer.json()["jobs"]}
+                assert outcomes == {("refused", "OD013")}, path
                 assert await rows() == before, path
 
     serve(database_url, work)

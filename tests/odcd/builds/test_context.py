@@ -1,4 +1,5 @@
-"""A Dockerfile's folder as sent: only its files are accepted, and equal folders have one digest."""
+"""A Dockerfile's folder as uploaded: only its files are accepted, and equal folders have one
+digest."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def read(sent: bytes, dockerfile: str = "Dockerfile") -> dict[str, tarfile.TarIn
         return {member.name: member for member in archive}
 
 
-def test_the_same_files_are_the_same_build_however_they_were_packed() -> None:
+def test_the_digest_depends_on_the_files_and_not_on_their_packing() -> None:
     """IMG-08"""
     first = packed(("Dockerfile", FROM), ("a", None), ("a/b", b"1"))
     other = packed(("./a/", None), ("a/b", b"1"), ("./Dockerfile", FROM))
@@ -55,7 +56,7 @@ def test_the_same_files_are_the_same_build_however_they_were_packed() -> None:
     assert read_context(packed(("D2", FROM)), "D2") != read_context(packed(("D3", FROM)), "D3")
 
 
-def test_only_files_come_through_not_what_their_packer_said_of_them() -> None:
+def test_the_metadata_of_packed_files_is_normalized() -> None:
     sent = packed(
         ("Dockerfile", FROM), name="run.sh", size=3, mode=0o4711, uid=1000, uname="eve", mtime=9
     )
@@ -103,14 +104,14 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("sent", "why"), REFUSED.values(), ids=REFUSED)
-def test_nothing_that_leaves_the_folder_is_taken(sent: bytes, why: str) -> None:
+def test_unsafe_archive_members_are_refused(sent: bytes, why: str) -> None:
     """SEC-07"""
     with pytest.raises(BadRequest, match=why):
         read(sent)
 
 
 @pytest.mark.parametrize("name", ["../Dockerfile", "a/Dockerfile", "", ".", "-x", "a b", "x" * 101])
-def test_a_dockerfile_lies_in_the_folder_itself(name: str) -> None:
+def test_the_dockerfile_must_be_in_the_context_folder(name: str) -> None:
     with pytest.raises(BadRequest, match="not a valid name of a Dockerfile"):
         read(packed(("Dockerfile", FROM)), name)
 
@@ -130,13 +131,13 @@ SIZES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("sent", SIZES.values(), ids=SIZES)
-def test_what_is_too_large_is_refused_by_the_server_too(sent: bytes) -> None:
+def test_the_server_refuses_a_context_that_is_too_large(sent: bytes) -> None:
     """CLI-13"""
     with pytest.raises(TooLarge):
         read(sent)
 
 
-def test_the_client_packs_what_the_server_takes(tmp_path: Path) -> None:
+def test_the_server_accepts_contexts_packed_by_the_client(tmp_path: Path) -> None:
     """CLI-13, IMG-08"""
     (tmp_path / "Dockerfile").write_bytes(FROM)
     (tmp_path / "src" / "empty").mkdir(parents=True)
@@ -160,7 +161,7 @@ def test_both_sides_have_the_same_limits() -> None:
     assert client.MAX_ENTRIES == server.MAX_ENTRIES
 
 
-def test_no_bytes_make_it_fail_otherwise() -> None:
+def test_any_bytes_are_a_context_or_refused() -> None:
     whole = packed(("Dockerfile", FROM), ("a", b"1"), name="l", type=b"2", linkname="a")
     plain = gzip.decompress(whole)
     for at in range(0, 1536, 7):

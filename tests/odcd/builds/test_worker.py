@@ -1,4 +1,4 @@
-"""The worker: whenever it dies, nothing that is built is lost, and nothing is built twice."""
+"""The worker: whenever it dies, no build is lost, and none is done twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odcd.database.pool import Database
 from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
 from odcd.stores.builds import BuildStore
-from tests.sql.reservation.test_builds import IMAGE, Builds
+from tests.sql.devserver.builds.test_builds import IMAGE, Builds
 from tests.support.builders.jobs import BOB, Queue, a_cluster
 from tests.support.harness.database import Sql
 
@@ -65,15 +65,15 @@ class Cluster:
         self.contexts[key] = context
         self._step()
 
-    def say(self, **told: str) -> None:
+    def say(self, **fields: str) -> None:
         """Of all that are there."""
-        self.jobs = {key: BuildLook(**told) for key in self.jobs}  # pyright: ignore[reportArgumentType]
+        self.jobs = {key: BuildLook(**fields) for key in self.jobs}  # pyright: ignore[reportArgumentType]
 
     async def close(self) -> None: ...
 
 
 class Workshop:
-    """Users at a real database, and a worker that a test lets look around."""
+    """Users of a real database, and a worker that a test runs step by step."""
 
     def __init__(self, url: str, sql: Sql) -> None:
         self.url = url
@@ -84,7 +84,7 @@ class Workshop:
         self.changes = 0
 
     def work(self, times: int = 1) -> int:
-        """A daemon's looks; the number of builds at the last."""
+        """The rounds of a daemon; returns the number of builds in the last round."""
 
         async def run() -> int:
             async with Database(self.url, size=1) as database:
@@ -109,21 +109,21 @@ def shop(database_url: str) -> Iterator[Workshop]:
         yield Workshop(database_url, sql)
 
 
-def test_an_image_is_built_from_what_was_sent(shop: Workshop) -> None:
-    """IMG-07, BUG-06: the waiting is the database's, not the worker's."""
-    box = shop.builds.reserve()
+def test_an_image_is_built_from_the_uploaded_context(shop: Workshop) -> None:
+    """IMG-07, BUG-06: the database waits, not the worker."""
+    job_id = shop.builds.reserve()
     assert shop.work() == 1
     [key] = shop.cluster.begun
     assert shop.cluster.contexts[key] == b"a"
     shop.cluster.say(state="going", step="step 2/3: RUN x", log="#1 x\n")
     shop.work()
-    assert "step 2/3: RUN x" in shop.builds.boxes.show(box)["message"]
+    assert "step 2/3: RUN x" in shop.builds.reservations.show(job_id)["message"]
     shop.cluster.say(state="done", image=IMAGE, log="all")
     shop.work()
     assert shop.changes == 1
     assert shop.builds.show()["image"] == IMAGE
     assert shop.work() == 0
-    assert shop.queue.start() == [box]
+    assert shop.queue.start() == [job_id]
 
 
 @pytest.mark.parametrize("dies_at", range(8))
@@ -131,7 +131,7 @@ def test_a_daemon_killed_anywhere_neither_loses_nor_doubles_a_build(
     shop: Workshop, dies_at: int
 ) -> None:
     """BUG-23, IMG-08"""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     shop.cluster.dies_at = dies_at
     for _ in range(6):
         try:
@@ -142,11 +142,11 @@ def test_a_daemon_killed_anywhere_neither_loses_nor_doubles_a_build(
             shop.cluster.say(state="done", image=IMAGE)
     assert len(shop.cluster.begun) == 1
     assert shop.builds.show()["image"] == IMAGE
-    assert shop.queue.start() == [box]
+    assert shop.queue.start() == [job_id]
 
 
 def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
-    """It was made, and the daemon died before the rest was."""
+    """It was created, and the daemon died before the rest was."""
     shop.builds.reserve()
     shop.cluster.dies_at = 2
     with pytest.raises(Killed):
@@ -156,7 +156,7 @@ def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
     assert len(shop.cluster.begun) == len(shop.cluster.contexts) == 1
 
 
-def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
+def test_a_job_whose_state_cannot_be_read_is_not_lost(shop: Workshop) -> None:
     shop.builds.reserve()
     shop.work()
     shop.cluster.failures = [RunnerDown("away")] * 3
@@ -167,8 +167,8 @@ def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
     assert shop.builds.show()["state"] == "completed"
 
 
-def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
-    box = shop.builds.reserve()
+def test_a_job_that_disappeared_is_created_again(shop: Workshop) -> None:
+    job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.jobs.clear()
     shop.work(2)
@@ -177,20 +177,22 @@ def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
     shop.work(2)
     shop.cluster.jobs.clear()
     shop.work()
-    assert "disappeared before it was done" in shop.builds.boxes.show(box)["failure_reason"]
+    assert (
+        "disappeared before it was done" in shop.builds.reservations.show(job_id)["failure_reason"]
+    )
 
 
-def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:
+def test_a_failed_build_fails_its_reservation_with_the_error(shop: Workshop) -> None:
     """IMG-07, LIF-18"""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.say(state="failed", error="RUN make: exit code 2", log="#1\n#2")
     shop.work()
-    assert "exit code 2" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "exit code 2" in shop.builds.reservations.show(job_id)["failure_reason"]
 
 
-def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
-    box = shop.builds.reserve()
+def test_a_build_that_kubernetes_refuses_fails_with_its_message(shop: Workshop) -> None:
+    job_id = shop.builds.reserve()
     shop.work()
     shop.cluster.jobs.clear()
     other = shop.builds.reserve("b", BOB)
@@ -203,15 +205,15 @@ def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
     shop.cluster.begin = refuse  # type: ignore[method-assign]
     shop.work(2)
     shop.cluster.begin = refused  # type: ignore[method-assign]
-    assert "no quota" in shop.builds.boxes.show(other, BOB)["failure_reason"]
-    assert "no quota" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "no quota" in shop.builds.reservations.show(other, BOB)["failure_reason"]
+    assert "no quota" in shop.builds.reservations.show(job_id)["failure_reason"]
 
 
-def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
+def test_the_job_is_removed_when_the_last_reservation_is_cancelled(shop: Workshop) -> None:
     """IMG-08"""
-    box = shop.builds.reserve()
+    job_id = shop.builds.reserve()
     shop.work()
-    shop.queue.cancel(box)
+    shop.queue.cancel(job_id)
     shop.work()
     assert shop.cluster.removed == shop.cluster.begun
     shop.builds.reserve()
@@ -219,7 +221,7 @@ def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
     assert [attempt for _, attempt in shop.cluster.begun] == [1, 2]
 
 
-def test_who_does_not_lead_any_more_builds_nothing(shop: Workshop) -> None:
+def test_a_former_leader_builds_nothing(shop: Workshop) -> None:
     shop.builds.reserve()
     shop.queue.sql.execute("update odc.term set term = term + 1")
     with pytest.raises(LeadershipLost):
@@ -240,7 +242,7 @@ LOG = """\
 """
 
 
-def test_a_log_tells_its_step_and_its_error() -> None:
+def test_the_step_and_the_error_are_read_from_a_log() -> None:
     """IMG-07"""
     plain = clean(LOG + "\0\n")
     assert step_of(plain) == "step 3/3: RUN make"

@@ -38,12 +38,12 @@ def fresh(odc_home: Path) -> Iterator[Odc]:
 
 
 @pytest.mark.long
-def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
+def test_up_reports_what_it_started_and_down_leaves_nothing_running(fresh: Odc) -> None:
     odc = fresh
-    told = odc.up("--node", "n[1-2]=h100:8", "--node", "self")
-    assert f"process {odc.pid}, PostgreSQL 18, home {odc.home}" in told
-    assert "n1 (8 x h100, declared), n2 (8 x h100, declared), this machine" in told
-    assert f"ODC_HOME={odc.home} odcctl submit script.sh" in told
+    output = odc.up("--node", "n[1-2]=h100:8", "--node", "self")
+    assert f"process {odc.pid}, PostgreSQL 18, home {odc.home}" in output
+    assert "n1 (8 x h100, declared), n2 (8 x h100, declared), this machine" in output
+    assert f"ODC_HOME={odc.home} odcctl submit script.sh" in output
     again = odc.odcd("up", check=False)
     assert again.returncode == 1
     assert f"odcd already runs in {odc.home}: process {odc.pid}" in again.stderr
@@ -59,7 +59,7 @@ def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
 
 
 @pytest.mark.long
-def test_only_the_parts_that_must_be_root_are(odc: Odc) -> None:
+def test_only_the_parts_that_need_root_run_as_root(odc: Odc) -> None:
     odc.up()
     account = service_account().name
     assert user_of(odc.pid) == account
@@ -144,8 +144,8 @@ def test_a_home_that_is_refused_leaves_no_folder_behind(odc_home: Path) -> None:
 
 
 @pytest.mark.long
-def test_down_by_force_ends_jobs_and_says_why(odc: Odc) -> None:
-    """Those that may run again do so after the next up; the others are cancelled."""
+def test_down_by_force_ends_jobs_with_the_reason(odc: Odc) -> None:
+    """Jobs that may be requeued do so after the next up; the others are cancelled."""
     odc.up()
     again = odc.submit("--wrap", "sleep 600")
     once = odc.submit("--no-requeue", "--wrap", "sleep 600")
@@ -165,8 +165,8 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
     once = odc.submit("--no-requeue", "--wrap", "echo run >> runs; sleep 600")
     for job in (again, once):
         odc.wait_for(job, "RUNNING")
-    told = odc.odcd("backup", odc.work / "queue.odc").stdout
-    assert "2 jobs, 0 pending, 2 running" in told
+    output = odc.odcd("backup", odc.work / "queue.odc").stdout
+    assert "2 jobs, 0 pending, 2 running" in output
     assert stat.S_IMODE((odc.work / "queue.odc").stat().st_mode) == 0o600
     busy = odc.odcd("restore", odc.work / "queue.odc", "--replace", check=False)
     assert busy.returncode == 1
@@ -189,7 +189,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         (["up", "--home", "/" + "x" * 100], 2, "too long"),
         (["up", "--node", "n1"], 2, "NAME=TYPE:GPUS"),
         (["up", "--listen", "nowhere"], 2, "HOST:PORT"),
-        (["up", "--home", "/proc/x"], 1, "/proc/x cannot be made"),
+        (["up", "--home", "/proc/x"], 1, "/proc/x cannot be created"),
         (["serve"], 2, "serve needs a database"),
         (
             ["serve", "--dsn", "postgresql:///x", "--executor", "kubernetes", "--node", "n=h100:8"],
@@ -205,7 +205,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         ([], 2, "COMMAND"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(
+def test_invalid_commands_are_refused_with_a_reason(
     odc_home: Path, argv: list[str], code: int, says: str
 ) -> None:
     done = Odc(odc_home, odc_home).odcd(*argv, check=False)
@@ -216,8 +216,8 @@ def test_what_cannot_be_is_refused_with_a_reason(
 @pytest.mark.long
 def test_migrate_and_token_work_on_any_database(odc_home: Path, empty_database_url: str) -> None:
     odc = Odc(odc_home, odc_home)
-    told = odc.odcd("migrate", "--dsn", empty_database_url).stdout
-    assert "applied 0001_queue.sql" in told
+    output = odc.odcd("migrate", "--dsn", empty_database_url).stdout
+    assert "applied 0001_queue.sql" in output
     assert odc.odcd("migrate", "--dsn", empty_database_url).stdout.count("\n") == 1
     user = pwd.getpwuid(os.getuid()).pw_name
     token = odc.odcd("token", user, "--dsn", empty_database_url).stdout.strip()
@@ -240,7 +240,7 @@ def test_a_backup_that_cannot_be_written_leaves_no_file(odc_home: Path, database
     assert [path.name for path in odc_home.iterdir()] == ["q.odc"]
 
 
-def test_doctor_says_what_there_is_and_what_is_missing(odc_home: Path) -> None:
+def test_doctor_reports_the_state_of_the_machine_and_what_is_missing(odc_home: Path) -> None:
     odc = Odc(odc_home, odc_home)
     checks = json.loads(odc.odcd("doctor", "--json").stdout)["checks"]
     names = {check["about"] for check in checks}

@@ -1,4 +1,4 @@
-"""A queue to a file and back: whole, as of one moment, or not at all."""
+"""A queue to a file and back: complete, as of one moment, or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odcd.database.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
 from odcd.home.postgres import EmbeddedPostgres
 from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
-from tests.support.harness.events import told
+from tests.support.harness.events import read_events
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
 MORNING = r"""
@@ -71,7 +71,7 @@ def restore(dsn: str, file: io.BytesIO, *, replace: bool = False, term: int = 0)
 
 
 def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
-    """Every table's rows, but for what a restore must change."""
+    """Every table's rows, except for the values that a restore must change."""
     changed = {"migration", "install", "term", "local_host"}
     with Sql(dsn) as sql:
         tables = sql.values(
@@ -81,7 +81,7 @@ def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
         rows = {name: sql.rows(f"select * from odc.{name}") for name in set(tables) - changed}
     rows["event"] = [r for r in rows["event"] if r["kind"] != "restored"]
     rows["server"] = [{"id": r["id"]} for r in rows["server"]]
-    # Transaction numbers are another server's.
+    # Transaction numbers belong to another server.
     xids = ("xid", "born_xid", "past_xid", "snapshot")
     rows = {
         name: [{key: value for key, value in row.items() if key not in xids} for row in found]
@@ -132,7 +132,9 @@ def test_a_backup_does_not_depend_on_the_version_of_postgresql(queue: str) -> No
 
 
 @pytest.mark.long
-def test_passes_of_before_cannot_be_replayed(queue: str, empty_database_url: str) -> None:
+def test_passes_from_before_the_restore_cannot_be_replayed(
+    queue: str, empty_database_url: str
+) -> None:
     with Sql(queue) as sql:
         pass_id = sql.value(
             "insert into odc.pass (term, at, looked, started, took_ms, snapshot) "
@@ -143,7 +145,7 @@ def test_passes_of_before_cannot_be_replayed(queue: str, empty_database_url: str
         sql.value("select odc.replay_pass($1)", pass_id)
 
 
-def test_a_backup_is_of_one_moment_whatever_happens_meanwhile(queue: str) -> None:
+def test_a_backup_is_a_consistent_snapshot(queue: str) -> None:
     class Interrupted(io.BytesIO):
         """All pending jobs are gone once the first table is being written."""
 
@@ -213,7 +215,7 @@ def test_a_restored_queue_may_be_led_by_another_machine(
 
 
 @pytest.mark.long
-def test_what_was_about_to_start_is_never_started_by_a_restore(
+def test_members_that_were_starting_are_not_started_after_a_restore(
     queue: str, empty_database_url: str
 ) -> None:
     with Sql(queue) as sql:
@@ -240,7 +242,7 @@ def test_a_queue_that_is_not_empty_is_replaced_only_when_asked(queue: str) -> No
     assert contents(queue) == before
 
 
-def test_a_daemon_at_work_is_not_pulled_away_from_under(queue: str) -> None:
+def test_a_restore_is_refused_while_a_daemon_uses_the_database(queue: str) -> None:
     file = backup(queue)
     with Sql(queue) as daemon:
         daemon.execute("set application_name = 'odcd-leader'")
@@ -277,7 +279,7 @@ def test_a_backup_of_a_newer_version_is_refused(queue: str, empty_database_url: 
 def test_an_older_backup_is_brought_to_this_version(
     queue: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    """The migrations since run on its rows, as they would have in place."""
+    """The later migrations run on its rows, as they would have in place."""
     file = backup(queue)
     target = tmp_path / "sql"
     shutil.copytree(schema.sql_folder(), target)
@@ -302,30 +304,32 @@ def test_an_older_backup_is_brought_to_this_version(
         {"sequences": {"job_id_seq": "1); drop schema odc"}},
     ],
 )
-def test_a_manifest_that_is_not_ours_is_refused(
+def test_a_foreign_manifest_is_refused(
     queue: str, empty_database_url: str, changes: dict[str, object]
 ) -> None:
     with pytest.raises(BadRequest):
         restore(empty_database_url, with_manifest(backup(queue), **changes))
 
 
-def test_events_of_a_restored_queue_are_told_at_once(queue: str, empty_database_url: str) -> None:
+def test_events_of_a_restored_queue_are_visible_at_once(
+    queue: str, empty_database_url: str
+) -> None:
     """Transaction numbers of the old server would hide them until the new one got as far."""
     with Sql(queue) as sql:
         sql.execute("update odc.event set xid = (xid::text::bigint + 1000000000)::text::xid8")
     restore(empty_database_url, backup(queue))
     with Sql(empty_database_url) as sql:
-        kinds = [event["kind"] for event in told(sql)]
+        kinds = [event["kind"] for event in read_events(sql)]
     assert kinds == ["submitted", "restored"]
 
 
-def test_the_moment_of_a_backup_is_told(queue: str, empty_database_url: str) -> None:
+def test_a_restore_returns_the_time_of_the_backup(queue: str, empty_database_url: str) -> None:
     began = datetime.now(UTC)
     done = restore(empty_database_url, backup(queue))
     assert timedelta() <= done.made_at - began < timedelta(minutes=1)
 
 
-def test_a_restored_queue_is_not_taken_for_one_that_postgresql_recovered(
+def test_a_restored_queue_is_not_mistaken_for_a_recovered_database(
     queue: str, empty_database_url: str
 ) -> None:
     """odcd restore has raised the term and the sequences itself."""

@@ -1,4 +1,4 @@
-"""Each kind of connection has its limits, and a PostgreSQL that falls silent is noticed."""
+"""Each kind of connection has its limits, and a silent PostgreSQL is noticed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_no_wait_of_the_daemon_is_without_a_limit(kind: Kind) -> None:
     assert kind.client_s > kind.statement_s
 
 
-def test_the_beat_waits_five_seconds_and_no_longer() -> None:
+def test_the_heartbeat_waits_at_most_five_seconds() -> None:
     assert BEAT.client_s == 5
 
 
@@ -109,7 +109,7 @@ def test_a_statement_that_takes_too_long_ends_and_changes_nothing(empty_database
 
 
 class Tries:
-    """Counts the statements that PostgreSQL answered, be it by a refusal."""
+    """Counts the statements that PostgreSQL answered, refusals included."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -143,7 +143,7 @@ def test_the_leaders_loops_wait_again_for_a_lock(empty_database_url: str) -> Non
 
 @pytest.mark.long
 def test_a_silent_primary_is_noticed_by_requests_within_ten_seconds(database_url: str) -> None:
-    """The relay passes nothing on and resets nothing, as a host that lost its power."""
+    """The relay passes nothing on and resets nothing, like a host without power."""
 
     async def work() -> None:
         with Relay(database_url) as relay:
@@ -212,7 +212,7 @@ def test_a_tcp_connection_notices_a_peer_that_is_gone(database_url: str) -> None
     run(work)
 
 
-def test_keepalives_are_asked_of_postgresql_too() -> None:
+def test_postgresql_sends_keepalives_too() -> None:
     sent = settings_of(API, "odcd")
     assert {name: sent[name] for name in sent if name.startswith("tcp_")} == {
         "tcp_keepalives_idle": "4",
@@ -229,7 +229,7 @@ def test_a_direct_connection_passes_the_check_for_poolers(database_url: str) -> 
 def test_a_pooler_that_drops_settings_is_refused(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PgBouncer with ignore_startup_parameters drops them without a word."""
+    """PgBouncer with ignore_startup_parameters drops them silently."""
 
     def dropped(kind: Kind, name: str, isolation: str = "") -> dict[str, str]:
         settings = settings_of(kind, name)
@@ -288,7 +288,7 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_one_user_cannot_take_every_connection() -> None:
+def test_a_single_user_cannot_use_every_connection() -> None:
     async def work() -> None:
         slots, go, free = Slots(patience_s=0.1), asyncio.Event(), asyncio.Event()
         free.set()
@@ -304,7 +304,7 @@ def test_one_user_cannot_take_every_connection() -> None:
     run(work)
 
 
-def test_one_endpoint_cannot_take_every_connection() -> None:
+def test_a_single_endpoint_cannot_use_every_connection() -> None:
     async def work() -> None:
         slots, go, free = Slots(patience_s=0.1), asyncio.Event(), asyncio.Event()
         free.set()
@@ -323,7 +323,7 @@ def test_one_endpoint_cannot_take_every_connection() -> None:
     run(work)
 
 
-def test_a_users_queue_has_an_end() -> None:
+def test_the_request_queue_of_a_user_is_limited() -> None:
     async def work() -> None:
         slots, go = Slots(waiting=2), asyncio.Event()
         tasks = [asyncio.create_task(_hold(slots, "ann", "/v1/jobs", go)) for _ in range(6)]

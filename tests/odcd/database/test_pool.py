@@ -1,4 +1,5 @@
-"""The database as the daemon sees it: settings, errors as ours, a listener that comes back."""
+"""The database as the daemon sees it: settings, errors as odc's classes, a listener that
+reconnects."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_no_server_is_database_down(tmp_path: object) -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_goes_between_two_steps_of_a_call_is_database_down(
+def test_a_server_that_stops_between_two_steps_of_a_call_is_database_down(
     database_url: str, tmp_path: Path
 ) -> None:
     last_word = b"SFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0"
@@ -133,7 +134,7 @@ def test_a_nul_character_is_the_callers_mistake(empty_database_url: str) -> None
 
 
 def test_sessions_have_the_schedulers_settings(empty_database_url: str) -> None:
-    wanted = {
+    expected = {
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
         "plan_cache_mode": "force_generic_plan",
@@ -143,7 +144,7 @@ def test_sessions_have_the_schedulers_settings(empty_database_url: str) -> None:
     }
 
     async def work(database: Database) -> None:
-        for name, value in wanted.items():
+        for name, value in expected.items():
             assert await database.fetchval("select current_setting($1)", name) == value
 
     with_database(empty_database_url, work)
@@ -157,7 +158,7 @@ def test_json_goes_in_and_out_as_text(empty_database_url: str) -> None:
 
 
 def test_a_deadlock_is_tried_again(empty_database_url: str) -> None:
-    """Two statements that lock two rows in opposite order both end well."""
+    """Two statements that lock two rows in opposite order both succeed."""
 
     async def work(database: Database) -> None:
         await database.execute("create table public.thing (id int primary key, n int default 0)")
@@ -207,7 +208,7 @@ def test_a_killed_backend_is_database_down_and_the_pool_goes_on(empty_database_u
     with_database(empty_database_url, work)
 
 
-def test_a_listener_hears_and_comes_back_after_its_connection_was_killed(
+def test_a_listener_reconnects_after_its_connection_was_killed(
     empty_database_url: str,
 ) -> None:
     async def work(database: Database) -> None:
@@ -215,7 +216,7 @@ def test_a_listener_hears_and_comes_back_after_its_connection_was_killed(
         listening = asyncio.create_task(
             database.listen("odc", lambda: heard.put_nowait(None), SystemClock())
         )
-        await heard.get()  # notified once when it starts to listen, because of missed notifications
+        await heard.get()  # once at its start, because of missed notifications
         assert database.listening("odc")
         await database.execute("notify odc")
         await heard.get()

@@ -1,4 +1,4 @@
-"""A database that comes back by PostgreSQL's own means: no id and no term is given out twice."""
+"""A database that was recovered by PostgreSQL's own means: no id and no term is used twice."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def servers() -> Iterator[tuple[Server, Server]]:
 
 
 def lead(sql: Sql, now: datetime) -> int:
-    """Take the term as a daemon does, and sweep once; the term."""
+    """Take the term as a daemon does, and sweep once; returns the term."""
     term = sql.value(
         "select odc.take_term(t.term, t.beat, 'odcd-1', 'host', $1) from odc.term as t", now
     )
@@ -164,12 +164,12 @@ def test_ids_and_terms_do_not_recur_after_a_recovery_to_a_point_in_time(
         found = recoveries(sql)
         assert [(row["at"], row["actor"]) for row in found] == [(later, "odcd-1")]
         assert sql.value("select max(id) from odc.event") > lost_event
-        assert member_state(sql) == "running", "it may have run: nobody may start it again"
-        # The partitions that were made ahead take the next job.
+        assert member_state(sql) == "running", "it may have run, so it must not start again"
+        # The partitions created in advance take the next job.
         sql.execute("update odc.job set id = nextval('odc.job_id_seq')")
 
 
-def test_a_fail_over_skips_a_few_ids_once_and_starts_what_was_to_start(
+def test_a_failover_skips_a_few_ids_once_and_starts_the_starting_job(
     servers: tuple[Server, Server],
 ) -> None:
     first, second = servers
@@ -193,7 +193,7 @@ def test_a_fail_over_skips_a_few_ids_once_and_starts_what_was_to_start(
         assert job_id < sql.value("select nextval('odc.job_id_seq')") < job_id + skipped + 40
         assert member_state(sql) == "starting"
         assert len(recoveries(sql)) == 1
-        # A restart is no recovery, nor is another leader.
+        # Neither a restart nor another leader is a recovery.
         second.stop()
     second.start()
     with Sql(second.dsn) as sql:
@@ -233,10 +233,11 @@ def test_a_copy_in_another_postgresql_is_a_recovery(database_url: str) -> None:
         (None, 4_000_000),
     ],
 )
-def test_the_longer_nobody_led_the_more_ids_are_skipped(
+def test_more_ids_are_skipped_after_a_longer_time_without_a_leader(
     database_url: str, away: timedelta | None, skipped: int
 ) -> None:
-    """A leader whose clock is behind skips the least; one that nothing is known of, the most."""
+    """A leader whose clock is behind skips the fewest ids; one about which nothing is known, the
+    most."""
     with Sql(database_url) as sql:
         term = lead(sql, NOW)
         sql.execute("update odc.server set timeline = timeline + 1")
@@ -246,8 +247,8 @@ def test_the_longer_nobody_led_the_more_ids_are_skipped(
         assert recoveries(sql)[0]["detail"] != "{}"
 
 
-def test_a_take_over_that_is_rolled_back_skips_no_more(database_url: str) -> None:
-    """Sequences keep what a rolled back transaction did to them: tries must not add up."""
+def test_a_takeover_that_is_rolled_back_skips_no_further_ids(database_url: str) -> None:
+    """Sequences keep the changes of a rolled back transaction: attempts must not add up."""
     with Sql(database_url) as sql:
         lead(sql, NOW)
         before = sql.value("select max(id) from odc.event")

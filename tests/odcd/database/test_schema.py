@@ -1,4 +1,4 @@
-"""The installer: the folder is the schema, whoever installs, and how often."""
+"""The installer: the folder is the schema, whoever installs it, and however often."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.harness.database import Sql
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A small sql folder of one's own."""
+    """A small separate sql folder."""
     target = tmp_path / "sql"
     write(target, "migrations/0001_first.sql", "create table thing (id integer primary key);")
     write(target, "functions/thing/count_things.sql", function("count_things", "select 1"))
@@ -151,7 +151,7 @@ def test_a_changed_signature_replaces_the_old_function(
             assert sql.value("select odc.a_user() = odc.count_things()")
 
 
-def test_functions_load_in_whatever_order_they_need_each_other(
+def test_functions_load_in_the_order_of_their_dependencies(
     empty_database_url: str, folder: Path
 ) -> None:
     write(

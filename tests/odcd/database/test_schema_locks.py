@@ -93,7 +93,7 @@ def use_tables(dsn: str) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["migration", "functions"])
-def test_an_upgrade_behind_an_open_reader_stops_nobody(
+def test_an_upgrade_that_waits_for_a_reader_blocks_no_other_session(
     database_url: str, newer: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     if what == "functions":
@@ -117,7 +117,7 @@ def test_an_upgrade_behind_an_open_reader_stops_nobody(
 
 
 @pytest.mark.long
-def test_an_upgrade_that_never_gets_its_locks_says_who_has_them(
+def test_an_upgrade_that_never_gets_its_locks_names_their_holder(
     database_url: str, newer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience.Patience.__init__, "__defaults__", (LOCK_TIMEOUT_S, 2.0))
@@ -155,7 +155,7 @@ def test_a_migration_outside_a_transaction_gives_way_too(database_url: str, newe
 def test_an_index_built_concurrently_waits_for_a_reader_without_giving_up(
     database_url: str, newer: Path
 ) -> None:
-    """A build that is cut short leaves an index that is never used: it is made again."""
+    """An interrupted index build leaves an index that is never used: it is built again."""
     [path] = (newer / "migrations").glob("*_more.sql")
     path.write_text(
         "-- transaction: none\n"

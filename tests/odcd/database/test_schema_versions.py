@@ -117,10 +117,10 @@ def test_a_folder_that_declares_nothing_is_compatible_with_itself_only(
         install(empty_database_url, old)
 
 
-def test_what_works_on_an_interrupted_upgrade_is_known(
+def test_an_old_daemon_starts_on_an_interrupted_compatible_upgrade(
     empty_database_url: str, old: Path, new: Path
 ) -> None:
-    """A migration is applied, the functions do not load: an old daemon still starts."""
+    """A migration was applied, the functions do not load: an old daemon still starts."""
     install(empty_database_url, old)
     write(
         new,
@@ -170,7 +170,7 @@ def test_two_builds_of_one_version_do_not_replace_each_other_in_turn(
         with pytest.raises(WrongState, match="other functions"):
             install(empty_database_url, other, "none")
         assert count(empty_database_url) == 1
-    # With no daemon at work it reloads, as a developer expects.
+    # If no daemon works, it reloads them, as a developer expects.
     install(empty_database_url, other, "none")
     assert count(empty_database_url) == 3
 
@@ -249,7 +249,7 @@ def test_an_upgrade_that_fails_leaves_tables_and_functions_as_they_were(
 def test_a_daemons_call_under_way_loses_its_connection_and_meets_no_missing_function(
     old: Path, new: Path, empty_database_url: str, where: str
 ) -> None:
-    """It runs on with the old body of its function, whose helper is gone."""
+    """The daemon continues with the old body of its function, whose helper is gone."""
     turn = "pg_advisory_xact_lock(7300196)" if where == "waits for the turn" else "pg_sleep(1)"
     write(old, "functions/thing/use_helper.sql", (
         "create or replace function odc.use_helper() returns integer\n"

@@ -1,4 +1,5 @@
-"""Disks at AWS: what is asked for is there once, whatever AWS answers; a list is whole or none."""
+"""Disks at AWS: each request creates one resource, whatever AWS answers; a list is complete or an
+error."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def run(
 ) -> None:  # fmt: skip
     async def all_of_it() -> None:
         clock = VirtualClock(NOW)
-        told = DiskSettings(aws_region=REGION, aws_endpoint=fake.url, **settings)
-        cloud = Aws(told, server, clock, limits, calls)
+        disk_settings = DiskSettings(aws_region=REGION, aws_endpoint=fake.url, **settings)
+        cloud = Aws(disk_settings, server, clock, limits, calls)
         await cloud.open()
         try:
             await work(cloud, clock)
@@ -52,8 +53,8 @@ def run(
 
 
 async def a_volume(cloud: Cloud, operation: str = "volume-lab-1", **changed: Any) -> Volume:
-    wanted: dict[str, Any] = {"zone": ZONES[0], "size_gib": 10, "snapshot_id": None, "tags": {}}
-    return await cloud.create_volume(operation, **{**wanted, **changed})
+    fields: dict[str, Any] = {"zone": ZONES[0], "size_gib": 10, "snapshot_id": None, "tags": {}}
+    return await cloud.create_volume(operation, **{**fields, **changed})
 
 
 async def a_snapshot(cloud: Cloud, volume: str, operation: str = "snapshot-lab-1") -> Snapshot:
@@ -72,15 +73,15 @@ async def until_done(call: Callable[[], Awaitable[Any]], clock: VirtualClock) ->
 # -- volumes ------------------------------------------------------------------------------------
 
 
-def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
-    """STO-02, STO-40: of the size and the speed that are configured, gp3, and encrypted."""
+def test_a_volume_is_created_as_requested(fake: FakeAws) -> None:
+    """STO-02, STO-40: with the configured size and speed, gp3, and encrypted."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         made = await a_volume(cloud, size_gib=1024, tags={"disk_name": "main"})
         assert (made.state, made.zone, made.size_gib) == ("creating", ZONES[0], 1024)
-        told = fake.ec2.describe_volumes(VolumeIds=[made.id])["Volumes"][0]
-        assert (told["VolumeType"], told["Iops"], told["Throughput"]) == ("gp3", 16000, 1000)
-        assert told["Encrypted"]
+        volume = fake.ec2.describe_volumes(VolumeIds=[made.id])["Volumes"][0]
+        assert (volume["VolumeType"], volume["Iops"], volume["Throughput"]) == ("gp3", 16000, 1000)
+        assert volume["Encrypted"]
         assert made.tags == {
             "disk_name": "main",
             "ManagedBy": "odc",
@@ -90,27 +91,27 @@ def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
         assert await cloud.volumes([made.id]) == {made.id: replace(made, state="available")}
 
     run(fake, work, disk_iops=16000, disk_mbps=1000)
-    asked = fake.last("CreateVolume")
-    assert "KmsKeyId" not in asked
+    request = fake.last("CreateVolume")
+    assert "KmsKeyId" not in request
     assert (DiskSettings().disk_gib, DiskSettings().disk_iops, DiskSettings().disk_mbps) == (
         100, 3000, 125,
     )  # fmt: skip
 
 
-def test_a_key_of_ones_own_encrypts(fake: FakeAws) -> None:
-    """STO-40: volumes by the key that is configured; their snapshots are encrypted with it."""
+def test_a_configured_kms_key_encrypts_volumes(fake: FakeAws) -> None:
+    """STO-40: volumes are encrypted with the configured key, and so are their snapshots."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         made = await a_volume(cloud)
         snapshot = await a_snapshot(cloud, made.id)
-        told = fake.ec2.describe_snapshots(SnapshotIds=[snapshot.id])["Snapshots"][0]
-        assert told["Encrypted"]
+        described = fake.ec2.describe_snapshots(SnapshotIds=[snapshot.id])["Snapshots"][0]
+        assert described["Encrypted"]
 
     run(fake, work, disk_kms_key="alias/odc")
     assert fake.last("CreateVolume")["KmsKeyId"] == "alias/odc"
 
 
-def test_a_volume_has_what_was_on_its_snapshot_in_whichever_zone(fake: FakeAws) -> None:
+def test_a_volume_has_the_data_of_its_snapshot_in_any_zone(fake: FakeAws) -> None:
     """Followed by ids, and by bytes."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -130,7 +131,7 @@ def test_a_volume_has_what_was_on_its_snapshot_in_whichever_zone(fake: FakeAws) 
 
 
 def test_a_volume_becomes_available_and_is_attached_and_detached(fake: FakeAws) -> None:
-    """One that its node does not let go is detached by force."""
+    """A volume that its node does not release is detached by force."""
     fake.ebs.creating_polls = 2
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -155,7 +156,7 @@ def test_a_volume_becomes_available_and_is_attached_and_detached(fake: FakeAws) 
     run(fake, work)
 
 
-def test_a_volume_that_failed_says_so(fake: FakeAws) -> None:
+def test_a_failed_volume_has_the_state_error(fake: FakeAws) -> None:
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         id = (await a_volume(cloud)).id
         fake.ebs.fail(id)
@@ -169,7 +170,8 @@ def test_a_volume_that_failed_says_so(fake: FakeAws) -> None:
 
 @pytest.mark.parametrize("fault", BUSY)
 def test_no_second_volume_after_any_trouble(fake: FakeAws, fault: Fault) -> None:
-    """Intent is recorded before every call, so the call is made again: it finds what it made."""
+    """Intent is recorded before every call, so the call can be repeated: it finds the existing
+    resource."""
     fake.fail("CreateVolume", fault)
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -181,7 +183,7 @@ def test_no_second_volume_after_any_trouble(fake: FakeAws, fault: Fault) -> None
         assert [volume.id for volume in await cloud.list_volumes()] == [made.id]
 
     run(fake, work, limits=HASTY if fault == "hang" else LIMITS)
-    # And AWS itself would know it by its token, which is not longer than it may be.
+    # And AWS itself recognizes it by its token, which has at most the allowed length.
     assert len(fake.last("CreateVolume")["ClientToken"]) == 64
 
 
@@ -199,8 +201,9 @@ def test_another_operation_makes_another_volume(fake: FakeAws) -> None:
     run(fake, work)
 
 
-def test_a_volume_asked_for_in_other_words_is_waited_for(fake: FakeAws) -> None:
-    """AWS refuses a token that comes with other tags: what it made the first time will show up."""
+def test_a_volume_created_with_other_tags_is_waited_for(fake: FakeAws) -> None:
+    """AWS refuses a token that comes with other tags: the resource of the first call will
+    appear."""
     fake.fail("CreateVolume", "refuse", code="IdempotentParameterMismatch")
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -212,7 +215,7 @@ def test_a_volume_asked_for_in_other_words_is_waited_for(fake: FakeAws) -> None:
 
 @pytest.mark.parametrize("fault", BUSY)
 def test_no_second_snapshot_after_any_trouble(fake: FakeAws, fault: Fault) -> None:
-    """STO-10: EC2 has no token for snapshots; an unanswered one is looked for."""
+    """STO-10: EC2 has no token for snapshots; after an unanswered call the snapshot is searched."""
     fake.ebs.pending_polls = math.inf
     fake.fail("CreateSnapshot", fault)
 
@@ -243,7 +246,7 @@ def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
             "Snapshots"
         ]
         fake.ebs.hide(made["SnapshotId"], 1)
-        with pytest.raises(CloudBusy, match="may already be making a snapshot") as busy:
+        with pytest.raises(CloudBusy, match="may already be creating a snapshot") as busy:
             await a_snapshot(cloud, volume)
         assert busy.value.sent
         assert (await a_snapshot(cloud, volume)).id == made["SnapshotId"]
@@ -252,14 +255,14 @@ def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
     assert fake.count("CreateSnapshot") == 1
 
 
-def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> None:
+def test_a_snapshot_that_was_never_created_is_requested_again(fake: FakeAws) -> None:
     fake.fail("CreateSnapshot", "cut")
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         volume = (await a_volume(cloud)).id
         with pytest.raises(CloudBusy):
             await a_snapshot(cloud, volume)
-        with pytest.raises(CloudBusy, match="may already be making a snapshot"):
+        with pytest.raises(CloudBusy, match="may already be creating a snapshot"):
             await a_snapshot(cloud, volume)
         clock.move(LIMITS.settle_s)
         assert (await a_snapshot(cloud, volume)).state == "pending"
@@ -267,8 +270,8 @@ def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> Non
     run(fake, work)
 
 
-def test_one_pending_snapshot_of_ours_is_enough(fake: FakeAws) -> None:
-    """STO-10: another operation gets the one that is pending, and sees whose it is."""
+def test_a_pending_snapshot_is_reused_by_another_operation(fake: FakeAws) -> None:
+    """STO-10: another operation gets the pending snapshot, and sees whose it is."""
     fake.ebs.pending_polls = math.inf
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -286,7 +289,7 @@ def test_one_pending_snapshot_of_ours_is_enough(fake: FakeAws) -> None:
     assert fake.count("CreateSnapshot") == 2
 
 
-def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
+def test_idempotent_calls_are_repeated(fake: FakeAws) -> None:
     fake.fail("DescribeVolumes", "throttle", times=2)
     fake.fail("DeleteVolume", "error", times=2)
 
@@ -298,7 +301,7 @@ def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
     assert (fake.count("DescribeVolumes"), fake.count("DeleteVolume")) == (3, 3)
 
 
-def test_calls_that_make_something_are_never_repeated_by_the_library(fake: FakeAws) -> None:
+def test_creating_calls_are_never_repeated_by_the_library(fake: FakeAws) -> None:
     fake.fail("CreateSnapshot", "swallow", times=math.inf)
     fake.fail("CreateVolume", "error", times=math.inf, after=1)
 
@@ -313,7 +316,7 @@ def test_calls_that_make_something_are_never_repeated_by_the_library(fake: FakeA
     assert (fake.count("CreateSnapshot"), fake.count("CreateVolume")) == (1, 2)
 
 
-def test_calls_are_timed_and_failures_counted_but_that_nothing_is_there_is_an_answer(
+def test_calls_are_timed_and_failures_counted_but_not_found_is_no_failure(
     fake: FakeAws,
 ) -> None:
     metrics = Metrics()
@@ -326,12 +329,12 @@ def test_calls_are_timed_and_failures_counted_but_that_nothing_is_there_is_an_an
 
     run(fake, work, limits=replace(LIMITS, tries=1), calls=metrics.backend("aws"))
 
-    def told(name: str, operation: str) -> float | None:
+    def metric(name: str, operation: str) -> float | None:
         labels = {"backend": "aws", "operation": operation}
         return metrics.registry.get_sample_value(f"odcd_backend_{name}", labels)
 
-    assert told("request_seconds_count", "DescribeVolumes") == fake.count("DescribeVolumes")
-    assert told("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
+    assert metric("request_seconds_count", "DescribeVolumes") == fake.count("DescribeVolumes")
+    assert metric("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
 
 
 # -- messages ----------------------------------------------------------------------------------
@@ -345,10 +348,10 @@ def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: Fak
         volume = (await a_volume(cloud)).id
         made = await a_snapshot(cloud, volume)
         assert (made.state, made.progress, made.volume_id) == ("pending", 0, volume)
-        told = [(await cloud.snapshots([made.id]))[made.id] for _ in range(3)]
-        assert [one.state for one in told] == ["pending", "pending", "completed"]
-        assert told[0].progress < told[1].progress < told[2].progress == 100
-        assert told[2].started_at.tzinfo is not None
+        snapshots = [(await cloud.snapshots([made.id]))[made.id] for _ in range(3)]
+        assert [one.state for one in snapshots] == ["pending", "pending", "completed"]
+        assert snapshots[0].progress < snapshots[1].progress < snapshots[2].progress == 100
+        assert snapshots[2].started_at.tzinfo is not None
         fake.ebs.fail(made.id)
         assert (await cloud.snapshots([made.id]))[made.id].state == "error"
         await cloud.delete_snapshot(made.id)
@@ -358,8 +361,9 @@ def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: Fak
     run(fake, work)
 
 
-def test_what_is_new_and_not_shown_is_not_gone(fake: FakeAws) -> None:
-    """An id is absent only when AWS has no doubt: after that its row would be given up."""
+def test_a_new_resource_that_aws_does_not_list_yet_is_not_treated_as_deleted(fake: FakeAws) -> None:
+    """An id is reported as absent only when AWS is certain: after that its row would be given
+    up."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         volume = await a_volume(cloud)
@@ -379,8 +383,8 @@ def test_what_is_new_and_not_shown_is_not_gone(fake: FakeAws) -> None:
 
 
 @pytest.mark.parametrize("fault", ["throttle", "cut", "half", "refuse"])
-def test_nothing_is_told_in_part(fake: FakeAws, fault: Fault) -> None:
-    """A listing is whole, or there is none: half of one would have disks given up."""
+def test_a_listing_is_complete_or_an_error(fake: FakeAws, fault: Fault) -> None:
+    """A listing is complete, or an error: with half of one, disks would be given up."""
     fake.ebs.page_size = 2
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -412,8 +416,8 @@ def test_nothing_is_told_in_part(fake: FakeAws, fault: Fault) -> None:
     run(fake, work, efs_id=fake.make_file_system())
 
 
-def test_only_what_this_server_made_is_listed(fake: FakeAws) -> None:
-    """A second server in the account, and whatever else is there, are none of ours."""
+def test_only_resources_of_this_server_are_listed(fake: FakeAws) -> None:
+    """Resources of a second server in the account, and all others, are not ours."""
 
     async def ours(cloud: Aws, clock: VirtualClock) -> None:
         await a_snapshot(cloud, (await a_volume(cloud)).id)
@@ -427,17 +431,17 @@ def test_only_what_this_server_made_is_listed(fake: FakeAws) -> None:
     run(fake, theirs, server="lab-2")
 
 
-def test_a_name_stands_for_itself_alone() -> None:
-    """EC2 takes * and ? in a filter for anything."""
+def test_wildcards_in_a_tag_filter_are_escaped() -> None:
+    """EC2 treats * and ? in a filter as wildcards."""
     assert aws_records.tag_filter("odc-server", "a*b?\\c") == {
         "Name": "tag:odc-server",
         "Values": ["a\\*b\\?\\\\c"],
     }
 
 
-def test_snapshots_that_others_made_are_none_of_ours(fake: FakeAws) -> None:
-    """STO-07, BUG-12: copies of other accounts and of ours, and what a backup service makes of a
-    volume, all with our tags; one that is pending is no reason to wait."""
+def test_snapshots_created_by_others_are_ignored(fake: FakeAws) -> None:
+    """STO-07, BUG-12: copies by other accounts and by ours, and snapshots of a backup service, all
+    with our tags; a pending one does not make odc wait."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         volume = (await a_volume(cloud)).id
@@ -454,8 +458,8 @@ def test_snapshots_that_others_made_are_none_of_ours(fake: FakeAws) -> None:
     run(fake, work)
 
 
-def test_tags_tell_users_and_scripts_what_they_did_before(fake: FakeAws) -> None:
-    """STO-09: the names that gpu-dev's scripts look for, on volumes and snapshots."""
+def test_tags_have_the_names_that_gpu_dev_scripts_use(fake: FakeAws) -> None:
+    """STO-09: the names that gpu-dev's scripts search for, on volumes and snapshots."""
     at = NOW + timedelta(days=1)
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -472,17 +476,17 @@ def test_tags_tell_users_and_scripts_what_they_did_before(fake: FakeAws) -> None
         kept = tags.contents_tag("/v1/disks/main/contents/7")
         gone = tags.deleted_tags(marked_at=NOW, delete_at=NOW + timedelta(days=30))
         await cloud.tag([made.id, volume.id], kept | gone | {"disk_name": "renamed"})
-        told = (await cloud.snapshots([made.id]))[made.id].tags
-        assert told["snapshot_content_s3"] == "/v1/disks/main/contents/7"
-        assert told["delete-date"] == f"{NOW + timedelta(days=30):%Y-%m-%d}"
-        assert told["disk_name"] == "renamed"
-        assert told["odc-operation"] == "s-1"
+        snapshot_tags = (await cloud.snapshots([made.id]))[made.id].tags
+        assert snapshot_tags["snapshot_content_s3"] == "/v1/disks/main/contents/7"
+        assert snapshot_tags["delete-date"] == f"{NOW + timedelta(days=30):%Y-%m-%d}"
+        assert snapshot_tags["disk_name"] == "renamed"
+        assert snapshot_tags["odc-operation"] == "s-1"
         await cloud.tag([], kept)
 
     run(fake, work)
 
 
-def test_what_aws_will_never_do_is_said_in_its_words(fake: FakeAws) -> None:
+def test_a_permanent_refusal_of_aws_is_reported_with_its_message(fake: FakeAws) -> None:
     fake.fail("CreateVolume", "refuse", code="UnauthorizedOperation")
     fake.fail("CreateVolume", "refuse", code="InsufficientVolumeCapacity")
 
@@ -523,11 +527,11 @@ def test_an_aws_that_cannot_be_reached_is_busy(
 
 
 @pytest.mark.parametrize("fault", BUSY)
-def test_a_users_folder_is_the_same_for_ever(fake: FakeAws, fault: Fault) -> None:
+def test_the_access_point_of_a_user_is_created_once(fake: FakeAws, fault: Fault) -> None:
     """STO-28, STO-29, BUG-11: one access point for each user on one file system; a lookup that
     fails makes no second one."""
     fake.fail("CreateAccessPoint", fault)
-    # A GET that loses its connection is made once more by the HTTP client itself.
+    # A GET that loses its connection is repeated once by the HTTP client itself.
     fake.fail("DescribeAccessPoints", fault, after=1, times=2)
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -553,8 +557,8 @@ def test_a_users_folder_is_the_same_for_ever(fake: FakeAws, fault: Fault) -> Non
     run(fake, work, limits=limits, efs_id=fake.make_file_system())
 
 
-def test_one_list_finds_the_folder_of_a_user(fake: FakeAws) -> None:
-    """BUG-32: nothing is asked for each user, and nothing at all once the id is kept."""
+def test_one_listing_finds_the_access_point_of_a_user(fake: FakeAws) -> None:
+    """BUG-32: there is no call per user, and none at all once the id is stored."""
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
         for uid in range(4):
@@ -568,7 +572,7 @@ def test_one_list_finds_the_folder_of_a_user(fake: FakeAws) -> None:
     run(fake, work, efs_id=fake.make_file_system())
 
 
-def test_of_two_access_points_both_lead_to_the_same_files(fake: FakeAws) -> None:
+def test_duplicate_access_points_lead_to_the_same_files(fake: FakeAws) -> None:
     """BUG-11: a duplicate does not remove a user's data, because the folder has it."""
     file_system = fake.make_file_system()
 
@@ -597,6 +601,6 @@ def test_without_a_file_system_there_are_no_folders(fake: FakeAws) -> None:
     run(fake, work)
 
 
-def test_aws_does_all_that_a_cloud_does() -> None:
+def test_aws_implements_the_cloud_protocol() -> None:
     made: Callable[..., Cloud] = Aws
     assert made

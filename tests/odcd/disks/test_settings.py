@@ -13,9 +13,9 @@ def test_without_a_region_there_are_no_disks() -> None:
     assert DiskSettings().aws_region is None
 
 
-def test_disks_are_as_they_are_configured() -> None:
-    """STO-02: the size that was documented is the default; what ran is configured."""
-    told = read_disks({
+def test_disk_settings_are_read_from_the_environment() -> None:
+    """STO-02: the documented size is the default; others are configured."""
+    settings = read_disks({
         "ODC_AWS_REGION": "us-east-2",
         "ODC_AWS_ENDPOINT": "http://127.0.0.1:5000",
         "ODC_EFS_ID": "fs-0123abcd",
@@ -24,7 +24,7 @@ def test_disks_are_as_they_are_configured() -> None:
         "ODC_DISK_MBPS": "1000",
         "ODC_DISK_KMS_KEY": "arn:aws:kms:us-east-2:111122223333:key/1234",
     })  # fmt: skip
-    assert told == DiskSettings(
+    assert settings == DiskSettings(
         aws_region="us-east-2",
         aws_endpoint="http://127.0.0.1:5000",
         efs_id="fs-0123abcd",
@@ -47,6 +47,6 @@ def test_disks_are_as_they_are_configured() -> None:
         ("ODC_DISK_KMS_KEY", "a key"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_name(name: str, text: str) -> None:
+def test_a_wrong_setting_is_refused_by_name(name: str, text: str) -> None:
     with pytest.raises(BadRequest, match=name):
         read_disks({name: text})

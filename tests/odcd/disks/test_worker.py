@@ -1,5 +1,5 @@
-"""The worker between database, cloud and cluster: a whole life of a disk, and the same with a
-worker that dies at each of its steps."""
+"""The worker between database, cloud and cluster: a disk from creation to deletion, and the same
+with a worker that dies at each of its steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odcd.disks.settings import DiskSettings
 from odcd.disks.worker import DiskWorker
 from odcd.errors import RunnerDown
 from odcd.stores.store import Store
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.disks import Disks
 from tests.support.builders.jobs import NOW, Queue, a_cluster
 from tests.support.fakes.aws import REGION, ZONES, FakeAws
@@ -35,7 +35,7 @@ NODES = [
 
 
 class Killed(BaseException):
-    """The daemon is, here."""
+    """The daemon dies here."""
 
 
 @dataclass
@@ -65,12 +65,12 @@ class PlayedClaims:
 
 
 class Site:
-    """A database with two nodes in two zones, a cloud, a cluster, and whoever uses disks there."""
+    """A database with two nodes in two zones, a cloud, a cluster, and users of disks."""
 
     def __init__(self, sql: Sql, url: str, fake: FakeAws, **settings: Any) -> None:
         a_cluster(sql, more=NODES)
         self.queue = Queue(sql)
-        self.boxes = Boxes(self.queue)
+        self.reservations = Reservations(self.queue)
         self.disks = Disks(self.queue)
         self.fake = fake
         self.claims = PlayedClaims()
@@ -80,13 +80,13 @@ class Site:
         self.steps = 0
         self.kill_at: int | None = None
 
-    def reserve(self, zone: str, name: str = "main", **asked: object) -> int:
-        box = self.boxes.reserve(asked={"disk": name, **asked}, node_list=[f"n-{zone}"])
+    def reserve(self, zone: str, name: str = "main", **fields: object) -> int:
+        job_id = self.reservations.reserve(asked={"disk": name, **fields}, node_list=[f"n-{zone}"])
         self.queue.start()
-        return box
+        return job_id
 
     def work(self, seconds: float = 30) -> None:
-        """A worker, and another one when it was killed, for so long."""
+        """Run a worker for this many seconds, and another one after it was killed."""
         until = self.queue.now + timedelta(seconds=seconds)
         while self.queue.now < until:
             try:
@@ -118,16 +118,16 @@ class Site:
 
         async def answers(parcel: Any) -> Any:
             self.steps += 1
-            told = await whole(parcel)
+            answer = await whole(parcel)
             if self.steps == self.kill_at:
                 raise Killed
-            return told
+            return answer
 
         worker._answers = answers  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
 
-    def bytes_of(self, box: int) -> Path:
+    def bytes_of(self, job_id: int) -> Path:
         """Where pods see them."""
-        row = self.disks.volume(box)
+        row = self.disks.volume(job_id)
         assert self.claims.published[row["id"]] == row["cloud_id"]
         folder = self.fake.ebs.folder
         assert folder is not None
@@ -152,29 +152,29 @@ def a_life(site: Site) -> None:
     site.disks.create(size_gib=10)
     first = site.reserve(ZONES[0])
     site.work(20)
-    site.boxes.facts(first, "started", 0)
+    site.reservations.facts(first, "started", 0)
     (site.bytes_of(first) / "thesis").write_text("chapter 1")
     site.claims.busy = 1
-    site.boxes.facts(first, "lost", 0)
+    site.reservations.facts(first, "lost", 0)
     site.work(40)
     second = site.reserve(ZONES[1])
     site.work(20)
     assert (site.bytes_of(second) / "thesis").read_text() == "chapter 1"
-    site.boxes.facts(second, "started", 0)
-    site.boxes.facts(second, "lost", 0)
+    site.reservations.facts(second, "started", 0)
+    site.reservations.facts(second, "lost", 0)
     site.work(40)
 
 
 def all_is_well(site: Site) -> None:
     assert site.volumes() == []
     assert site.claims.published == {}
-    told = site.disks.show()
-    assert (told["state"], told["snapshot_count"], told["trouble"]) == ("available", 2, None)
+    disk = site.disks.show()
+    assert (disk["state"], disk["snapshot_count"], disk["trouble"]) == ("available", 2, None)
     assert len(site.snapshots()) == 2, "orphans"
 
 
 @pytest.mark.long
-def test_a_disk_goes_from_zone_to_zone_by_its_ids(site: Site) -> None:
+def test_a_disk_moves_between_zones_and_keeps_its_ids_and_data(site: Site) -> None:
     """STO-05, SCH-08, BUG-31: volume, snapshot, volume; and the bytes with them."""
     a_life(site)
     all_is_well(site)
@@ -190,13 +190,13 @@ def test_a_disk_goes_from_zone_to_zone_by_its_ids(site: Site) -> None:
 
 
 STEPS = 17
-"""So many a_life takes, at least."""
+"""The minimum number of steps of a_life."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
-def test_killed_at_any_step_nothing_is_lost_or_made_twice(site: Site, step: int) -> None:
-    """STO-10, BUG-06, BUG-23, BUG-24, BUG-37: it was done, and the answer was not kept."""
+def test_a_kill_at_any_step_loses_and_duplicates_nothing(site: Site, step: int) -> None:
+    """STO-10, BUG-06, BUG-23, BUG-24, BUG-37: the call succeeded, and its answer was lost."""
     site.kill_at = step
     a_life(site)
     assert site.kill_at is None, "it was killed"
@@ -211,8 +211,8 @@ def test_killed_at_any_step_nothing_is_lost_or_made_twice(site: Site, step: int)
     "action",
     ["CreateVolume", "DescribeVolumes", "CreateSnapshot", "DescribeSnapshots", "DeleteVolume"],
 )
-def test_each_call_may_fail(site: Site, action: str, fault: Any) -> None:
-    """STO-10, BUG-21, BUG-24: throttled, in trouble, done and not answered."""
+def test_a_disk_survives_the_failure_of_any_call(site: Site, action: str, fault: Any) -> None:
+    """STO-10, BUG-21, BUG-24: throttled, failing, and done without an answer."""
     site.fake.fail(action, fault, times=2)
     a_life(site)
     all_is_well(site)
@@ -222,16 +222,16 @@ def test_each_call_may_fail(site: Site, action: str, fault: Any) -> None:
 def test_the_next_waits_for_the_snapshot(site: Site) -> None:
     """STO-06, BUG-06: as a state in the queue; no worker waits."""
     site.disks.create(size_gib=10)
-    box = site.reserve(ZONES[0])
+    job_id = site.reserve(ZONES[0])
     site.work(10)
-    site.boxes.facts(box, "started", 0)
-    (site.bytes_of(box) / "new").touch()
+    site.reservations.facts(job_id, "started", 0)
+    (site.bytes_of(job_id) / "new").touch()
     site.fake.ebs.pending_polls = float("inf")
-    site.boxes.facts(box, "lost", 0)
+    site.reservations.facts(job_id, "lost", 0)
     site.work(30)
     after = site.reserve(ZONES[1])
     site.work(60)
-    assert site.boxes.show(after)["reason"] == "SnapshotPending"
+    assert site.reservations.show(after)["reason"] == "SnapshotPending"
     site.fake.ebs.release()
     site.work(30)
     assert site.queue.start() == [after]
@@ -240,25 +240,26 @@ def test_the_next_waits_for_the_snapshot(site: Site) -> None:
 
 
 @pytest.mark.long
-def test_somebody_elses_copy_is_never_restored(site: Site) -> None:
+def test_a_snapshot_copy_of_another_account_is_never_restored(site: Site) -> None:
     """STO-07, BUG-12: it has all our tags and is newer."""
     a_life(site)
     newest = site.disks.show()["last_snapshot_id"]
     copy = site.fake.copy_snapshot(newest)
-    box = site.reserve(ZONES[0])
+    job_id = site.reserve(ZONES[0])
     site.work(10)
     source = site.fake.last("CreateVolume")["SnapshotId"]
     assert source == newest != copy
-    assert site.queue.running(box)
+    assert site.queue.running(job_id)
 
 
 def test_a_user_has_a_folder_of_the_shared_file_system(database_url: str, fake: FakeAws) -> None:
-    """STO-27, STO-28, STO-29, BUG-11, BUG-32: one access point, made once, for all the user has."""
+    """STO-27, STO-28, STO-29, BUG-11, BUG-32: one access point, created once, for all files of the
+    user."""
     efs_id = fake.make_file_system()
     with Sql(database_url) as sql:
         site = Site(sql, database_url, fake, efs_id=efs_id)
         for _ in range(2):
-            site.boxes.reserve(asked={"shared_storage": True})
+            site.reservations.reserve(asked={"shared_storage": True})
         site.queue.start()
         fake.fail("CreateAccessPoint", "swallow", times=2)
         site.work(30)
@@ -266,7 +267,7 @@ def test_a_user_has_a_folder_of_the_shared_file_system(database_url: str, fake: 
         assert point["PosixUser"] == {"Uid": 1081, "Gid": 1081}, "who works in dev servers"
         assert site.claims.personal == {1001: f"{efs_id}::{point['AccessPointId']}"}
         before = fake.count("DescribeAccessPoints")
-        site.boxes.reserve(asked={"shared_storage": True})
+        site.reservations.reserve(asked={"shared_storage": True})
         site.queue.start()
         site.work(10)
         assert fake.count("DescribeAccessPoints") == before
@@ -274,10 +275,10 @@ def test_a_user_has_a_folder_of_the_shared_file_system(database_url: str, fake: 
 
 def test_a_cluster_that_is_away_delays_and_loses_nothing(site: Site) -> None:
     site.disks.create(size_gib=10)
-    box = site.reserve(ZONES[0])
+    job_id = site.reserve(ZONES[0])
     site.claims.down = True
     site.work(20)
-    assert "does not answer" in site.boxes.show(box)["message"]
+    assert "does not answer" in site.reservations.show(job_id)["message"]
     site.claims.down = False
     site.work(20)
-    assert site.bytes_of(box).is_dir()
+    assert site.bytes_of(job_id).is_dir()

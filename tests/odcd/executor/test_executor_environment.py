@@ -25,14 +25,14 @@ def _environment(
     )  # fmt: skip
 
 
-def test_a_plain_job_is_told_of_itself() -> None:
+def test_a_plain_job_has_the_slurm_variables_of_itself() -> None:
     started = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-    told = _environment(
+    env = _environment(
         job_id=42, name="a b", user="al", uid=1000, gid=1001, account="lab", partition="h100",
         qos="high", work_dir="/home/al", started_at=started,
         ends_at=datetime(2026, 11, 21, 9, 0, tzinfo=UTC), members=(a_member(cpus=16),),
     )  # fmt: skip
-    assert {name: told[name] for name in told if name.startswith("SLURM")} == {
+    assert {name: env[name] for name in env if name.startswith("SLURM")} == {
         "SLURM_JOB_ID": "42", "SLURM_JOBID": "42", "SLURM_JOB_NAME": "a b",
         "SLURM_JOB_NODELIST": "gpu-01", "SLURM_NODELIST": "gpu-01",
         "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_TASKS_PER_NODE": "1",
@@ -45,8 +45,8 @@ def test_a_plain_job_is_told_of_itself() -> None:
         "SLURM_JOB_END_TIME": str(int(started.timestamp()) + 3600),
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1", "SLURMD_NODENAME": "gpu-01",
     }  # fmt: skip
-    assert (told["ODC_JOB_ID"], told["ODC_RANK"], told["ODC_NODE"]) == ("42", "0", "gpu-01")
-    assert told["MASTER_PORT"] == "20042"
+    assert (env["ODC_JOB_ID"], env["ODC_RANK"], env["ODC_NODE"]) == ("42", "0", "gpu-01")
+    assert env["MASTER_PORT"] == "20042"
 
 
 def test_a_gang_knows_its_ranks_peers_and_master() -> None:
@@ -62,63 +62,63 @@ def test_a_gang_knows_its_ranks_peers_and_master() -> None:
         assert first[name] == last[name]
 
 
-def test_ntasks_is_there_only_when_tasks_were_asked_for() -> None:
+def test_ntasks_is_set_only_if_tasks_were_requested() -> None:
     members = (a_member(0), a_member(1))
     assert not {"SLURM_NTASKS", "SLURM_NPROCS"} & _environment(members=members).keys()
-    told = _environment(members=members, options={"ntasks_per_node": 8, "cpus_per_task": 3})
-    assert (told["SLURM_NTASKS"], told["SLURM_NPROCS"]) == ("16", "16")
-    assert told["SLURM_NTASKS_PER_NODE"] == "8"
-    assert told["SLURM_TASKS_PER_NODE"] == "8(x2)"
-    assert told["SLURM_CPUS_PER_TASK"] == told["SRUN_CPUS_PER_TASK"] == "3"
+    env = _environment(members=members, options={"ntasks_per_node": 8, "cpus_per_task": 3})
+    assert (env["SLURM_NTASKS"], env["SLURM_NPROCS"]) == ("16", "16")
+    assert env["SLURM_NTASKS_PER_NODE"] == "8"
+    assert env["SLURM_TASKS_PER_NODE"] == "8(x2)"
+    assert env["SLURM_CPUS_PER_TASK"] == env["SRUN_CPUS_PER_TASK"] == "3"
     assert _environment(members=members, options={"ntasks": 5})["SLURM_TASKS_PER_NODE"] == "3,2"
 
 
 def test_no_batch_job_looks_like_an_srun_task() -> None:
     # MPI libraries that see a step id look for srun's process manager and fail.
     for members in ((a_member(),), (a_member(0), a_member(1))):
-        told = _environment(members=members)
-        assert not {"SLURM_STEP_ID", "SLURM_STEPID"} & told.keys()
+        env = _environment(members=members)
+        assert not {"SLURM_STEP_ID", "SLURM_STEPID"} & env.keys()
 
 
-def test_gpus_on_node_is_a_bare_number_whatever_was_written() -> None:
-    told = _environment(
+def test_gpus_on_node_is_a_number_without_type() -> None:
+    env = _environment(
         members=(a_member(gpu_indexes=(1, 3, 6)),),
         options={"gpus_spec": {"gpus_per_node": "h100:3", "gpus": "h100:3"}},
     )
-    assert told["SLURM_GPUS_ON_NODE"] == "3"
-    assert told["SLURM_GPUS_PER_NODE"] == told["SLURM_GPUS"] == "h100:3"
-    assert told["SLURM_JOB_GPUS"] == told["CUDA_VISIBLE_DEVICES"] == "1,3,6"
-    assert told["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert env["SLURM_GPUS_ON_NODE"] == "3"
+    assert env["SLURM_GPUS_PER_NODE"] == env["SLURM_GPUS"] == "h100:3"
+    assert env["SLURM_JOB_GPUS"] == env["CUDA_VISIBLE_DEVICES"] == "1,3,6"
+    assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
 
-def test_cuda_gets_the_devices_numbers_where_they_differ() -> None:
-    told = _environment(members=(a_member(gpu_indexes=(0, 1)),), gpu_ids=[2, 3])
-    assert told["CUDA_VISIBLE_DEVICES"] == "2,3"
-    assert told["SLURM_JOB_GPUS"] == "0,1"
+def test_cuda_uses_device_numbers_if_they_differ_from_indexes() -> None:
+    env = _environment(members=(a_member(gpu_indexes=(0, 1)),), gpu_ids=[2, 3])
+    assert env["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert env["SLURM_JOB_GPUS"] == "0,1"
 
 
 def test_a_job_without_gpus_sees_none_even_if_its_submitter_did() -> None:
-    told = _environment(base={"CUDA_VISIBLE_DEVICES": "0,1"})
-    assert told["CUDA_VISIBLE_DEVICES"] == ""
-    assert "SLURM_GPUS_ON_NODE" not in told
+    env = _environment(base={"CUDA_VISIBLE_DEVICES": "0,1"})
+    assert env["CUDA_VISIBLE_DEVICES"] == ""
+    assert "SLURM_GPUS_ON_NODE" not in env
 
 
-def test_memory_is_told_the_way_it_was_asked_for() -> None:
-    told = _environment(options={"mem_per_cpu_mib": 2048})
-    assert told["SLURM_MEM_PER_CPU"] == "2048"
-    assert "SLURM_MEM_PER_NODE" not in told
+def test_memory_variables_follow_the_requested_form() -> None:
+    env = _environment(options={"mem_per_cpu_mib": 2048})
+    assert env["SLURM_MEM_PER_CPU"] == "2048"
+    assert "SLURM_MEM_PER_NODE" not in env
 
 
 def test_an_array_element_knows_its_array() -> None:
-    told = _environment(
+    env = _environment(
         job_id=50, array_job_id=40, array_task_id=7, array_min=1, array_max=9, array_count=5,
         array_step=2,
     )  # fmt: skip
-    assert {n: v for n, v in told.items() if n.startswith("SLURM_ARRAY")} == {
+    assert {n: v for n, v in env.items() if n.startswith("SLURM_ARRAY")} == {
         "SLURM_ARRAY_JOB_ID": "40", "SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "1",
         "SLURM_ARRAY_TASK_MAX": "9", "SLURM_ARRAY_TASK_COUNT": "5", "SLURM_ARRAY_TASK_STEP": "2",
     }  # fmt: skip
-    assert told["ODC_ARRAY_TASK_ID"] == "7"
+    assert env["ODC_ARRAY_TASK_ID"] == "7"
 
 
 def test_a_restart_is_counted_from_the_first_requeue_on() -> None:
@@ -128,24 +128,24 @@ def test_a_restart_is_counted_from_the_first_requeue_on() -> None:
 
 def test_without_an_environment_a_job_still_has_a_login() -> None:
     me = pwd.getpwuid(os.geteuid())
-    told = _environment()
-    assert (told["HOME"], told["SHELL"]) == (me.pw_dir, me.pw_shell)
-    assert told["USER"] == told["LOGNAME"] == me.pw_name
-    assert "/usr/bin" in told["PATH"].split(":")
-    assert told["TMPDIR"] == "/tmp"
+    env = _environment()
+    assert (env["HOME"], env["SHELL"]) == (me.pw_dir, me.pw_shell)
+    assert env["USER"] == env["LOGNAME"] == me.pw_name
+    assert "/usr/bin" in env["PATH"].split(":")
+    assert env["TMPDIR"] == "/tmp"
 
 
-def test_what_was_submitted_stays_as_it_was() -> None:
+def test_submitted_variables_are_not_changed() -> None:
     base = {"HOME": "/data/al", "PATH": "/opt/conda/bin", "TMPDIR": "/scratch", "LANG": "C"}
-    told = _environment(base=base | {"PWD": "/data/al/run"}, work_dir="/data/al/other")
-    assert {name: told[name] for name in base} == base
-    assert told["SLURM_SUBMIT_DIR"] == "/data/al/run"
-    assert told["PWD"] == "/data/al/other"
+    env = _environment(base=base | {"PWD": "/data/al/run"}, work_dir="/data/al/other")
+    assert {name: env[name] for name in base} == base
+    assert env["SLURM_SUBMIT_DIR"] == "/data/al/run"
+    assert env["PWD"] == "/data/al/other"
 
 
-def test_a_job_is_told_its_booking_and_its_licences_when_it_has_them() -> None:
-    told = _environment(booking="course", licences={"matlab": 2, "ansys": 1})
-    assert told["SLURM_JOB_RESERVATION"] == "course"
-    assert told["SLURM_JOB_LICENSES"] == "ansys:1,matlab:2"
+def test_booking_and_licences_are_in_the_environment() -> None:
+    env = _environment(booking="course", licences={"matlab": 2, "ansys": 1})
+    assert env["SLURM_JOB_RESERVATION"] == "course"
+    assert env["SLURM_JOB_LICENSES"] == "ansys:1,matlab:2"
     plain = _environment()
     assert not {"SLURM_JOB_RESERVATION", "SLURM_JOB_LICENSES"} & plain.keys()

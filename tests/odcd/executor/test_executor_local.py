@@ -28,7 +28,7 @@ WAITS = "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\necho went\nexit 9\n"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[RunnerHome]:
-    """Where a runner may come to live; none does yet."""
+    """A place for a runner; none runs yet."""
     home = RunnerHome(tmp_path / "runner")
     yield home
     home.end()
@@ -94,7 +94,7 @@ def run(
     term: int = 1,
     **how: bool,
 ) -> None:
-    """Open it, watch it, and run body; then let go."""
+    """Open it, watch it, and run body; then close it."""
 
     async def main() -> None:
         await executor.open(term)
@@ -110,11 +110,11 @@ def run(
     asyncio.run(main())
 
 
-def test_it_keeps_the_executors_promise_in_types() -> None:
+def test_the_local_executor_implements_the_protocol() -> None:
     _: type[Executor] = LocalExecutor
 
 
-def test_a_job_runs_and_its_facts_are_told(home: RunnerHome, work_dir: Path) -> None:
+def test_a_job_runs_and_its_facts_are_reported(home: RunnerHome, work_dir: Path) -> None:
     script = '#!/bin/sh\necho "$SLURM_JOB_ID $GREETING $ODC_NODE"\nexit 7\n'
     dispatch, texts = a_dispatch_of(
         script, '{"GREETING": "hi", "PATH": "/usr/bin:/bin"}', job_id=12, work_dir=str(work_dir)
@@ -148,7 +148,7 @@ def test_a_gang_of_declared_nodes_runs_a_process_each(home: RunnerHome, work_dir
     ]  # fmt: skip
 
 
-def test_a_runner_that_dies_is_replaced_and_given_what_it_had_not_begun(
+def test_a_dead_runner_is_replaced_and_gets_the_unstarted_jobs(
     home: RunnerHome, work_dir: Path
 ) -> None:
     script = "#!/bin/sh\necho $SLURM_JOB_ID >> ran\nexit 3\n"
@@ -159,7 +159,7 @@ def test_a_runner_that_dies_is_replaced_and_given_what_it_had_not_begun(
         await asyncio.to_thread(home.kill)
         ends = [await watched.end_of(job) for job in range(1, 61)]
         for end in ends:
-            # One killed between its record and its fork is known never to have begun.
+            # A member killed between its record and its fork is known never to have started.
             assert (end.kind, end.exit_code) in (("exited", 3), ("start_failed", None))
 
     run(an_executor(home), body)
@@ -167,7 +167,7 @@ def test_a_runner_that_dies_is_replaced_and_given_what_it_had_not_begun(
     assert len(ran) == len(set(ran)) >= 58
 
 
-def test_a_new_daemon_adopts_what_runs(home: RunnerHome, work_dir: Path) -> None:
+def test_a_new_daemon_adopts_running_jobs(home: RunnerHome, work_dir: Path) -> None:
     dispatch, texts = a_dispatch_of(WAITS, work_dir=str(work_dir))
 
     async def first(watched: Watched) -> None:
@@ -207,7 +207,7 @@ def test_an_older_term_is_refused(home: RunnerHome) -> None:
     asyncio.run(main())
 
 
-def test_without_a_runner_it_says_so(home: RunnerHome) -> None:
+def test_without_a_runner_the_error_says_why(home: RunnerHome) -> None:
     async def cannot() -> None:
         raise RunnerDown("the keeper is gone")
 
@@ -218,7 +218,7 @@ def test_without_a_runner_it_says_so(home: RunnerHome) -> None:
     asyncio.run(main())
 
 
-def test_a_stop_of_what_nobody_knows_tells_of_every_rank(home: RunnerHome) -> None:
+def test_stopping_an_unknown_job_reports_every_rank_as_lost(home: RunnerHome) -> None:
     async def body(watched: Watched) -> None:
         await watched.executor.stop(8, 1, signal=15, grace_s=1)
         assert (await watched.end_of(8)).kind == "lost"
@@ -288,7 +288,9 @@ def test_logs_follow_until_the_end(home: RunnerHome, work_dir: Path) -> None:
     run(an_executor(home), body)
 
 
-def test_logs_of_kept_output_tell_the_streams_apart(home: RunnerHome, work_dir: Path) -> None:
+def test_logs_of_spooled_output_keep_stdout_and_stderr_apart(
+    home: RunnerHome, work_dir: Path
+) -> None:
     dispatch, texts = a_dispatch_of(
         "#!/bin/sh\necho out\necho err >&2\n",
         work_dir=str(work_dir),
@@ -316,7 +318,7 @@ def test_huge_logs_are_whole(home: RunnerHome, work_dir: Path) -> None:
     run(an_executor(home), body)
 
 
-def test_a_log_that_is_emptied_is_read_anew(home: RunnerHome, work_dir: Path) -> None:
+def test_a_truncated_log_is_read_from_its_start(home: RunnerHome, work_dir: Path) -> None:
     dispatch, texts = a_dispatch_of(WAITS, work_dir=str(work_dir), open_mode="append")
     log = work_dir / "slurm-1.out"
     log.write_text("of before\n")
@@ -333,7 +335,7 @@ def test_a_log_that_is_emptied_is_read_anew(home: RunnerHome, work_dir: Path) ->
     run(an_executor(home), body)
 
 
-def test_output_that_cannot_be_read_says_why(home: RunnerHome, work_dir: Path) -> None:
+def test_unreadable_output_is_reported_with_the_reason(home: RunnerHome, work_dir: Path) -> None:
     dispatch, texts = a_dispatch_of("#!/bin/sh\n", work_dir=str(work_dir), stdout="/dev/null")
 
     async def body(watched: Watched) -> None:
@@ -387,7 +389,9 @@ def test_a_terminal_is_attached_to_and_replayed_after_its_end(
 NOTICE = Notice(name="WARN.txt", text="30 minutes", remove=["old.txt"], wall="time is short")
 
 
-def test_a_user_is_told_on_the_terminal_and_in_the_home(home: RunnerHome, work_dir: Path) -> None:
+def test_a_notice_is_shown_on_the_terminal_and_written_to_the_home(
+    home: RunnerHome, work_dir: Path
+) -> None:
     dispatch, texts = a_dispatch_of(
         "#!/bin/sh\nexec sleep 1000\n",
         f'{{"HOME": "{work_dir}", "PATH": "/usr/bin:/bin"}}',
@@ -399,9 +403,9 @@ def test_a_user_is_told_on_the_terminal_and_in_the_home(home: RunnerHome, work_d
         await watched.executor.start([dispatch], texts)
         await watched.fact(1, ("started",))
         (work_dir / "old.txt").touch()
-        await watched.executor.dev_servers.tell(1, 1, NOTICE)
+        await watched.executor.dev_servers.notify(1, 1, NOTICE)
         await asyncio.to_thread(home.kill)
-        await watched.executor.dev_servers.tell(1, 1, NOTICE)
+        await watched.executor.dev_servers.notify(1, 1, NOTICE)
         terminal = await watched.executor.attach(dispatch, 0)
         await _read_until(terminal, b"time is short")
         await terminal.close()
@@ -411,29 +415,29 @@ def test_a_user_is_told_on_the_terminal_and_in_the_home(home: RunnerHome, work_d
     assert (work_dir / "WARN.txt").read_text() == "30 minutes"
 
 
-def test_a_notice_that_reaches_nobody_says_why(home: RunnerHome, work_dir: Path) -> None:
+def test_an_undeliverable_notice_is_reported_with_the_reason(
+    home: RunnerHome, work_dir: Path
+) -> None:
     dispatch, texts = a_dispatch_of(
         WAITS, f'{{"HOME": "{work_dir}/gone"}}', work_dir=str(work_dir)
     )  # fmt: skip
 
     async def body(watched: Watched) -> None:
         with pytest.raises(WrongState, match="job 1 could not be notified: it is not running"):
-            await watched.executor.dev_servers.tell(1, 1, NOTICE)
+            await watched.executor.dev_servers.notify(1, 1, NOTICE)
         await watched.executor.start([dispatch], texts)
         await watched.fact(1, ("started",))
         with pytest.raises(WrongState, match="no terminal to show it on; cannot open the home"):
-            await watched.executor.dev_servers.tell(1, 1, NOTICE)
+            await watched.executor.dev_servers.notify(1, 1, NOTICE)
         with pytest.raises(ValueError, match="not a file name"):
-            await watched.executor.dev_servers.tell(1, 1, Notice(name="../x"))
+            await watched.executor.dev_servers.notify(1, 1, Notice(name="../x"))
         with pytest.raises(ValueError, match="not a file name"):
-            await watched.executor.dev_servers.tell(1, 1, Notice(remove=["a/b"]))
+            await watched.executor.dev_servers.notify(1, 1, Notice(remove=["a/b"]))
 
     run(an_executor(home), body)
 
 
-def test_an_older_runner_that_cannot_tell_says_so_and_goes_on(
-    home: RunnerHome, work_dir: Path
-) -> None:
+def test_an_older_runner_refuses_notices_and_continues(home: RunnerHome, work_dir: Path) -> None:
     dispatch, texts = a_dispatch_of(WAITS, work_dir=str(work_dir))
 
     def older() -> None:
@@ -444,9 +448,9 @@ def test_an_older_runner_that_cannot_tell_says_so_and_goes_on(
         await watched.fact(1, ("started",))
         with pytest.raises(
             WrongState, match=r"no such operation: tell \(its runner is odc"
-        ) as told:
-            await watched.executor.dev_servers.tell(1, 1, NOTICE)
-        assert told.value.hint == "When no job runs, replace it with `odcd down` and `odcd up`."
+        ) as raised:
+            await watched.executor.dev_servers.notify(1, 1, NOTICE)
+        assert raised.value.hint == "When no job runs, replace it with `odcd down` and `odcd up`."
         (work_dir / "go").touch()
         assert (await watched.end_of(1)).exit_code == 9
 

@@ -85,6 +85,6 @@ def test_a_product_has_our_name(product: str, gpu_type: str) -> None:
     assert type_of(product) == gpu_type
 
 
-def test_of_several_types_the_most_frequent_is_offered() -> None:
+def test_the_most_frequent_gpu_type_is_offered() -> None:
     assert choose(["t4", "a100", "a100"]) == Gpus(gpu_type="a100", indexes=(1, 2))
     assert choose([]) is None

@@ -50,7 +50,7 @@ def test_without_options_output_goes_where_sbatch_puts_it() -> None:
     assert streams(job, job.members[0]).stdin is None
 
 
-def test_the_same_file_for_both_is_one() -> None:
+def test_stdout_and_stderr_can_share_a_file() -> None:
     job, _ = a_dispatch_of(**JOB, stdout="%j.log", stderr="/home/al/123.log")
     assert streams(job, job.members[0]).stderr is None
 
@@ -87,7 +87,7 @@ A_PATH = "/" + "/".join(["d" * 100] * 40) + "/" + "f" * 54  # 4095 bytes
         ("x/" + "%j" * 85, "n", True), ("%10j" * 26, "n", False),
     ],
 )  # fmt: skip
-def test_a_path_that_no_system_opens_is_refused(pattern: str, name: str, *, fits: bool) -> None:
+def test_an_invalid_path_is_refused(pattern: str, name: str, *, fits: bool) -> None:
     assert len(A_PATH) == 4095
     dispatch, _ = a_dispatch_of(**JOB | {"name": name})
     if fits:
@@ -103,7 +103,7 @@ def test_a_path_that_no_system_opens_is_refused(pattern: str, name: str, *, fits
     [
         ({"stdout": "%x" * 2048}, "stdout"), ({"stderr": "%x" * 2048}, "stderr"),
         ({"stdin": "%u" * 2000}, "stdin"), ({"stdout": "%x" * 2048, "spool_output": True}, None),
-        # How long these are is not known before they start.
+        # Their length is not known before they start.
         ({"stdout": "%N" * 2048}, None), ({"stdout": "%j" * 200}, None), ({}, None),
     ],
 )  # fmt: skip
@@ -120,6 +120,6 @@ def test_submit_refuses_a_path_that_is_too_long_for_sure(
     assert error.value.hint
 
 
-def test_patterns_do_not_count_where_odc_keeps_the_output() -> None:
+def test_patterns_are_ignored_for_output_that_odc_keeps() -> None:
     dispatch, _ = a_dispatch_of(**JOB, stdout="%x" * 2048, options={"spool_output": True})
     assert streams(dispatch, dispatch.members[0]).stdout.path == "/dev/null"

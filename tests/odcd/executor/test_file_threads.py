@@ -1,4 +1,4 @@
-"""A file that never answers holds up its user alone."""
+"""A file that never answers delays only its user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odcd.executor.file_threads import PER_USER, FileThreads
 ANN, BOB = 64001, 64002
 
 
-def test_files_that_never_answer_hold_up_their_user_alone() -> None:
+def test_files_that_never_answer_delay_only_their_user() -> None:
     asyncio.run(hold_up_one())
 
 
@@ -39,7 +39,7 @@ def test_an_error_is_raised_where_it_is_waited_for() -> None:
         asyncio.run(FileThreads().run(ANN, fail))
 
 
-def test_what_comes_too_late_is_dropped() -> None:
+def test_a_late_result_is_dropped() -> None:
     dropped = asyncio.run(come_too_late())
     assert dropped == [7]
 
@@ -58,11 +58,11 @@ async def come_too_late() -> list[int]:
         dropped.append(result)
         is_dropped.set()
 
-    asked = asyncio.create_task(threads.run(ANN, work, drop=drop))
+    task = asyncio.create_task(threads.run(ANN, work, drop=drop))
     await asyncio.sleep(0)
     assert await asyncio.to_thread(begun.wait, 60)
-    asked.cancel()
-    await asyncio.wait([asked])
+    task.cancel()
+    await asyncio.wait([task])
     gate.set()
     assert await asyncio.to_thread(is_dropped.wait, 60)
     return dropped

@@ -1,4 +1,4 @@
-"""The DCGM exporter's job files: who has which GPU, whatever happened to daemon or files."""
+"""The DCGM exporter's job files: which job has which GPU, whatever happened to daemon or files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.gpu_use.jobs_dir import JobsDir, texts_of, write
 from odcd.gpu_use.nvml import Device
-from odcd.records.gpu_use import HeldGpus
+from odcd.records.gpu_use import AllocatedGpus
 from odcd.stores.gpu_use import GpuUseStore
 from tests.support.builders.gpus import GpuQueue
 from tests.support.harness.daemon import wait
@@ -22,14 +22,14 @@ from tests.support.harness.database import Sql
 PLACES = [Device(index=index, uuid=f"GPU-{index}", model="NVIDIA H100") for index in (0, 1, 3)]
 
 
-def held(job_id: int, *bits: int) -> HeldGpus:
-    return HeldGpus(job_id=job_id, attempt=1, rank=0, indexes=bits, running=True)
+def held(job_id: int, *bits: int) -> AllocatedGpus:
+    return AllocatedGpus(job_id=job_id, attempt=1, rank=0, indexes=bits, running=True)
 
 
 def files(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in folder.iterdir():
-        with suppress(FileNotFoundError):  # it was one that is being written
+        with suppress(FileNotFoundError):  # a temporary file that is being written
             found[path.name] = path.read_text()
     return found
 
@@ -39,7 +39,7 @@ def test_files_are_named_by_nvmls_indexes() -> None:
     assert texts_of([held(7, 0, 2)], []) == {0: "7\n", 2: "7\n"}
 
 
-def test_files_become_what_they_should_and_no_other_is_touched(tmp_path: Path) -> None:
+def test_files_get_their_contents_and_other_files_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("4\n")
     (tmp_path / "5").write_text("4\n")
     (tmp_path / "notes.txt").write_text("mine")
@@ -52,7 +52,7 @@ def test_files_become_what_they_should_and_no_other_is_touched(tmp_path: Path) -
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
-    """It is replaced: whoever has the old one open reads that to its end."""
+    """It is replaced: a reader that has the old file open reads that to its end."""
     write(tmp_path, {0: "1000001\n"})
     with (tmp_path / "0").open() as old:
         write(tmp_path, {0: "2000002\n"})
@@ -91,9 +91,9 @@ def test_files_follow_the_database(
                 await until({"0": "", "1": "", "3": ""})
                 running.cancel()
 
-        async def until(wanted: dict[str, str]) -> None:
+        async def until(expected: dict[str, str]) -> None:
             await asyncio.to_thread(
-                wait, lambda: files(folder) == wanted or None, lambda: str(files(folder))
+                wait, lambda: files(folder) == expected or None, lambda: str(files(folder))
             )
 
         asyncio.run(work())

@@ -31,7 +31,7 @@ PATIENCE_S = 60
 
 
 class Cards:
-    """NVML with so many GPUs, of two types."""
+    """NVML with this many GPUs, of two types."""
 
     def __init__(self, *models: str, hangs: bool = False) -> None:
         self.models = models
@@ -51,7 +51,7 @@ class Cards:
 
 
 class Telling(GpuUseStore):
-    """Tells when the source of the use has been set."""
+    """Signals that the source of usage has been set."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -63,7 +63,7 @@ class Telling(GpuUseStore):
 
 
 def files_in(folder: Path) -> dict[str, str]:
-    """Those that stay: one that is being written has another name first."""
+    """The final files: one that is being written has another name first."""
     return {path.name: path.read_text() for path in folder.glob("[!.]*")}
 
 
@@ -97,14 +97,14 @@ def meter_for(
         return sql.row("select source, idle_ratio, idle_after_s from odc.gpu_meter")
 
 
-def test_without_a_prometheus_and_gpus_nothing_is_known(database_url: str) -> None:
+def test_without_prometheus_and_gpus_there_is_no_source(database_url: str) -> None:
     settings = GpuUseSettings(idle_percent=10, idle_after=timedelta(minutes=30))
-    told = meter_for(database_url, settings)
-    assert told == {"source": None, "idle_ratio": 0.1, "idle_after_s": 1800}
+    meter = meter_for(database_url, settings)
+    assert meter == {"source": None, "idle_ratio": 0.1, "idle_after_s": 1800}
     assert meter_for(database_url, settings, pods=True)["source"] is None
 
 
-def test_what_is_owed_of_another_source_waits_for_it(database_url: str) -> None:
+def test_unsettled_usage_of_another_source_waits_for_that_source(database_url: str) -> None:
     now = datetime.now(UTC)
     owed: list[int] = []
     for source, ago in (("prometheus", 1), ("prometheus", 20), ("nvml", 1)):
@@ -126,23 +126,23 @@ def test_what_is_owed_of_another_source_waits_for_it(database_url: str) -> None:
     assert rows[1]["gave_up"] == "Prometheus was not reached in the 15 days it keeps"
 
 
-def test_a_machine_with_gpus_asks_them_and_files_have_their_indexes(
+def test_a_machine_with_gpus_uses_nvml_and_writes_files_by_gpu_index(
     database_url: str, tmp_path: Path
 ) -> None:
-    """Of two types the more frequent is offered: jobs' first GPU is NVML's second."""
+    """Of two types the more frequent one is offered: the first GPU of jobs is NVML's second."""
     cards = Cards("NVIDIA T1000", "NVIDIA H100 PCIe", "NVIDIA H100 PCIe")
     with Sql(database_url) as sql:
         job = GpuQueue(sql, None).run(gpus_per_node=1)
         sql.execute("update odc.running set running_at = null")
     settings = GpuUseSettings(jobs_dir=tmp_path)
-    wanted = {"1": f"{job}\n", "2": ""}
-    told = meter_for(database_url, settings, lambda: files_in(tmp_path) == wanted, cards=cards)
-    assert told["source"] == "nvml"
-    assert {path.name for path in tmp_path.iterdir()} == set(wanted)
+    expected = {"1": f"{job}\n", "2": ""}
+    meter = meter_for(database_url, settings, lambda: files_in(tmp_path) == expected, cards=cards)
+    assert meter["source"] == "nvml"
+    assert {path.name for path in tmp_path.iterdir()} == set(expected)
 
 
 @needs_prometheus
-def test_on_kubernetes_prometheus_is_asked(database_url: str, tmp_path: Path) -> None:
+def test_on_kubernetes_usage_comes_from_prometheus(database_url: str, tmp_path: Path) -> None:
     now = datetime.fromtimestamp(int(time.time()), UTC)
     with Sql(database_url) as sql:
         queue = GpuQueue(sql, now=now - timedelta(seconds=4000))
@@ -158,13 +158,13 @@ def test_on_kubernetes_prometheus_is_asked(database_url: str, tmp_path: Path) ->
     with server, Sql(database_url) as sql:
         settings = GpuUseSettings(prometheus_url=server.url)
         stored = "select from odc.gpu_use where stored_at is not null"
-        told = meter_for(database_url, settings, lambda: sql.rows(stored), pods=True)
-        assert told["source"] == "prometheus"
+        meter = meter_for(database_url, settings, lambda: sql.rows(stored), pods=True)
+        assert meter["source"] == "prometheus"
         use = sql.row("select * from odc.gpu_use")
     assert (use["job_id"], use["busy_gpu_s"]) == (job, pytest.approx(2700, rel=0.01))
 
 
-def test_what_goes_wrong_here_stops_nothing_else(
+def test_a_failure_of_the_meter_stops_no_other_loop(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -181,7 +181,7 @@ def test_what_goes_wrong_here_stops_nothing_else(
     assert lost.value.subgroup(LeadershipLost)
 
 
-def test_a_driver_that_hangs_at_the_start_is_waited_for_by_nobody_and_asked_again(
+def test_a_driver_that_hangs_at_the_start_blocks_nothing_and_is_retried(
     database_url: str, tmp_path: Path
 ) -> None:
     now = datetime.now(UTC)
@@ -226,7 +226,7 @@ def test_a_driver_that_hangs_at_the_start_is_waited_for_by_nobody_and_asked_agai
 # -- settings ------------------------------------------------------------------------------------
 
 
-def test_what_is_empty_is_not_set() -> None:
+def test_empty_settings_count_as_not_set() -> None:
     environment = {"ODC_PROMETHEUS_URL": "", "ODC_PROMETHEUS_MATCH": "", "ODC_SCRAPE_S": ""}
     assert read_gpu_use(environment, one_machine=False) == GpuUseSettings()
 
@@ -257,7 +257,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
         ("ODC_DCGM_JOBS_DIR", "/x"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(name: str, text: str) -> None:
+def test_a_wrong_setting_is_named(name: str, text: str) -> None:
     with pytest.raises(BadRequest, match=name):
         read_gpu_use({name: text}, one_machine=False)
 

@@ -44,11 +44,11 @@ def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
 
 
 def reading(ratio: float | None = 0.5, **fields: object) -> Reading:
-    told = {"mem_used_mib": 100, "power_w": 200.0, "energy_mj": None, **fields}
-    return Reading(ratio=ratio, **told)  # type: ignore[arg-type]
+    figures = {"mem_used_mib": 100, "power_w": 200.0, "energy_mj": None, **fields}
+    return Reading(ratio=ratio, **figures)  # type: ignore[arg-type]
 
 
-def test_the_library_tells(library: FakeLibrary) -> None:
+def test_nvml_readings_are_parsed(library: FakeLibrary) -> None:
     nvml = PyNvml()
     assert nvml.devices()[1] == Device(index=1, uuid="GPU-1", model="NVIDIA H100 80GB HBM3")
     library.cards[1].percent = 37
@@ -60,14 +60,14 @@ def test_the_library_tells(library: FakeLibrary) -> None:
     assert library.begun == 1
 
 
-def test_what_a_card_does_not_tell_is_not_known(library: FakeLibrary) -> None:
+def test_values_that_a_card_does_not_report_are_unknown(library: FakeLibrary) -> None:
     library.cards[0].lacks = frozenset({"utilization", "power", "energy", "processes", "memory_v2"})
     assert PyNvml().read(0) == Reading(ratio=None, mem_used_mib=500, power_w=None, energy_mj=None)
     library.cards[0].lacks |= {"memory"}
     assert PyNvml().read(0).mem_used_mib is None
 
 
-def test_a_driver_that_is_not_there_or_was_loaded_anew(library: FakeLibrary) -> None:
+def test_a_missing_or_reloaded_driver_is_handled(library: FakeLibrary) -> None:
     library.down = True
     nvml = PyNvml()
     assert nvml.devices() == []
@@ -81,7 +81,7 @@ def test_a_driver_that_is_not_there_or_was_loaded_anew(library: FakeLibrary) -> 
     assert nvml.read(0).ratio == 0
 
 
-def test_a_driver_that_hangs_hangs_nobody(library: FakeLibrary) -> None:
+def test_a_hanging_driver_blocks_no_caller(library: FakeLibrary) -> None:
     library.hangs.clear()
 
     async def work() -> None:
@@ -102,7 +102,7 @@ def test_a_driver_that_hangs_hangs_nobody(library: FakeLibrary) -> None:
     asyncio.run(work())
 
 
-def test_what_a_call_raises_is_raised() -> None:
+def test_errors_of_a_call_are_raised() -> None:
     async def work() -> None:
         with pytest.raises(ZeroDivisionError):
             await Apart(60).run(lambda: 1 // 0)
@@ -115,7 +115,8 @@ def test_what_a_call_raises_is_raised() -> None:
     flushes=st.sets(st.integers(0, 40)),
 )
 def test_parts_add_up_to_the_whole(samples: list[tuple[float, float]], flushes: set[int]) -> None:
-    """However often they are written: what was seen is what passed; parts follow one another."""
+    """However often they are stored: the sampled time is the time that passed, and parts follow one
+    another."""
     sums = Sums(15)
     passed_s = 0.0
     covered_s = busy_s = energy_j = 0.0
@@ -137,7 +138,7 @@ def test_parts_add_up_to_the_whole(samples: list[tuple[float, float]], flushes: 
     assert energy_j == pytest.approx(200 * passed_s)
 
 
-def test_a_gap_is_not_seen_and_energy_is_the_counters() -> None:
+def test_gaps_are_not_counted_and_energy_comes_from_the_counter() -> None:
     sums = Sums(15)
     for at_s, energy_mj in ((0, 0), (10, 5_000_000), (100, 9_000_000), (110, 1000), (120, 2000)):
         sums.add((1, 1), 0, GPU, 2, reading(1.0, energy_mj=energy_mj), 70, at_s, NOW)
@@ -149,7 +150,7 @@ def test_a_gap_is_not_seen_and_energy_is_the_counters() -> None:
     assert sums.keys() == set()
 
 
-def test_a_gpu_that_does_not_tell_its_use_does_not_rest() -> None:
+def test_a_gpu_without_a_usage_reading_does_not_count_as_idle() -> None:
     sums = Sums(15)
     sums.add((1, 1), 0, GPU, 1, reading(0.0), None, 0, NOW)
     sums.add((1, 1), 0, GPU, 1, reading(None), None, 5, NOW)
@@ -175,7 +176,7 @@ def test_a_processs_cgroup_has_the_name_of_its_member(tmp_path: Path) -> None:
 
 
 def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url: str) -> None:
-    """Two GPUs of eight, for three minutes; then it ends, and what was seen is stored."""
+    """Two GPUs of eight, for three minutes; then the job ends, and its samples are stored."""
     clock = VirtualClock(NOW)
     with Sql(database_url) as sql:
         queue = GpuQueue(sql, "nvml", now=NOW)
@@ -188,7 +189,7 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
     def look_and_end() -> Any:
         with Sql(database_url) as sql:
             queue = GpuQueue(sql, "nvml", now=NOW + timedelta(seconds=180))
-            now = queue.told(job)["now"]
+            now = queue.reported_use(job)["now"]
             queue.end(job)
             return now
 
@@ -225,7 +226,7 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
     assert (use["source"], use["gave_up"]) == ("nvml", None)
 
 
-def test_a_gpu_that_hangs_loses_nothing_of_the_others(
+def test_a_hanging_gpu_loses_no_samples_of_the_others(
     library: FakeLibrary, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = VirtualClock(NOW)
@@ -253,7 +254,7 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
         assert errors() == 13
         assert library.cards[3].answers is not None
         library.cards[3].answers.set()
-        # The call comes back in its own time.
+        # The call returns later.
         before = -1.0
         while errors() > before:
             before = errors()
@@ -263,8 +264,8 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
     with Sql(database_url) as sql:
         use = sql.row("select * from odc.gpu_use where job_id = $1", job)
     assert (use["covered_s"], len(use["gpu_uuids"])) == (60 * 7 / 8, 7)
-    told = [r for r in caplog.records if r.message == "gpu_use.nvml_hangs"]
-    assert [record.__dict__["gpu"] for record in told] == [3]
+    records = [r for r in caplog.records if r.message == "gpu_use.nvml_hangs"]
+    assert [record.__dict__["gpu"] for record in records] == [3]
 
 
 def run(url: str, work: Callable[[GpuUseStore], Awaitable[None]]) -> None:

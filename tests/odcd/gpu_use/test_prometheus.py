@@ -42,14 +42,14 @@ KEPT = timedelta(days=15)
 
 
 class Site:
-    """A database whose jobs ran at times of the test's choosing."""
+    """A database whose jobs ran at times that the test chooses."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.now = datetime.fromtimestamp(int(time.time()), UTC)
 
     def ended(self, *, ago_s: float, held_s: float, gpus: int = 2) -> int:
-        """A job that ran so long and ended so long ago."""
+        """A job that ran this long and ended this long ago."""
         with Sql(self.url) as sql:
             queue = GpuQueue(sql, now=self.now - timedelta(seconds=ago_s + held_s))
             job = queue.run(gpus_per_node=gpus)
@@ -67,7 +67,7 @@ class Site:
         self, url: str, *, labels: Labels | None = None, scrape_s: float = 30,
         errors: list[str] | None = None, kept: timedelta = KEPT, **fields: Any,
     ) -> int:  # fmt: skip
-        """Once, as the leader; how many attempts were stored."""
+        """Once, as the leader; returns the number of stored attempts."""
 
         async def work(store: GpuUseStore) -> int:
             async with a_client(url, errors, **fields) as prometheus:
@@ -88,7 +88,7 @@ class Site:
 
 
 class Failures:
-    """Implements odcd.call_metrics.Calls: keeps what failed."""
+    """Implements odcd.call_metrics.Calls: records failed calls."""
 
     def __init__(self, failed: list[str]) -> None:
         self._failed = failed
@@ -136,7 +136,7 @@ def cards(job: int, util: float = 50, **fields: Any) -> list[Gpu]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Callable[..., RealPrometheus]]:
-    """Makes one with such a past, and starts it."""
+    """Creates a Prometheus with this past, and starts it."""
     running: list[RealPrometheus] = []
 
     def start(*scraped: Scraped, **fields: Any) -> RealPrometheus:
@@ -155,7 +155,7 @@ pytestmark = needs_prometheus
 
 
 @pytest.mark.parametrize("honor_labels", [False, True])
-def test_what_gpus_did_days_ago_is_stored(
+def test_gpu_usage_from_days_ago_is_stored(
     site: Site, real: Callable[..., RealPrometheus], honor_labels: bool
 ) -> None:
     """Two hours, the first at 100 %, the second at 20 %; then another pod has the GPUs."""
@@ -184,10 +184,10 @@ def test_what_gpus_did_days_ago_is_stored(
     assert site.settle(server.url) == 0
 
 
-def test_gaps_are_known_and_a_counter_may_begin_anew(
+def test_gaps_are_recognized_and_a_counter_may_reset(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """An hour of the three without a scrape, after which the driver was loaded again."""
+    """One hour of the three has no scrape, and then the driver was loaded again."""
     job = site.ended(ago_s=600, held_s=10_800)
     begin_s = (site.now - timedelta(seconds=11_400)).timestamp()
 
@@ -205,10 +205,10 @@ def test_gaps_are_known_and_a_counter_may_begin_anew(
     assert use["energy_j"] == pytest.approx(2 * 2 * 400 * 3600, rel=0.02)
 
 
-def test_a_shortened_list_of_counters_and_slices_do(
+def test_usage_is_measured_with_few_counters_and_with_slices(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """Of a slice only its engine is known; energy is what was drawn."""
+    """For a slice only the usage of its engine is known; energy is computed from the power."""
     job = site.ended(ago_s=600, held_s=3600, gpus=1)
     begin_s = (site.now - timedelta(seconds=4200)).timestamp()
     [card, _] = cards(job, 25, instance="3")
@@ -225,7 +225,7 @@ def test_a_shortened_list_of_counters_and_slices_do(
 
 
 @pytest.mark.long
-def test_many_attempts_are_one_question_each_with_its_own_time(
+def test_many_attempts_share_one_query_with_their_own_times(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     jobs = [site.ended(ago_s=4000 - 100 * n, held_s=600 + n, gpus=1) for n in range(25)]
@@ -247,7 +247,7 @@ def test_many_attempts_are_one_question_each_with_its_own_time(
         assert use["covered_s"] == pytest.approx(600 + n, rel=0.01)
 
 
-def test_another_cluster_in_the_same_prometheus_is_another(
+def test_series_of_another_cluster_in_the_same_prometheus_are_ignored(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     job = site.ended(ago_s=500, held_s=3600)
@@ -256,14 +256,14 @@ def test_another_cluster_in_the_same_prometheus_is_another(
     other = Labels(Namespaces(), [("cluster", "b")])
     elsewhere = Labels(Namespaces(batch="other", dev="places"))
     for labels in (other, elsewhere):
-        # It may still come, so nothing is given up yet.
+        # It may still appear, so nothing is given up yet.
         assert site.settle(server.url, labels=labels) == 0
         with Sql(site.url) as sql:
             sql.execute("update odc.gpu_use set again_at = null")
     assert site.settle(server.url) == 1
 
 
-def test_what_never_comes_is_given_up_with_a_reason(
+def test_missing_series_are_given_up_with_a_reason(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     unseen = site.ended(ago_s=3600, held_s=3600)
@@ -274,7 +274,7 @@ def test_what_never_comes_is_given_up_with_a_reason(
     assert site.use(short)["gave_up"] == "it ran too briefly to be measured"
 
 
-def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: Site) -> None:
+def test_a_prometheus_that_is_down_is_retried_until_its_retention_ends(site: Site) -> None:
     old = site.ended(ago_s=20 * 86_400, held_s=3600)
     job = site.ended(ago_s=3600, held_s=3600)
     errors: list[str] = []
@@ -296,8 +296,8 @@ def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: S
     ],
     ids=["hangs up", "is busy", "lacks a store", "answers in part"],
 )
-def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None) -> None:
-    """Both ended long ago: it was away for a while, and is asked of all that at once."""
+def test_an_outage_of_prometheus_loses_no_figures(site: Site, body: str | None) -> None:
+    """Both ended long ago: odc was down for a while, and queries everything at once."""
     jobs = [site.ended(ago_s=7200, held_s=600), site.ended(ago_s=3600, held_s=600)]
 
     async def fails(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -325,9 +325,9 @@ def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [4000, 500])
-def test_what_is_too_much_for_prometheus_is_asked_by_fewer_samples(
-    site: Site, real: Callable[..., RealPrometheus], most: int
+@pytest.mark.parametrize("limit", [4000, 500])
+def test_a_query_too_large_for_prometheus_is_sent_with_fewer_samples(
+    site: Site, real: Callable[..., RealPrometheus], limit: int
 ) -> None:
     """One attempt has more samples than Prometheus takes in; the others do not wait for it."""
     dear = site.ended(ago_s=700, held_s=80_000)
@@ -343,11 +343,11 @@ def test_what_is_too_much_for_prometheus_is_asked_by_fewer_samples(
             Scraped(cards_at=partial(at, job), begin_s=begin_s + 79_000, end_s=begin_s + 80_000)
             for job in cheap
         ),
-        options=[f"--query.max-samples={most}"],
+        options=[f"--query.max-samples={limit}"],
     )
     assert site.settle(server.url) == 4
     use = site.use(dear)
-    if most == 4000:
+    if limit == 4000:
         assert use["gave_up"] is None
         assert use["covered_s"] == pytest.approx(80_000, rel=0.01)
         assert use["busy_gpu_s"] == pytest.approx(2 * 32_000, rel=0.01)
@@ -359,7 +359,7 @@ def test_what_is_too_much_for_prometheus_is_asked_by_fewer_samples(
 
 
 @pytest.mark.long
-def test_what_runs_is_looked_at_all_together(
+def test_running_jobs_are_sampled_with_one_query(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     """And once, though two scrapes, one of each label form, have it."""
@@ -399,7 +399,7 @@ def test_what_runs_is_looked_at_all_together(
         assert sql.value("select count(*) from odc.gpu") == 4
 
 
-def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
+def test_jobs_of_one_machine_are_queried_by_the_exporter_label(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
     """Two attempts have one id: their times distinguish them."""
@@ -415,10 +415,11 @@ def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
     assert site.use(job)["busy_gpu_s"] == pytest.approx(100, rel=0.02)
 
 
-def test_an_attempt_has_none_of_the_gpus_of_the_one_before(
+def test_an_attempt_does_not_count_the_gpus_of_the_attempt_before(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """It was put back after half an hour on one GPU, and goes on half a minute later on another."""
+    """It was requeued after half an hour on one GPU, and continues half a minute later on
+    another."""
     begin = site.now - timedelta(seconds=4000)
     with Sql(site.url) as sql:
         queue = GpuQueue(sql, now=begin)
@@ -456,12 +457,12 @@ class Answers:
     def __init__(self, answer: bytes, *, delay_s: float = 0) -> None:
         self.answer = answer
         self.delay_s = delay_s
-        self.asked = b""
+        self.request = b""
         self.over = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            self.asked = await reader.readuntil(b"\r\n\r\n")
+            self.request = await reader.readuntil(b"\r\n\r\n")
             await SystemClock().sleep(self.delay_s)
             writer.write(self.answer)
             await writer.drain()
@@ -487,7 +488,7 @@ class Answers:
                     async with a_client(url, **fields) as client:
                         return await client.query("live", "up", datetime.now(UTC))
                 finally:
-                    if self.asked:
+                    if self.request:
                         await self.over.wait()
                     await SystemClock().sleep(0.05)
 
@@ -511,8 +512,8 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
     server = Answers(http(ONE))
     [sample] = server.ask(token=token)
     assert (sample.labels, sample.value) == ({"pod": "a"}, 2.5)
-    assert server.asked.startswith(b"POST /prom/api/v1/query HTTP/1.1\r\n")
-    assert b"Authorization: Bearer s3cret\r\n" in server.asked
+    assert server.request.startswith(b"POST /prom/api/v1/query HTTP/1.1\r\n")
+    assert b"Authorization: Bearer s3cret\r\n" in server.request
     token.unlink()
     with pytest.raises(PrometheusDown, match="token cannot be read"):
         server.ask(token=token)
@@ -536,25 +537,25 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
          PrometheusDown, "starting"),
         (http("<html>log in</html>"), PrometheusDown, "something else"),
         (http("no", "401 Unauthorized"), PrometheusDown, "HTTP status 401"),
-        (b"SSH-2.0-x\r\n\r\n", PrometheusDown, "something else than HTTP"),
+        (b"SSH-2.0-x\r\n\r\n", PrometheusDown, "an answer that is not HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", PrometheusFailed, "hung up"),
         (b"", PrometheusFailed, "hung up"),
         (http('{"status":"success","data":{"resultType":"scalar","result":[]}}'),
          PrometheusRefused, "scalar"),
         (http(ONE.replace("PromQL warning: odd", "remote_read: store-1 is\\n away")),
-         PrometheusFailed, "in part: remote_read: store-1 is away"),
+         PrometheusFailed, "is partial: remote_read: store-1 is away"),
         (http("x" * 5000), PrometheusRefused, "more than 1000 bytes"),
     ],
 )  # fmt: skip
-def test_what_is_no_answer_is_told(answer: bytes, error: type[Exception], text: str) -> None:
+def test_invalid_answers_are_errors(answer: bytes, error: type[Exception], text: str) -> None:
     errors: list[str] = []
-    with pytest.raises(error, match=text) as told:
+    with pytest.raises(error, match=text) as raised:
         Answers(answer).ask(errors=errors, max_bytes=1000)
-    assert told.type is error
+    assert raised.type is error
     assert errors == ["live"]
 
 
-def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
+def test_a_warning_of_prometheus_is_logged_once_and_the_answer_is_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG", "odcd.gpu_use")
@@ -568,20 +569,20 @@ def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
                     assert len(await client.query("live", "up", datetime.now(UTC))) == 1
 
     asyncio.run(work())
-    told = [r for r in caplog.records if r.message == "gpu_use.remark"]
-    assert {(r.levelname, r.__dict__["why"]) for r in told} == {
+    records = [r for r in caplog.records if r.message == "gpu_use.remark"]
+    assert {(r.levelname, r.__dict__["why"]) for r in records} == {
         ("WARNING", "PromQL warning: odd"), ("DEBUG", "PromQL info: metric might not be a counter"),
     }  # fmt: skip
-    assert len(told) == 2
+    assert len(records) == 2
 
 
 @pytest.mark.long
-def test_it_is_not_waited_for_for_ever() -> None:
+def test_a_query_has_a_timeout() -> None:
     with pytest.raises(PrometheusDown, match=r"within 0\.2 s"):
         Answers(http(ONE), delay_s=2).ask(timeout_s=0.2)
 
 
-def test_a_prometheus_that_nobody_vouches_for_is_not_believed(tmp_path: Path) -> None:
+def test_a_prometheus_with_an_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     authority = trustme.CA()
     server = Answers(http(ONE))
     with pytest.raises(PrometheusDown, match="cannot be trusted"):
@@ -596,13 +597,13 @@ def test_a_prometheus_that_nobody_vouches_for_is_not_believed(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "text", ["prometheus:9090", "ftp://p", "http://p:0", "http://u:p@h", "http://h/a?b", "http://"]
 )
-def test_an_address_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="ODC_PROMETHEUS_URL"):
         Prometheus(text)
 
 
-def test_a_password_in_an_address_is_not_told() -> None:
-    with pytest.raises(BadRequest) as told:
+def test_a_password_in_an_address_is_not_shown() -> None:
+    with pytest.raises(BadRequest) as raised:
         Prometheus("http://odc:s3@cret@h:9090")
-    assert "cret" not in told.value.message
-    assert "//...@h:9090" in told.value.message
+    assert "cret" not in raised.value.message
+    assert "//...@h:9090" in raised.value.message

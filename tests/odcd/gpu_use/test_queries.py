@@ -12,21 +12,21 @@ import pytest
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
 from odcd.gpu_use.queries import Labels, ask_ended, ratio_of, read_ended, read_live
-from odcd.records.gpu_use import GpuKey, Owed, sum_up
+from odcd.records.gpu_use import GpuKey, UnmeasuredAttempt, usage_by_job
 
 END = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCRAPE = timedelta(seconds=30)
 PODS = Labels(Namespaces())
 
 
-def an_owed(held_s: float = 3600, gpus: int = 2) -> Owed:
-    return Owed(
+def an_owed(held_s: float = 3600, gpus: int = 2) -> UnmeasuredAttempt:
+    return UnmeasuredAttempt(
         job_id=7, attempt=1, gpus=gpus, running_at=END - timedelta(seconds=held_s), ended_at=END,
         covered_s=0, source="prometheus",
     )  # fmt: skip
 
 
-def told(gpu: str, **figures: float) -> list[Sample]:
+def samples_of(gpu: str, **figures: float) -> list[Sample]:
     uuid, _, instance = gpu.partition("/")
     return [
         Sample(
@@ -43,8 +43,8 @@ def told(gpu: str, **figures: float) -> list[Sample]:
 def test_figures_of_gpus_add_up() -> None:
     one = an_owed()
     samples = [
-        *told("GPU-a", util=50, seen=240, memory=1000.5, energy=360_000_000, power=1),
-        *told("GPU-b", util=100, seen=120, memory=70_000, power=200),
+        *samples_of("GPU-a", util=50, seen=240, memory=1000.5, energy=360_000_000, power=1),
+        *samples_of("GPU-b", util=100, seen=120, memory=70_000, power=200),
     ]
     [found] = read_ended(samples, [one], SCRAPE)
     # 240 looks in an hour; b was seen for half of it, so its energy is what it drew then.
@@ -54,33 +54,39 @@ def test_figures_of_gpus_add_up() -> None:
     assert found.energy_j == pytest.approx(360_000 + 200 * 1800)
 
 
-def test_slices_of_a_card_are_told_apart() -> None:
-    samples = [*told("GPU-a/1", engine=0.5, seen=240), *told("GPU-a/2", engine=1, seen=240)]
+def test_slices_of_a_card_are_distinguished() -> None:
+    samples = [
+        *samples_of("GPU-a/1", engine=0.5, seen=240),
+        *samples_of("GPU-a/2", engine=1, seen=240),
+    ]
     [found] = read_ended(samples, [an_owed()], SCRAPE)
     assert (found.busy_gpu_s, found.gpu_uuids) == (pytest.approx(5400), ["GPU-a"])
     # All slices of the one card that it holds are its.
     assert read_ended(samples, [an_owed(gpus=1)], SCRAPE) == [replace(found, covered_s=3600)]
 
 
-def test_what_cannot_be_is_not_believed() -> None:
+def test_impossible_values_are_ignored() -> None:
     blank = 9223372036854775794.0
-    samples = told("GPU-a", util=blank, engine=0.25, seen=240, memory=blank, energy=blank, power=1)
+    samples = samples_of(
+        "GPU-a", util=blank, engine=0.25, seen=240, memory=blank, energy=blank, power=1
+    )
     [found] = read_ended(samples, [an_owed(gpus=1)], SCRAPE)
     assert found.busy_gpu_s == pytest.approx(900)
     assert (found.mem_peak_mib, found.energy_j) == (None, pytest.approx(3600))
-    [found] = read_ended(told("GPU-a", util=blank, seen=240), [an_owed()], SCRAPE)
+    [found] = read_ended(samples_of("GPU-a", util=blank, seen=240), [an_owed()], SCRAPE)
     assert (found.covered_s, found.busy_gpu_s, found.energy_j) == (0, 0, None)
-    assert read_ended(told("GPU-a", util=50, memory=3), [an_owed()], SCRAPE) == []
+    assert read_ended(samples_of("GPU-a", util=50, memory=3), [an_owed()], SCRAPE) == []
 
 
-def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
-    """An exporter that names jobs alone: of the GPU before, samples are near, or one is within."""
-    own = told("GPU-b", util=50, seen=230)
-    for before in (told("GPU-a", seen=4), told("GPU-a", util=100, seen=5, energy=1e9)):
+def test_a_gpu_of_an_earlier_attempt_is_not_counted() -> None:
+    """An exporter that only names jobs: samples of the earlier GPU are near, or one is within the
+    attempt."""
+    own = samples_of("GPU-b", util=50, seen=230)
+    for before in (samples_of("GPU-a", seen=4), samples_of("GPU-a", util=100, seen=5, energy=1e9)):
         [found] = read_ended([*before, *own], [an_owed(gpus=1)], SCRAPE)
         assert (found.gpu_uuids, found.busy_gpu_s) == (["GPU-b"], pytest.approx(0.5 * 3450))
     # Nothing else is known about an attempt that ran too briefly, and that is reported.
-    assert read_ended(told("GPU-a", seen=2), [an_owed(held_s=10)], SCRAPE) == []
+    assert read_ended(samples_of("GPU-a", seen=2), [an_owed(held_s=10)], SCRAPE) == []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,7 @@ def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
     [(50, None, 0.5), (50, 0.9, 0.5), (None, 0.9, 0.9), (101, None, None), (-1, 0.5, 0.5),
      (None, 1.1, None), (0, 0.9, 0.0)],
 )  # fmt: skip
-def test_use_is_the_whole_gpus_else_its_engines(
+def test_usage_is_that_of_the_whole_gpu_or_else_of_its_engine(
     percent: float | None, engine: float | None, ratio: float | None
 ) -> None:
     assert ratio_of(percent, engine) == ratio
@@ -109,7 +115,7 @@ def test_pods_have_the_names_of_their_attempts(labels: dict[str, str], key: GpuK
     assert PODS.key({"UUID": "GPU-a", **labels}) == key
 
 
-def test_jobs_of_one_machine_are_told_by_the_exporter() -> None:
+def test_jobs_of_one_machine_are_identified_by_the_exporter_label() -> None:
     labels = Labels(None, [("cluster", "a")])
     assert labels.of_attempt(7, 1) == ['hpc_job="7",cluster="a"']
     assert labels.key({"UUID": "GPU-a", "hpc_job": "7"}) == GpuKey(7, 0, 0, "GPU-a")
@@ -117,7 +123,7 @@ def test_jobs_of_one_machine_are_told_by_the_exporter() -> None:
         assert labels.key({"UUID": "GPU-a", "hpc_job": other}) is None
 
 
-def test_both_label_forms_are_asked_within_our_namespaces() -> None:
+def test_queries_cover_both_label_forms_within_the_namespaces_of_odc() -> None:
     text = ask_ended(PODS, [an_owed()], SCRAPE)
     for form in (
         'exported_namespace=~"gpu-batch|gpu-dev",exported_pod=~"odc-7-1-[0-9]+"',
@@ -126,8 +132,8 @@ def test_both_label_forms_are_asked_within_our_namespaces() -> None:
         assert form in text
 
 
-def test_the_looks_at_one_gpu_are_one() -> None:
-    """Scraped by two, under both label forms."""
+def test_readings_of_one_gpu_are_merged() -> None:
+    """Scraped twice, under both label forms."""
     samples = [
         Sample(
             labels={
@@ -138,15 +144,15 @@ def test_the_looks_at_one_gpu_are_one() -> None:
         for pod in ({"pod": "odc-7-1-0"}, {"pod": "x", "exported_pod": "odc-7-1-0"})
         for figure, value in (("mean", 0.03), ("peak", 0.049), ("memory", 100.0))
     ]  # fmt: skip
-    [look] = sum_up(read_live(samples, PODS), 0.05)
+    [look] = usage_by_job(read_live(samples, PODS), 0.05)
     assert (look.job_id, look.attempt, look.util_ratio) == (7, 1, pytest.approx(0.03))
-    assert (look.mem_used_mib, look.resting) == (100, ["GPU-a"])
+    assert (look.mem_used_mib, look.idle_gpus) == (100, ["GPU-a"])
     assert [(g.rank, g.index, g.uuid) for g in look.gpus] == [(0, 0, "GPU-a")]
-    [look] = sum_up(read_live(samples, PODS), 0.049)
-    assert look.resting == []
+    [look] = usage_by_job(read_live(samples, PODS), 0.049)
+    assert look.idle_gpus == []
 
 
-def test_what_a_gpu_cannot_do_is_not_seen() -> None:
+def test_impossible_readings_are_dropped() -> None:
     def look(**figures: float) -> list[Any]:
         labels = {"UUID": "GPU-a", "pod": "odc-7-1-0"}
         return read_live(

@@ -1,4 +1,4 @@
-"""Jobs that ended days ago, in a database of one's own."""
+"""Jobs that ended days ago, in a separate database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Site:
         self.queue.now = NOW - timedelta(days=1)
         self.recent = self.ran(recent)
         self.queue.now = NOW
-        # As if the metrics had been folded: what is not counted yet is not deleted.
+        # As if the metrics had been folded: events that are not counted yet are not deleted.
         sql.execute("update odc.tally_event set xid = pg_current_xact_id(), event_id = 1000000")
 
     def ran(self, count: int, **fields: Any) -> list[int]:
@@ -41,7 +41,7 @@ class Site:
             self.queue.end(*started)
 
     def rows(self, ids: Sequence[int]) -> dict[str, int]:
-        """Rows of these jobs, by table; those without any are left out."""
+        """Rows of these jobs, by table; tables without any are left out."""
         tables = self.sql.rows("select name, key from odc.history_tables()")
         counts = {
             t["name"]: self.sql.value(

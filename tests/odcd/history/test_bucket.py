@@ -1,4 +1,4 @@
-"""Exports in a bucket of S3, as moto has it."""
+"""Exports in an S3 bucket, served by moto."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def site(database_url: str) -> Iterator[Site]:
 
 
 @pytest.mark.long
-def test_what_retention_put_into_a_bucket_comes_back(site: Site, endpoint: str) -> None:
+def test_an_export_in_a_bucket_can_be_restored(site: Site, endpoint: str) -> None:
     before = contents(site)
     assert delete(site, export_target=TARGET, endpoint=endpoint).jobs == len(site.old)
     assert site.jobs() == site.recent

@@ -26,14 +26,14 @@ def test_jobs_are_exported_listed_and_restored(
     folder, dsn = str(tmp_path), site.sql.dsn
     before = contents(site)
     assert main(["history", "export", folder, "--before", "2025-12-31", "--dsn", dsn]) == DONE
-    name, _, told = capsys.readouterr().out.strip().partition(": ")
-    assert told.startswith(f"5 jobs, ids {site.old[0]}-{site.old[-1]}, ")
+    name, _, summary = capsys.readouterr().out.strip().partition(": ")
+    assert summary.startswith(f"5 jobs, ids {site.old[0]}-{site.old[-1]}, ")
     (tmp_path / "jobs-8-9-20260101T000000000000Z").mkdir()
     assert main(["history", "list", folder]) == DONE
     listed = capsys.readouterr().out.splitlines()
     assert listed == [
-        f"{name}: {told}",
-        "jobs-8-9-20260101T000000000000Z: cut short, not usable",
+        f"{name}: {summary}",
+        "jobs-8-9-20260101T000000000000Z: incomplete, not usable",
     ]
     delete(site)
     assert main(["history", "restore", folder, name, "--dsn", dsn]) == DONE
@@ -41,7 +41,7 @@ def test_jobs_are_exported_listed_and_restored(
     assert contents(site) == before
 
 
-def test_what_matches_no_job_writes_nothing(
+def test_an_export_without_matching_jobs_writes_nothing(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = ["history", "export", str(tmp_path), "--ids", "900-999", "--dsn", site.sql.dsn]
@@ -51,7 +51,7 @@ def test_what_matches_no_job_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "told"),
+    ("more", "code", "message"),
     [
         (["export", "/no/such/folder"], USAGE, "does not exist"),
         (["export", "{folder}", "--ids", "9-1"], USAGE, "is not a range"),
@@ -68,8 +68,8 @@ def test_what_matches_no_job_writes_nothing(
 )
 def test_a_wrong_command_is_refused_with_its_reason(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    more: list[str], code: int, told: str,
+    more: list[str], code: int, message: str,
 ) -> None:  # fmt: skip
     argv = [word.replace("{folder}", str(tmp_path)) for word in more]
     assert main(["history", *argv, "--dsn", site.sql.dsn]) == code
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

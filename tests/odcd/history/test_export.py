@@ -1,4 +1,5 @@
-"""Ended jobs go to files and come back, whole and as often as one likes, or not at all."""
+"""Ended jobs are exported to files and restored, completely and any number of times, or not at
+all."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
-from odcd.history.export import Wanted, export
+from odcd.history.export import Selection, export
 from odcd.history.manifest import Manifest
 from odcd.history.restore import restore
 from odcd.history.targets import Folder, Target, open_target
@@ -37,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def write(site: Site, folder: Path, **wanted: Any) -> Manifest:
-    done = asyncio.run(export(site.sql.dsn, Folder(folder), Wanted(**wanted), VirtualClock(NOW)))
+def write(site: Site, folder: Path, **fields: Any) -> Manifest:
+    done = asyncio.run(export(site.sql.dsn, Folder(folder), Selection(**fields), VirtualClock(NOW)))
     assert done is not None
     return done
 
@@ -64,7 +65,7 @@ def contents(site: Site) -> dict[str, list[str]]:
     return found
 
 
-def test_what_retention_deleted_comes_back_from_its_export(site: Site, folder: Path) -> None:
+def test_deleted_jobs_can_be_restored_from_their_export(site: Site, folder: Path) -> None:
     before = contents(site)
     shown = site.sql.value("select odc.show_jobs($1, null, $2)", site.old[0], NOW)
     done = delete(site, export_target=str(folder))
@@ -75,7 +76,7 @@ def test_what_retention_deleted_comes_back_from_its_export(site: Site, folder: P
     assert contents(site) == before
     assert site.queue.contradictions() == []
     assert site.sql.value("select odc.show_jobs($1, null, $2)", site.old[0], NOW) == shown
-    # Again: nothing was absent. And retention leaves them alone for a while.
+    # Again: nothing was missing. And retention leaves them for a while.
     assert read(site, folder, name) == 0
     delete(site)
     assert contents(site) == before
@@ -84,7 +85,7 @@ def test_what_retention_deleted_comes_back_from_its_export(site: Site, folder: P
     assert site.jobs() == site.recent
 
 
-def test_restored_events_are_not_taken_for_new_ones(site: Site, folder: Path) -> None:
+def test_restored_events_are_not_sent_as_new_events(site: Site, folder: Path) -> None:
     delete(site, export_target=str(folder))
     last = site.sql.value("select odc.last_event()")
     [name] = [path.name for path in folder.iterdir() if path.name.startswith("jobs-")]
@@ -135,7 +136,7 @@ def test_an_export_is_of_ended_jobs_alone_and_deletes_nothing(site: Site, folder
     assert str(waiting) not in ids
     assert contents(site) == before
     assert asyncio.run(
-        export(site.sql.dsn, Folder(folder), Wanted(low=10**9), VirtualClock(NOW))
+        export(site.sql.dsn, Folder(folder), Selection(low=10**9), VirtualClock(NOW))
     ) is None  # fmt: skip
 
 
@@ -193,7 +194,7 @@ def test_an_export_of_another_odc_is_refused(
 
 
 class Failing(Folder):
-    """Fails at some file, or keeps another one than it was given."""
+    """Fails at one file, or stores different content than it was given."""
 
     def __init__(self, path: Path, at: str, *, corrupts: bool = False) -> None:
         super().__init__(path)
@@ -214,7 +215,7 @@ def _shorten(file: Path) -> None:
 
 @pytest.mark.parametrize("at", ["job.copy.gz", "event.copy.gz", "manifest.json"])
 @pytest.mark.parametrize("corrupts", [False, True])
-def test_nothing_is_deleted_that_was_not_written_and_read_back(
+def test_jobs_are_deleted_only_after_their_export_was_read_back(
     site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, corrupts: bool
 ) -> None:
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""PostgreSQL partitions are created beside the work, few in number, and complete."""
+"""PostgreSQL partitions are created while odc works, are few, and are complete."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_new_partition_has_all_that_its_parent_has(sql: Sql) -> None:
     last = jobs[-1]
     assert queue.state(last) == "COMPLETED"
     assert queue.events(last) == ["submitted", "started", "ended"]
-    # The triggers came with it: what has ended stays so, and a change of its name is kept.
+    # The triggers came with it: ended jobs stay ended, and a changed name is recorded.
     with pytest.raises(Exception, match="ended"):
         sql.execute("update odc.job set state = 'FAILED' where id = $1", last)
     sql.execute("update odc.job set name = 'other' where id = $1", last)
@@ -150,7 +150,7 @@ def test_two_that_create_partitions_at_once_do_not_fail(sql: Sql) -> None:
         other.rollback()
 
 
-def test_an_index_that_an_old_partition_lacks_is_built_beside_the_work(sql: Sql) -> None:
+def test_an_index_missing_on_an_old_partition_is_built_concurrently(sql: Sql) -> None:
     sql.execute("drop index odc.job_ended")
     sql.execute("create index job_ended on only odc.job (state, ended_at) where state is not null")
     valid = "select indisvalid from pg_index where indexrelid = 'odc.job_ended'::regclass"

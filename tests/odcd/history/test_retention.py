@@ -1,4 +1,4 @@
-"""Retention deletes what is old and whole, and nothing that something live needs."""
+"""Retention deletes old and complete jobs, and nothing that a live job needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def delete(site: Site, *, term: int = 0, **settings: object) -> Deleted:
     return asyncio.run(scenario())
 
 
-def test_old_jobs_go_with_all_their_rows_and_recent_ones_stay(site: Site) -> None:
+def test_old_jobs_are_deleted_with_all_their_rows_and_recent_ones_stay(site: Site) -> None:
     assert {"job", "attempt", "event", "running_past", "pending_past"} <= set(site.rows(site.old))
     recent = site.rows(site.recent)
     texts = site.sql.value("select count(*) from odc.job_text")
@@ -63,7 +63,7 @@ def test_a_live_job_and_what_it_depends_on_are_kept(site: Site) -> None:
     delete(site)
     assert {target, held, waiting, other} <= set(site.jobs())
     assert not set(site.old) & set(site.jobs())
-    # Once nothing needs it, it goes.
+    # When nothing needs it any longer, it is deleted.
     site.queue.cancel(waiting)
     site.queue.cancel(other, who=BOB)
     delete(site)
@@ -88,7 +88,7 @@ def test_an_array_is_kept_until_its_last_task_is_old(site: Site) -> None:
     assert site.rows([array]) == {}
 
 
-def test_events_without_a_job_go_by_their_age(site: Site) -> None:
+def test_events_without_a_job_are_deleted_by_age(site: Site) -> None:
     old = "select count(*) from odc.event where at < $1"
     before = NOW - DAYS_30
     site.sql.execute(
@@ -101,7 +101,7 @@ def test_events_without_a_job_go_by_their_age(site: Site) -> None:
     assert site.sql.value("select count(*) from odc.event where kind = 'node_down'") == 1
 
 
-def test_the_past_is_forgotten_and_says_from_when_it_is_known(site: Site) -> None:
+def test_the_past_is_deleted_and_its_new_start_is_recorded(site: Site) -> None:
     before = NOW - timedelta(days=10)
     delete(site, keep_jobs=None, keep_past=timedelta(days=10))
     assert site.jobs() == site.old + site.recent

@@ -13,7 +13,7 @@ from odcd.home.account import service_account
 from odcd.home.lock import HomeLock, holder
 
 
-def test_who_only_looks_keeps_no_daemon_from_its_home(
+def test_looking_up_the_lock_holder_does_not_block_a_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that asks for the holder takes the lock itself for a moment."""

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: whose it is, who gets in, and that it comes back."""
+"""The embedded PostgreSQL: its owner, its access control, and its recovery."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def own_home() -> Iterator[Path]:
 
 @pytest.fixture
 def postgres(own_home: Path) -> EmbeddedPostgres:
-    """A server to kill and stop; whoever does leaves it so that it starts again."""
+    """A server to kill and stop; each test leaves it in a state in which it starts again."""
     return EmbeddedPostgres(own_home)
 
 
 @pytest.fixture(scope="module", params=sorted(INSTALLS))
 def shared(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    """A server of each version, for tests that only look."""
+    """A server of each version, for tests that only read."""
     home = make_home()
     server = EmbeddedPostgres(home, request.param)
     server.start()
@@ -72,7 +72,7 @@ def sockets_of(server: EmbeddedPostgres) -> Path:
 
 
 def ask(dsn: str, query: str) -> object:
-    """As the account of the server, who alone may."""
+    """As the server's account, which alone may do so."""
 
     async def run() -> object:
         connection = await connect(dsn)
@@ -86,7 +86,7 @@ def ask(dsn: str, query: str) -> object:
     return asyncio.run(run())
 
 
-def test_it_is_of_the_version_asked_for_and_sorts_alike_everywhere(
+def test_the_server_has_the_requested_version_and_a_fixed_sort_order(
     shared: EmbeddedPostgres,
 ) -> None:
     dsn = shared.dsn
@@ -97,11 +97,11 @@ def test_it_is_of_the_version_asked_for_and_sorts_alike_everywhere(
     assert ask(dsn, "select upper('é')") == "É"
 
 
-def test_nobody_reaches_it_over_tcp(shared: EmbeddedPostgres) -> None:
+def test_the_server_does_not_listen_on_tcp(shared: EmbeddedPostgres) -> None:
     assert ask(shared.dsn, "show listen_addresses") == ""
 
 
-def test_its_files_are_its_accounts_alone_and_its_socket_the_daemons_too(
+def test_only_its_account_can_read_its_files_and_the_daemon_can_use_its_socket(
     shared: EmbeddedPostgres,
 ) -> None:
     for folder in (shared.data, shared.data.parent):
@@ -150,7 +150,7 @@ def test_a_version_the_wheel_lacks_is_refused(odc_home: Path) -> None:
         EmbeddedPostgres(odc_home, 17)
 
 
-def test_after_kill_9_it_recovers_what_was_committed(postgres: EmbeddedPostgres) -> None:
+def test_committed_data_survives_kill_9(postgres: EmbeddedPostgres) -> None:
     postgres.start()
     admit_root(postgres)
     with Sql(postgres.dsn) as sql:
@@ -197,16 +197,17 @@ def test_a_pid_file_naming_another_process_does_not_keep_it_from_starting(
         other.wait()
 
 
-def test_it_waits_for_a_server_that_is_not_ready_yet(postgres: EmbeddedPostgres) -> None:
-    """Adopting one in the middle of its crash recovery, which status `starting` stands for."""
+def test_start_waits_for_a_server_that_is_not_ready_yet(postgres: EmbeddedPostgres) -> None:
+    """Adopting a server in the middle of its crash recovery, simulated by the status `starting`."""
     postgres.start()
     pid_file = postgres.data / "postmaster.pid"
     text = pid_file.read_text()
 
-    def say(told: str) -> None:
-        """As the server does: a file that is emptied first, if for a moment, is of no server."""
+    def say(text: str) -> None:
+        """As the server does. A file that is truncated first looks, for a moment, as if it had no
+        server."""
         with pid_file.open("r+") as file:
-            file.write(told)
+            file.write(text)
 
     say(text.replace("ready   ", "starting"))
     other = EmbeddedPostgres(postgres.data.parent.parent)
@@ -221,7 +222,7 @@ def test_it_waits_for_a_server_that_is_not_ready_yet(postgres: EmbeddedPostgres)
     assert asyncio.run(run()) == postgres.dsn
 
 
-def test_stop_ends_it_and_may_be_repeated(postgres: EmbeddedPostgres) -> None:
+def test_stop_ends_the_server_and_can_be_repeated(postgres: EmbeddedPostgres) -> None:
     postgres.start()
     pid = pid_of(postgres)
     postgres.stop()
@@ -232,7 +233,7 @@ def test_stop_ends_it_and_may_be_repeated(postgres: EmbeddedPostgres) -> None:
         _ = postgres.dsn
 
 
-def test_a_half_made_data_folder_is_made_anew(odc_home: Path) -> None:
+def test_an_incomplete_data_folder_is_created_again(odc_home: Path) -> None:
     postgres = EmbeddedPostgres(odc_home)
     prepare_home(odc_home, service_account())
     scratch = postgres.data.with_name(f"{postgres.data.name}.new")
@@ -291,7 +292,7 @@ def test_a_home_of_another_user_is_refused(odc_home: Path) -> None:
 
 
 @needs_root
-def test_folders_above_home_are_never_opened_up(odc_home: Path) -> None:
+def test_permissions_of_folders_above_the_home_are_never_widened(odc_home: Path) -> None:
     closed = odc_home / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(OdcError, match=r"cannot enter .*/closed \(mode 0700, owner root\)"):
@@ -302,7 +303,7 @@ def test_folders_above_home_are_never_opened_up(odc_home: Path) -> None:
 
 @needs_root
 @needs_open_checkout
-def test_a_user_runs_it_as_himself_without_copies(odc_home: Path) -> None:
+def test_a_user_runs_the_server_under_their_own_account_without_copies(odc_home: Path) -> None:
     shutil.chown(odc_home, "nobody")
     odc_home.chmod(0o755)
 
@@ -369,17 +370,17 @@ def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: P
             server.stop("immediate")
 
 
-def test_a_program_that_failed_is_quoted_by_its_last_words() -> None:
+def test_a_failed_program_is_quoted_with_its_last_output() -> None:
     error = failure("it cannot be made", "one\ntwo\nthree\nFATAL:  four\n")
     assert error.message == "it cannot be made: two / three / FATAL:  four"
 
 
-def test_the_private_settings_hold(shared: EmbeddedPostgres) -> None:
-    wanted = {
+def test_the_private_settings_are_in_effect(shared: EmbeddedPostgres) -> None:
+    expected = {
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
         "fsync": "on",
         "full_page_writes": "on",
     }
-    for name, value in wanted.items():
+    for name, value in expected.items():
         assert ask(shared.dsn, f"show {name}") == value

@@ -1,4 +1,4 @@
-"""Keys of GitHub users: all of them, as they are now, whatever GitHub does."""
+"""Keys of GitHub users: all of them, up to date, whatever GitHub does."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def run(work: Work, *, timeout_s: float = 60.0, **answers: str | bytes | int) ->
 
 
 @pytest.mark.parametrize("kind", sorted(TYPES))
-def test_every_type_of_key_that_openssh_takes_is_taken(kind: str) -> None:
-    """ACC-03: ecdsa-sha2-* and sk-* as well; comments go."""
+def test_every_key_type_of_openssh_is_accepted(kind: str) -> None:
+    """ACC-03: ecdsa-sha2-* and sk-* as well; comments are removed."""
     assert key_of(f"{a_key(kind)} alice@laptop more words") == a_key(kind)
 
 
@@ -62,13 +62,13 @@ def test_every_type_of_key_that_openssh_takes_is_taken(kind: str) -> None:
         "<html> <body>",
     ],
 )
-def test_what_is_no_plain_key_is_left_out(line: str) -> None:
+def test_lines_that_are_not_plain_keys_are_left_out(line: str) -> None:
     """ACC-03, SEC: no options, which could run commands; no other types."""
     assert key_of(line) is None
 
 
-def test_all_keys_of_a_user_come_once_each() -> None:
-    """ACC-01: not the first alone."""
+def test_each_key_of_a_user_is_returned_once() -> None:
+    """ACC-01: not only the first one."""
     lines = [a_key("ssh-ed25519"), a_key("ssh-rsa"), a_key("ecdsa-sha2-nistp256")]
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
@@ -77,7 +77,7 @@ def test_all_keys_of_a_user_come_once_each() -> None:
     run(work, octocat="\n".join([*lines, f"{lines[0]} again", "", "garbage here"]) + "\r\n")
 
 
-def test_who_is_unknown_or_has_no_keys_is_told_so() -> None:
+def test_an_unknown_user_and_a_user_without_keys_are_refused() -> None:
     """ACC-02."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
@@ -92,13 +92,13 @@ def test_who_is_unknown_or_has_no_keys_is_told_so() -> None:
 @pytest.mark.parametrize(
     "name", ["", "-a", "a-", "a--b", "a" * 40, "a/b", "../x", "a?b", "a b", "a\n", "é", "a_b"]
 )
-def test_a_name_that_github_cannot_have_is_not_asked_for(name: str) -> None:
+def test_an_invalid_github_name_is_not_requested(name: str) -> None:
     """AUT-10."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
         with pytest.raises(BadRequest, match="not a valid GitHub user name"):
             await keys.of(name)
-        assert github.asked == []
+        assert github.requested == []
 
     run(work)
 
@@ -113,19 +113,19 @@ def test_a_name_that_github_cannot_have_is_not_asked_for(name: str) -> None:
         (b"\xff\xfe<html>sorry</html>\n", "no SSH key"),
     ],
 )
-def test_an_answer_that_tells_nothing_is_no_answer(answer: bytes | int, word: str) -> None:
-    """ACC-02, BUG-21: and is not taken for a user without keys; no redirect is followed."""
+def test_an_unusable_answer_is_an_error(answer: bytes | int, word: str) -> None:
+    """ACC-02, BUG-21: it is not mistaken for a user without keys; no redirect is followed."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
         with pytest.raises(KeysUnavailable, match=word):
             await keys.of("octocat")
-        assert github.asked == ["octocat"]
+        assert github.requested == ["octocat"]
 
     run(work, octocat=answer)
 
 
 @pytest.mark.long
-def test_a_slow_github_and_one_that_is_away_are_told_in_time() -> None:
+def test_a_slow_or_unreachable_github_is_reported_in_time() -> None:
     """ACC-02: a clear refusal instead of a hang."""
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
@@ -140,9 +140,9 @@ def test_a_slow_github_and_one_that_is_away_are_told_in_time() -> None:
     run(work, timeout_s=0.2, octocat=ED25519)
 
 
-def test_a_key_taken_back_is_gone_at_once_and_an_outage_is_bridged() -> None:
-    """ACC-04: live first, a short cache, the last answer only when GitHub fails, and not for
-    long."""
+def test_a_revoked_key_is_removed_at_once_and_an_outage_is_bridged() -> None:
+    """ACC-04: a live request first, then a short cache; the last answer is used only when GitHub
+    fails, and not for long."""
     first, second = a_key("ssh-ed25519"), a_key("ssh-rsa")
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
@@ -170,15 +170,15 @@ def test_a_key_taken_back_is_gone_at_once_and_an_outage_is_bridged() -> None:
     run(work, octocat=first)
 
 
-def test_many_who_ask_at_once_are_one_question(caplog: pytest.LogCaptureFixture) -> None:
-    """And no key is ever in the log."""
+def test_concurrent_lookups_share_one_request(caplog: pytest.LogCaptureFixture) -> None:
+    """And no key is ever logged."""
     caplog.set_level(logging.DEBUG)
 
     async def work(github: Github, keys: GithubKeys, clock: VirtualClock) -> None:
         github.delay_s = 0.1
         every = await asyncio.gather(*(keys.of("octocat") for _ in range(20)))
         assert every == [[ED25519]] * 20
-        assert github.asked == ["octocat"]
+        assert github.requested == ["octocat"]
 
     run(work, octocat=f"{ED25519}\n{ED25519} x\nssh-rsa garbage")
     assert ED25519.split()[1] not in caplog.text

@@ -25,8 +25,8 @@ BOB = Identity(user="bob", uid=1002, gid=1002, operator=False)
 SCRIPT = "#!/bin/sh\ntrue\n"
 
 
-def a_spec(**said: Any) -> JobSpec:
-    return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | said))
+def a_spec(**fields: Any) -> JobSpec:
+    return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | fields))
 
 
 def a_request(
@@ -39,8 +39,8 @@ def a_large_request(key: str, who: Identity = ALICE) -> Prepared:
     return a_request(*[a_spec()] * (SMALL_JOBS + 1), key=key, who=who)
 
 
-def the_job(**said: Any) -> dict[str, Any]:
-    return a_request(a_spec(**said)).request["jobs"][0]
+def the_job(**fields: Any) -> dict[str, Any]:
+    return a_request(a_spec(**fields)).request["jobs"][0]
 
 
 # -- prepare --------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_arrays_dependencies_and_types_are_spelt_out() -> None:
     assert (job["gpu_type"], job["begin_at"]) == ("h100", "2026-05-04T12:00:00+00:00")
 
 
-def test_options_hold_what_was_said_and_nothing_else() -> None:
+def test_options_contain_only_the_given_ones() -> None:
     assert the_job()["options"] == {}
     job = the_job(
         ntasks=4, gpus_per_node=2, gpu_type="H100", submit_line="x", pty=True, spool_output=True
@@ -134,7 +134,7 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "message"),
+    ("fields", "error", "message"),
     [
         ({"script": "echo"}, BadRequest, "is not a batch script"),
         ({"script": "#!/bin/sh\n\0"}, BadRequest, "NUL"),
@@ -159,11 +159,11 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
         ({"dependency": "x"}, BadDependency, "dependency"),
     ],
 )
-def test_what_the_database_cannot_check_is_refused_before_it(
-    said: dict[str, Any], error: type[OdcError], message: str
+def test_errors_the_database_cannot_detect_are_refused_earlier(
+    fields: dict[str, Any], error: type[OdcError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        the_job(**said)
+        the_job(**fields)
 
 
 def test_text_that_only_looks_like_a_nul_passes() -> None:
@@ -190,7 +190,7 @@ def test_empty_and_oversized_batches_and_keys_are_refused() -> None:
 
 
 class HeldStore:
-    """Answers a batch when the test says so; ids count from 1."""
+    """Answers a batch when the test allows it; ids count from 1."""
 
     def __init__(self) -> None:
         self.batches: list[list[dict[str, Any]]] = []
@@ -249,7 +249,7 @@ def open_gate(store: HeldStore, batches: int = 100) -> None:
 
 
 async def next_tick() -> None:
-    """Everything that is ready now has run."""
+    """Run everything that is ready now."""
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -294,7 +294,7 @@ def test_a_batch_is_capped_by_jobs_and_by_bytes() -> None:
     with_batcher(test)
 
 
-def test_a_request_larger_than_the_cap_goes_alone() -> None:
+def test_a_request_larger_than_the_cap_is_sent_alone() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         open_gate(store)
         requests = [a_request(), a_request(*[a_spec()] * (BATCH_JOBS + 1)), a_request()]
@@ -305,7 +305,7 @@ def test_a_request_larger_than_the_cap_goes_alone() -> None:
 
 
 def test_small_requests_do_not_wait_for_a_large_one_of_another_user() -> None:
-    """Before: one sender wrote all requests as they came."""
+    """Before: one sender wrote all requests in order of arrival."""
 
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
@@ -322,7 +322,7 @@ def test_small_requests_do_not_wait_for_a_large_one_of_another_user() -> None:
 
 
 def test_a_batch_takes_requests_of_each_user_in_turn() -> None:
-    """Before: another user's request waited for all that came earlier."""
+    """Before: another user's request waited for all earlier ones."""
 
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         jobs = [a_spec()] * SMALL_JOBS
@@ -351,7 +351,8 @@ def test_large_requests_take_turns_too() -> None:
 
 
 def test_small_requests_of_a_user_wait_for_her_large_one_and_then_go_before_the_next() -> None:
-    """Else the transaction would wait for the large one's, with what it has of other users."""
+    """Otherwise the transaction would wait for the large one's, together with other users'
+    requests."""
 
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
@@ -369,7 +370,7 @@ def test_small_requests_of_a_user_wait_for_her_large_one_and_then_go_before_the_
     with_batcher(test)
 
 
-def test_a_large_request_goes_when_the_small_one_before_it_is_cancelled() -> None:
+def test_a_large_request_is_sent_when_the_small_one_before_it_is_cancelled() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         store.large_gate.clear()
         open_gate(store)
@@ -416,7 +417,7 @@ def test_a_request_that_spoils_a_batch_fails_alone() -> None:
     with_batcher(test)
 
 
-def test_a_caller_that_is_cancelled_takes_no_other_with_it() -> None:
+def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         sent = submit_all(batcher, [a_request(key=f"sent {n}") for n in range(2)])
         await store.sent.acquire()
@@ -436,7 +437,7 @@ def test_a_caller_that_is_cancelled_takes_no_other_with_it() -> None:
     with_batcher(test)
 
 
-def test_when_the_daemon_ends_nobody_waits_for_ever() -> None:
+def test_no_caller_waits_forever_when_the_daemon_ends() -> None:
     async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
         callers = submit_all(batcher, [a_request()])
         await store.sent.acquire()

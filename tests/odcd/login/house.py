@@ -1,4 +1,4 @@
-"""A server that lets users in by AWS identity, and what a client sends it."""
+"""A server with logins by AWS identity, and the requests of a client."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class House:
         assert answer.status_code == 201, answer.text
         return answer.json()["key"]
 
-    async def told(self, kind: str) -> list[dict[str, Any]]:
+    async def audit_events(self, kind: str) -> list[dict[str, Any]]:
         """The events of one kind in the audit log: detail and actor."""
         rows = await self.service.database.fetch(
             "select actor, detail from odc.event where kind = $1 order by id", kind
@@ -63,7 +63,7 @@ def live(
     operators: frozenset[str] = frozenset(),
     **fields: Any,
 ) -> None:
-    """Run a test's work in a house. environment: settings beside the usual ones."""
+    """Run a test's work with a house. environment: settings in addition to the usual ones."""
     settings = read_login(
         {
             "ODC_URL": SERVER, "ODC_AWS_ROLES": ROLE, "ODC_STS_ENDPOINT": sts.url,

@@ -1,4 +1,4 @@
-"""Proofs that prove nothing: each is refused for its own reason, and before AWS is asked."""
+"""Invalid proofs of identity: each is refused for its own reason, and before AWS is asked."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def forged(database_url: str, sts: Sts) -> Callable[..., None]:
         async def work(house: House) -> None:
             answer = await house.send(url(sts, sts.add("ann")), headers or HEADERS, **options)
             assert (answer.status_code, answer.json().get("reason")) == (403, reason), answer.text
-            assert sts.asked == []
-            [refused] = await house.told("login_refused")
+            assert sts.requests == []
+            [refused] = await house.audit_events("login_refused")
             assert refused == {"actor": "odcd", "reason": reason, "from": "127.0.0.1"}
 
         live(database_url, sts, work)
@@ -113,7 +113,7 @@ def forged(database_url: str, sts: Sts) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_request_goes_nowhere(forged: Callable[..., None], name: str) -> None:
+def test_a_forged_request_is_not_forwarded(forged: Callable[..., None], name: str) -> None:
     """AUT-04."""
     forged(*FORGED[name])
 
@@ -132,10 +132,10 @@ def test_a_forged_request_goes_nowhere(forged: Callable[..., None], name: str) -
         ({**HEADERS, "x-forwarded-host": "x"}, "header"),
     ],
 )
-def test_headers_are_those_that_are_signed(
+def test_headers_must_be_exactly_the_signed_ones(
     forged: Callable[..., None], headers: dict[str, str], reason: str
 ) -> None:
-    """AUT-04: what another server was shown is no good here."""
+    """AUT-04: a proof shown to another server is invalid here."""
     forged(lambda sts, ann: presign(ann, sts.url, SERVER), reason, headers or {"accept": "x"})
 
 
@@ -148,7 +148,7 @@ def test_a_signature_for_another_server_fails_at_aws(database_url: str, sts: Sts
         answer = await house.send(presign(ann, sts.url, "https://other.example:443"))
         assert (answer.status_code, answer.json()["reason"]) == (403, "sts")
         assert "SignatureDoesNotMatch" in answer.json()["detail"]
-        assert len(sts.asked) == 1
+        assert len(sts.requests) == 1
 
     live(database_url, sts, work)
 
@@ -157,7 +157,7 @@ def test_other_methods_are_refused(forged: Callable[..., None]) -> None:
     forged(_signed(), "method", method="POST")
 
 
-def test_a_signature_is_good_once(database_url: str, sts: Sts) -> None:
+def test_a_signature_can_be_used_only_once(database_url: str, sts: Sts) -> None:
     """AUT-04: also spelt otherwise, and also when AWS had no answer the first time."""
     ann, bob = sts.add("ann"), sts.add("bob")
 
@@ -169,7 +169,7 @@ def test_a_signature_is_good_once(database_url: str, sts: Sts) -> None:
         for again in (url, turned, url.replace("host%3B", "host%3b")):
             refused = await house.send(again)
             assert (refused.status_code, refused.json()["reason"]) == (403, "replayed")
-        assert len(sts.asked) == 1
+        assert len(sts.requests) == 1
         sts.people[bob.access_key] = ("wrong", "")
         lost = presign(bob, sts.url, SERVER)
         assert [(await house.send(lost)).json()["reason"] for _ in range(2)] == ["sts", "replayed"]
@@ -178,7 +178,7 @@ def test_a_signature_is_good_once(database_url: str, sts: Sts) -> None:
 
 
 @pytest.mark.parametrize(("ahead_s", "ok"), [(-600, False), (-40, True), (200, True), (400, False)])
-def test_the_date_is_fresh(database_url: str, sts: Sts, ahead_s: int, ok: bool) -> None:
+def test_an_old_signature_is_refused(database_url: str, sts: Sts, ahead_s: int, ok: bool) -> None:
     """AUT-04. ahead_s: of the client's clock before the server's."""
 
     class Clock(SystemClock):
@@ -192,6 +192,6 @@ def test_the_date_is_fresh(database_url: str, sts: Sts, ahead_s: int, ok: bool) 
         assert answer.status_code == (201 if ok else 403), answer.text
         if not ok:
             assert answer.json()["reason"] == "date"
-            assert sts.asked == []
+            assert sts.requests == []
 
     live(database_url, sts, work, clock=Clock())

@@ -18,7 +18,7 @@ from tests.odcd.login.house import SERVER, House, live
 from tests.support.fakes.sts import ACCOUNT, ROLE, Sts, presign
 
 
-def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> None:
+def test_an_aws_identity_is_exchanged_for_a_key(database_url: str, sts: Sts) -> None:
     """AUT-01, AUT-02, AUT-03: no password, no secret of AWS on the wire, two hours."""
     ann = sts.add("ann")
 
@@ -26,27 +26,27 @@ def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> Non
         answer = await house.log_in(ann)
         assert answer.status_code == 201, answer.text
         assert answer.headers["cache-control"] == "no-store"
-        told = answer.json()
-        assert told["key"].startswith("odc_" + told["prefix"])
-        assert len(told["prefix"]) == 8
-        assert (told["user"], told["account"], told["role"]) == ("ann", ACCOUNT, "GpuUsers")
-        async with house.client(told["key"]) as client:
+        login = answer.json()
+        assert login["key"].startswith("odc_" + login["prefix"])
+        assert len(login["prefix"]) == 8
+        assert (login["user"], login["account"], login["role"]) == ("ann", ACCOUNT, "GpuUsers")
+        async with house.client(login["key"]) as client:
             job = await client.post("/v1/jobs", json={"script": "#!/bin/sh\n", "work_dir": "/"})
             assert job.status_code == 201
             [shown] = (await client.get(f"/v1/jobs/{job.json()['id']}")).json()["jobs"]
-            assert (shown["user"], shown["uid"]) == ("ann", told["uid"])
+            assert (shown["user"], shown["uid"]) == ("ann", login["uid"])
             me = (await client.get("/v1/users/me")).json()
-        assert me["key"]["expires_at"] == told["expires_at"]
+        assert me["key"]["expires_at"] == login["expires_at"]
         assert (me["user"], me["operator"], me["sessions"]) == ("ann", False, 1)
-        assert await house.told("login") == [
+        assert await house.audit_events("login") == [
             {"actor": "ann", "account": ACCOUNT, "role": "GpuUsers", "from": "127.0.0.1",
-             "uid": told["uid"], "key": told["prefix"]}
+             "uid": login["uid"], "key": login["prefix"]}
         ]  # fmt: skip
         [kept] = await house.service.database.fetch(
             "select to_jsonb(k)::text as row, expires_at - made_at as life from odc.api_key as k"
         )
         assert kept["life"] == timedelta(hours=2)
-        for secret in (told["key"], ann.secret_key, ann.token):
+        for secret in (login["key"], ann.secret_key, ann.token):
             assert secret not in kept["row"]
 
     live(database_url, sts, work)
@@ -64,7 +64,7 @@ def test_a_name_keeps_its_uid_and_each_has_its_own(database_url: str, sts: Sts) 
         async with house.client(first["key"]) as one, house.client(again["key"]) as two:
             assert (await one.get("/v1/users/me")).json()["sessions"] == 2
             assert (await two.get("/v1/users/me")).json()["key"]["prefix"] == again["prefix"]
-        # The accounts know the name by that uid from now on.
+        # From now on the accounts know the name with that uid.
         async with house.service.client(OPERATOR) as client:
             made = await client.post("/v1/accounts/default/users", json={"user": "ann"})
             assert made.json()["uid"] == first["uid"]
@@ -72,7 +72,7 @@ def test_a_name_keeps_its_uid_and_each_has_its_own(database_url: str, sts: Sts) 
     live(database_url, sts, work)
 
 
-def test_the_accounts_say_which_uid_a_user_has(database_url: str, sts: Sts) -> None:
+def test_the_uid_of_a_user_comes_from_the_accounts(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -83,8 +83,9 @@ def test_the_accounts_say_which_uid_a_user_has(database_url: str, sts: Sts) -> N
     live(database_url, sts, work)
 
 
-def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, sts: Sts) -> None:
-    """SEC-01: a coordinator chooses names and numbers of users; a login trusts neither blindly."""
+def test_accounts_cannot_change_the_identity_of_a_login(database_url: str, sts: Sts) -> None:
+    """SEC-01: a coordinator chooses names and uids of users; a login does not trust them
+    blindly."""
     mallory, bob = sts.add("mallory"), sts.add("bob")
 
     async def work(house: House) -> None:
@@ -101,13 +102,13 @@ def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, s
             refused = await house.log_in(mallory)
             assert (refused.status_code, refused.json()["reason"]) == (403, "user")
         assert "but that uid belongs to user bob" not in refused.text
-        assert len(await house.told("login_refused")) == 2
+        assert len(await house.audit_events("login_refused")) == 2
 
     live(database_url, sts, work)
 
 
 def test_a_key_can_be_rotated_and_ended(database_url: str, sts: Sts) -> None:
-    """API-02, AUT-06, AUT-07: the old key ends at once, other sessions go on."""
+    """API-02, AUT-06, AUT-07: the old key ends at once, other sessions continue."""
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -132,7 +133,7 @@ def test_a_key_can_be_rotated_and_ended(database_url: str, sts: Sts) -> None:
     live(database_url, sts, work)
 
 
-def test_rotation_makes_no_session_endless(database_url: str, sts: Sts) -> None:
+def test_key_rotation_does_not_extend_a_session(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -178,7 +179,7 @@ def test_a_key_that_has_expired_is_refused_at_once_and_removed_later(
             assert (await client.get("/v1/users/me")).status_code == 401
         await sql.execute("update odc.login_signature set expires_at = now() - interval '1 s'")
         await sql.fetchval("select odc.sweep(0, now() + interval '1 s')")
-        # A terminal that it opened may go on until the login ends.
+        # A terminal that it opened may continue until the login ends.
         assert await sql.fetchval("select count(*) from odc.api_key") == 1
         await sql.execute("update odc.api_key set until_at = now()")
         await sql.fetchval("select odc.sweep(0, now() + interval '2 s')")
@@ -208,7 +209,7 @@ def test_a_key_that_has_expired_is_refused_at_once_and_removed_later(
         (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/-rf", "user"),
     ],
 )
-def test_only_sessions_of_a_role_that_is_listed_come_in(
+def test_only_sessions_of_a_listed_role_can_log_in(
     database_url: str, sts: Sts, arn: str, reason: str
 ) -> None:
     """AUT-05."""
@@ -218,9 +219,9 @@ def test_only_sessions_of_a_role_that_is_listed_come_in(
         answer = await house.log_in(who)
         assert (answer.status_code, answer.json()["code"]) == (403, "OD033"), answer.text
         assert answer.json()["reason"] == reason
-        [refused] = await house.told("login_refused")
+        [refused] = await house.audit_events("login_refused")
         assert (refused["actor"], refused["reason"]) == ("odcd", reason)
-        assert await house.told("login") == []
+        assert await house.audit_events("login") == []
         assert await house.service.database.fetchval("select count(*) from odc.api_key") == 0
 
     live(database_url, sts, work)
@@ -243,7 +244,7 @@ def test_sso_sessions_carry_a_domain_and_roles_a_tail(database_url: str, sts: St
     live(database_url, sts, work, environment=environment)
 
 
-def test_operators_are_those_the_operator_named(
+def test_only_configured_operators_are_operators(
     database_url: str, sts: Sts, tmp_path: Path
 ) -> None:
     """AUT-09: where the role may name them; tests/attack/test_aws_names.py has others."""
@@ -263,7 +264,7 @@ def test_operators_are_those_the_operator_named(
     )  # fmt: skip
 
 
-def test_without_roles_nobody_logs_in(database_url: str) -> None:
+def test_without_roles_logins_are_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(None) as client:
             body = {"url": "https://x/", "headers": {}}
@@ -286,21 +287,21 @@ def test_logins_in_the_audit_log_are_for_operators(database_url: str, sts: Sts) 
         async with house.client(key) as client:
             assert "event: login" not in (await client.get("/v1/events", params=params)).text
         async with house.service.client(OPERATOR) as client:
-            told = ""
+            events = ""
             async with asyncio.timeout(60):
-                while "event: login_refused\n" not in told:  # Behind an open transaction none is.
-                    told = (await client.get("/v1/events", params=params)).text
-        assert "event: login\n" in told
-        assert "event: login_refused\n" in told
+                while "event: login_refused\n" not in events:  # Behind an open transaction none is.
+                    events = (await client.get("/v1/events", params=params)).text
+        assert "event: login\n" in events
+        assert "event: login_refused\n" in events
         for secret in (key, "X-Amz", "Signature", "secret", ann.access_key):
-            assert secret not in told
+            assert secret not in events
 
     live(database_url, sts, work)
 
 
-def test_one_address_may_be_refused_so_often(database_url: str, sts: Sts) -> None:
+def test_repeated_refusals_of_one_address_are_rate_limited(database_url: str, sts: Sts) -> None:
     class Clock(SystemClock):
-        """Of one minute, however long it all takes."""
+        """A clock that stays within one minute."""
 
         def monotonic(self) -> float:
             return 1000.0
@@ -314,13 +315,13 @@ def test_one_address_may_be_refused_so_often(database_url: str, sts: Sts) -> Non
         many = await house.log_in(ann)
         assert (many.status_code, many.json()["code"]) == (429, "OD034")
         assert many.headers["retry-after"] == "60"
-        assert len(sts.asked) == 30
-        assert len(await house.told("login_refused")) == 30
+        assert len(sts.requests) == 30
+        assert len(await house.audit_events("login_refused")) == 30
 
     live(database_url, sts, work, clock=Clock())
 
 
-def test_the_body_is_small_and_of_that_form(database_url: str, sts: Sts) -> None:
+def test_a_large_or_malformed_body_is_refused(database_url: str, sts: Sts) -> None:
     async def work(house: House) -> None:
         async with house.client() as client:
             for body, status in (
@@ -361,7 +362,7 @@ def test_a_wrong_setting_is_named(environment: dict[str, str], message: str) -> 
         read_login({"ODC_AWS_ROLES": ROLE, "ODC_URL": SERVER, **environment})
 
 
-def test_the_server_is_known_by_its_url() -> None:
+def test_the_server_id_defaults_to_its_url() -> None:
     def named(url: str) -> str | None:
         return read_login({"ODC_URL": url}).server_id
 

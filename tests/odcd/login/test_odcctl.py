@@ -17,10 +17,10 @@ from tests.support.harness.served import free_port
 
 
 @pytest.mark.long
-def test_a_user_with_aws_credentials_just_works(
+def test_a_user_with_aws_credentials_needs_no_other_setup(
     database_url: str, sts: Sts, folder: Path, tmp_path: Path
 ) -> None:
-    """CLI-46, CLI-47, AUT-01, AUT-02: credentials and a server, and nothing else."""
+    """CLI-46, CLI-47, AUT-01, AUT-02: credentials and a server are enough."""
     ann = sts.add("ann")
     url = f"http://127.0.0.1:{free_port()}"
     config = tmp_path / ".config" / "odcctl"
@@ -46,11 +46,11 @@ def test_a_user_with_aws_credentials_just_works(
             job_id = done.stdout.strip()
             done = await asyncio.to_thread(odcctl, "queue", "--me", "--output", "quiet")
             assert done.stdout == f"{job_id}\n"
-            assert len(await house.told("login")) == 1
+            assert len(await house.audit_events("login")) == 1
             await house.service.database.execute("update odc.api_key set active = false")
             done = await asyncio.to_thread(odcctl, "cancel", job_id)
             assert done.returncode == 0, done.stderr
-            assert len(await house.told("login")) == 2
+            assert len(await house.audit_events("login")) == 2
             wrong = {"ODC_SERVER_ID": "http://other.example:80"}
             done = await asyncio.to_thread(lambda: odcctl("login", **wrong))
             assert "signed for another server" in done.stderr
@@ -60,7 +60,7 @@ def test_a_user_with_aws_credentials_just_works(
             done = await asyncio.to_thread(odcctl, "queue")
             assert done.returncode == 1
             assert "Log in with `odcctl login`" in done.stderr
-            # A region whose endpoint is not the one this server asks.
+            # A region whose endpoint is not the one that this server calls.
             del environment["AWS_ENDPOINT_URL_STS"]
             done = await asyncio.to_thread(odcctl, "login")
             assert f"another host than {sts.authority}" in done.stderr

@@ -25,58 +25,58 @@ TROUBLES: dict[str, tuple[Callable[[Any], None], str]] = {
     "error of its own": (saying(500), "answered with status 500"),
     "throttled": (saying(429), "answered with status 429"),
     "too much": (faults.endless, "answered with more than"),
-    "nothing": (saying(200), "something else than an identity"),
-    "no XML": (saying(200, "<html>"), "something else than an identity"),
-    "other XML": (saying(200, "<a/>"), "something else than an identity"),
+    "nothing": (saying(200), "is not an identity"),
+    "no XML": (saying(200, "<html>"), "is not an identity"),
+    "other XML": (saying(200, "<a/>"), "is not an identity"),
     "other namespace": (
-        saying(200, IDENTITY.replace("doc/2011-06-15", "doc/1")), "something else than an identity"
+        saying(200, IDENTITY.replace("doc/2011-06-15", "doc/1")), "is not an identity"
     ),
     "entities": (
-        saying(200, '<!DOCTYPE a [<!ENTITY b "c">]>' + IDENTITY), "something else than an identity"
+        saying(200, '<!DOCTYPE a [<!ENTITY b "c">]>' + IDENTITY), "is not an identity"
     ),
     "two ARNs": (
         saying(200, IDENTITY.replace("<Arn>", "<Arn>x</Arn><Arn>")),
-        "something else than an identity",
+        "is not an identity",
     ),
     "two results": (
         saying(200, IDENTITY.replace("</GetCallerIdentityResult>",
                                      "</GetCallerIdentityResult><GetCallerIdentityResult/>")),
-        "something else than an identity",
+        "is not an identity",
     ),
     "another account": (
         saying(200, IDENTITY.replace("<Account>1", "<Account>2")), "contradicts itself"
     ),
-    "no HTTP": (lambda handler: handler.wfile.write(b"220 mail\r\n\r\n"), "else than HTTP"),
+    "no HTTP": (lambda handler: handler.wfile.write(b"220 mail\r\n\r\n"), "is not HTTP"),
     "upgrade": (
-        lambda handler: handler.reply(101, "", connection="upgrade", upgrade="x"), "else than HTTP"
+        lambda handler: handler.reply(101, "", connection="upgrade", upgrade="x"), "is not HTTP"
     ),
     "hanging up": (lambda handler: handler.connection.close(), ""),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_without_a_clear_answer_of_aws_nobody_comes_in(
+def test_without_a_clear_answer_of_aws_a_login_is_refused(
     database_url: str, sts: Sts, name: str
 ) -> None:
-    sts.trouble, told = TROUBLES[name]
+    sts.trouble, message = TROUBLES[name]
     ann = sts.add("ann")
-    never = told == "did not answer within"
+    never = message == "did not answer within"
 
     async def work(house: House) -> None:
         begun = time.monotonic()
         answer = await house.log_in(ann)
         assert time.monotonic() - begun < faults.NEVER_S / 2
         assert (answer.status_code, answer.json()["code"]) == (503, "OD035"), answer.text
-        assert told in answer.json()["detail"]
+        assert message in answer.json()["detail"]
         # Where the time is short, it may be over before the request is there.
-        assert len(sts.asked) in ((0, 1) if never else (1,))
-        [refused] = await house.told("login_refused")
+        assert len(sts.requests) in ((0, 1) if never else (1,))
+        [refused] = await house.audit_events("login_refused")
         assert refused["reason"] == "IdentityDown"
 
     live(database_url, sts, work, timeout_s=0.8 if never else 30.0)
 
 
-def test_a_server_of_aws_that_cannot_be_trusted_is_not_asked(database_url: str, sts: Sts) -> None:
+def test_an_untrusted_aws_server_is_not_asked(database_url: str, sts: Sts) -> None:
     """SEC-11."""
     ann = sts.add("ann")
     sts.trust = ssl.create_default_context  # type: ignore[method-assign]
@@ -85,12 +85,12 @@ def test_a_server_of_aws_that_cannot_be_trusted_is_not_asked(database_url: str, 
         answer = await house.log_in(ann)
         assert answer.status_code == 503
         assert "cannot be trusted" in answer.json()["detail"]
-        assert sts.asked == []
+        assert sts.requests == []
 
     live(database_url, sts, work)
 
 
-def test_aws_not_there(database_url: str, sts: Sts) -> None:
+def test_an_unreachable_aws_is_reported(database_url: str, sts: Sts) -> None:
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
@@ -107,7 +107,7 @@ class GitHub:
 
     def __init__(self, sts: Sts, folder: Path) -> None:
         self.answers: dict[str, tuple[int, str]] = {}
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         self.token = folder / "token"
         self.token.write_text("ghp_secret\n")
         self.sts = sts
@@ -118,7 +118,7 @@ class GitHub:
             handler.reply(*self.sts.answer(handler.path, handler.headers))
             return
         assert handler.headers["Authorization"] == "Bearer ghp_secret"
-        self.asked.append(handler.path)
+        self.paths.append(handler.path)
         handler.reply(*self.answers.get(handler.path, (404, "{}")))
 
     def settings(self, group: str) -> dict[str, str]:
@@ -128,8 +128,11 @@ class GitHub:
         }  # fmt: skip
 
 
-def test_members_of_an_organisation_only(database_url: str, sts: Sts, tmp_path: Path) -> None:
-    """AUT-10, AUT-11: asked once, then remembered for a while; one name is one user's."""
+def test_only_members_of_the_organisation_can_log_in(
+    database_url: str, sts: Sts, tmp_path: Path
+) -> None:
+    """AUT-10, AUT-11: requested once, then cached for a while; each GitHub name belongs to one
+    user."""
     github = GitHub(sts, tmp_path)
     github.answers["/orgs/lab/members/annlee"] = (204, "")
     ann, bob = sts.add("ann"), sts.add("bob")
@@ -142,12 +145,12 @@ def test_members_of_an_organisation_only(database_url: str, sts: Sts, tmp_path: 
         assert await tries(ann) == (403, "github")
         for bad in ("../../user", "a--b", "-a", "a" * 40, "a b", ""):
             assert await tries(ann, github_user=bad) == (403, "github")
-        assert github.asked == []
+        assert github.paths == []
         assert await tries(ann, github_user="AnnLee") == (201, None)
         assert await tries(ann, github_user="annlee") == (201, None)
         assert await tries(bob, github_user="bob") == (403, "github")
         assert await tries(bob, github_user="bob") == (403, "github")
-        assert github.asked == ["/orgs/lab/members/annlee", "/orgs/lab/members/bob"]
+        assert github.paths == ["/orgs/lab/members/annlee", "/orgs/lab/members/bob"]
         assert await tries(bob, github_user="annlee") == (403, "user")
 
     live(database_url, sts, work, environment=github.settings("lab"))
@@ -167,7 +170,7 @@ def test_members_of_an_organisation_only(database_url: str, sts: Sts, tmp_path: 
         ((500, ""), 503),
     ],
 )
-def test_members_of_a_team_only_and_when_in_doubt_nobody(
+def test_only_confirmed_team_members_can_log_in(
     database_url: str, sts: Sts, tmp_path: Path, answer: tuple[int, str], status: int
 ) -> None:
     """AUT-11."""
@@ -176,14 +179,14 @@ def test_members_of_a_team_only_and_when_in_doubt_nobody(
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        told = await house.log_in(ann, github_user="ann")
-        assert told.status_code == status, told.text
-        assert "ghp_secret" not in told.text
+        response = await house.log_in(ann, github_user="ann")
+        assert response.status_code == status, response.text
+        assert "ghp_secret" not in response.text
 
     live(database_url, sts, work, environment=github.settings("lab/gpu"))
 
 
-def test_without_a_token_for_github_nobody_comes_in(
+def test_without_a_github_token_logins_are_refused(
     database_url: str, sts: Sts, tmp_path: Path
 ) -> None:
     github = GitHub(sts, tmp_path)
@@ -191,8 +194,8 @@ def test_without_a_token_for_github_nobody_comes_in(
     ann = sts.add("ann")
 
     async def work(house: House) -> None:
-        told = await house.log_in(ann, github_user="ann")
-        assert (told.status_code, told.json()["code"]) == (503, "OD035")
-        assert "has no token" in told.json()["detail"]
+        response = await house.log_in(ann, github_user="ann")
+        assert (response.status_code, response.json()["code"]) == (503, "OD035")
+        assert "has no token" in response.json()["detail"]
 
     live(database_url, sts, work, environment=github.settings("lab"))

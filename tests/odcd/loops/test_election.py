@@ -90,7 +90,7 @@ async def leading(
 
 
 async def the_next(terms: asyncio.Queue[int], running: asyncio.Task[None]) -> int:
-    """The term taken next; what ended the leader instead, if anything did."""
+    """The next term; or the error that ended the leader."""
     taken = asyncio.create_task(terms.get())
     await asyncio.wait([running, taken], return_when=asyncio.FIRST_COMPLETED)
     if not taken.done():
@@ -198,7 +198,7 @@ READ_MANY = """
 
 @pytest.mark.long
 def test_a_stopped_leader_is_replaced_wherever_its_backends_wait(database_url: str) -> None:
-    """Its backend keeps the term's row, and waits for a client that does not read the answer."""
+    """Its backend locks the term's row, and waits for a client that does not read the answer."""
 
     async def work() -> None:
         async with Database(database_url) as database:
@@ -247,15 +247,15 @@ def test_a_daemon_with_a_wrong_clock_does_not_lead(
             assert await the_next(terms, running) == 2
 
     limited(work)
-    said = [record for record in caplog.records if record.message == "leader.clock_wrong"]
-    assert said
-    assert said[0].levelname == "ERROR"
+    records = [record for record in caplog.records if record.message == "leader.clock_wrong"]
+    assert records
+    assert records[0].levelname == "ERROR"
     way = "ahead of" if ahead_s > 0 else "behind"
-    assert f"this daemon's clock is 600 s {way} PostgreSQL's" in said[0].why  # type: ignore[attr-defined]
+    assert f"this daemon's clock is 600 s {way} PostgreSQL's" in records[0].why  # type: ignore[attr-defined]
 
 
 def test_a_clock_that_steps_times_nothing_out(database_url: str) -> None:
-    """The step is noticed at the next look at the clock, before a statement has that time."""
+    """The step is noticed at the next check of the clock, before a statement uses that time."""
 
     async def work() -> None:
         clock = SteppedClock(0)
@@ -287,7 +287,7 @@ def test_a_clock_that_steps_times_nothing_out(database_url: str) -> None:
 
 
 def test_a_leader_whose_clock_drifts_from_postgresqls_steps_down(database_url: str) -> None:
-    """By its beats, though nothing else looks at the clock."""
+    """Through its heartbeats, even if nothing else reads the clock."""
 
     async def work() -> None:
         clock = SteppedClock(0)
@@ -305,7 +305,7 @@ def test_a_leader_whose_clock_drifts_from_postgresqls_steps_down(database_url: s
 
 
 class SteppedClock(SystemClock):
-    """The wall clock of a machine that shows another time."""
+    """The wall clock of a machine that is wrong."""
 
     def __init__(self, ahead_s: float) -> None:
         self.ahead_s = ahead_s

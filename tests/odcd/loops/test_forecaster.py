@@ -1,4 +1,4 @@
-"""Expected starts are kept fresh beside the passes, and what goes wrong there stops none."""
+"""Expected starts are refreshed beside the passes, and their failures stop no pass."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def a_waiting_job(sql: Sql) -> int:
 async def forecasting(
     dsn: str, then: Callable[[Database, Forecaster], Any], *, term: int = 0
 ) -> None:
-    """Run a forecaster until `then` is done; its error, if any, comes out."""
+    """Run a forecaster until `then` is done; its error, if any, is raised."""
     async with Database(dsn) as database:
         forecaster = Forecaster(term, database, SystemClock(), timedelta(seconds=30))
         running = asyncio.create_task(forecaster.run())
-        wanted = asyncio.create_task(then(database, forecaster))
+        work = asyncio.create_task(then(database, forecaster))
         try:
             async with asyncio.timeout(60):
-                await asyncio.wait([running, wanted], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([running, work], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
-            wanted.result()
+            work.result()
         finally:
-            for task in (running, wanted):
+            for task in (running, work):
                 task.cancel()
-            await asyncio.wait([running, wanted])
+            await asyncio.wait([running, work])
 
 
 async def seen(database: Database, query: str) -> Any:
@@ -67,7 +67,7 @@ def test_a_new_job_that_waits_gets_an_expected_start(database_url: str) -> None:
     asyncio.run(forecasting(database_url, then))
 
 
-def test_one_of_an_old_term_stops(database_url: str) -> None:
+def test_a_forecaster_of_an_old_term_stops(database_url: str) -> None:
     with Sql(database_url) as sql:
         sql.execute("update odc.term set term = 2")
 
@@ -78,7 +78,7 @@ def test_one_of_an_old_term_stops(database_url: str) -> None:
         asyncio.run(forecasting(database_url, then, term=1))
 
 
-def test_it_comes_back_after_its_connection_broke(
+def test_the_forecaster_reconnects_after_a_broken_connection(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("odcd.loops.forecaster.RETRY_S", 0.05)
@@ -120,15 +120,15 @@ def test_a_bug_in_the_forecast_stops_nothing_else(
     asyncio.run(forecasting(database_url, then))
 
 
-def test_a_refresh_tells_how_long_it_took(database_url: str) -> None:
-    told: list[float] = []
+def test_a_refresh_reports_its_duration(database_url: str) -> None:
+    durations: list[float] = []
 
     async def refresh() -> None:
         async with Database(database_url) as database, database.dedicated() as session:
             forecaster = Forecaster(
-                0, database, VirtualClock(NOW), timedelta(seconds=30), told.append
+                0, database, VirtualClock(NOW), timedelta(seconds=30), durations.append
             )
             await forecaster.refresh_once(session)
 
     asyncio.run(refresh())
-    assert told == [0.0]
+    assert durations == [0.0]

@@ -15,11 +15,11 @@ from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import DevServers
 from odcd.executor.kubernetes.looks import read_look
-from odcd.loops.idle_monitor import Idles, notice_of
-from odcd.records.dev_server import IdleNotice, Look, LookWish
+from odcd.loops.idle_monitor import IdleMonitor, notice_of
+from odcd.records.dev_server import Activity, DueCheck, IdleNotice
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import Queue, a_cluster
 from tests.support.harness.database import Sql
 
@@ -27,48 +27,48 @@ from tests.support.harness.database import Sql
 class Seen:
     """An executor whose dev servers are unused, or that cannot observe them."""
 
-    def __init__(self, *, untold: bool = False, blind: tuple[int, ...] = ()) -> None:
-        self.untold = untold
+    def __init__(self, *, undelivered: bool = False, blind: tuple[int, ...] = ()) -> None:
+        self.undelivered = undelivered
         self.blind = blind
         self.notices: list[Notice] = []
 
-    async def look(self, job_id: int, attempt: int) -> Look:
+    async def look(self, job_id: int, attempt: int) -> Activity:
         if job_id in self.blind:
             raise RunnerDown("away")
-        return Look(sessions=0, gpu_percent=0, cpu_s=1.0)
+        return Activity(sessions=0, gpu_percent=0, cpu_s=1.0)
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        if self.untold:
-            raise WrongState("nobody listens")
+    async def notify(self, job_id: int, attempt: int, notice: Notice) -> None:
+        if self.undelivered:
+            raise WrongState("nothing listens")
         self.notices.append(notice)
 
 
 @pytest.fixture
-def boxes(database_url: str) -> tuple[int, int]:
-    """Two that have been idle for long, as was seen a minute ago."""
+def job_ids(database_url: str) -> tuple[int, int]:
+    """Two dev servers that have been idle for long, observed a minute ago."""
     now = SystemClock().now()
     with Sql(database_url) as sql:
         a_cluster(sql, h100=1, now=now)
         queue = Queue(sql)
         queue.now = now - timedelta(hours=3)
-        made = Boxes(queue)
+        made = Reservations(queue)
         both = made.active(), made.active()
         sql.rows("update odc.qos set idle_warn_s = 3600, idle_release_s = 7200")
-        for box in both:
+        for job_id in both:
             sql.rows(
                 "insert into odc.box_look values ($1, 1, $2, $3, 1, $4)",
-                box, now - timedelta(minutes=1), now + timedelta(minutes=9),
+                job_id, now - timedelta(minutes=1), now + timedelta(minutes=9),
                 now - timedelta(hours=2),
             )  # fmt: skip
         return both
 
 
 def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
-    """Once; returns the jobs whose users were notified."""
+    """One round; returns the jobs whose users were notified."""
 
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:
-            idles = Idles(
+            idles = IdleMonitor(
                 0,
                 DevServerStore(database),
                 cast(DevServers, executor),
@@ -82,21 +82,23 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
     return asyncio.run(work())
 
 
-def test_its_user_is_told(database_url: str, boxes: tuple[int, int]) -> None:
-    executor = Seen(blind=(boxes[1],))
-    assert look(database_url, executor) == [(boxes[0], True), (boxes[1], False)]
+def test_the_user_of_an_idle_dev_server_gets_a_notice(
+    database_url: str, job_ids: tuple[int, int]
+) -> None:
+    executor = Seen(blind=(job_ids[1],))
+    assert look(database_url, executor) == [(job_ids[0], True), (job_ids[1], False)]
     [notice] = executor.notices
-    assert notice.name == f"IDLE_{boxes[0]}.txt"
+    assert notice.name == f"IDLE_{job_ids[0]}.txt"
     assert re.search(r"has been idle for 2:0\d:\d\d", notice.text)
     assert "it ends at" in notice.text
 
 
-def test_what_could_not_be_told_is_not_noted(database_url: str, boxes: tuple[int, int]) -> None:
-    assert look(database_url, Seen(untold=True)) == [(boxes[0], False), (boxes[1], False)]
+def test_an_undelivered_notice_is_not_recorded(database_url: str, job_ids: tuple[int, int]) -> None:
+    assert look(database_url, Seen(undelivered=True)) == [(job_ids[0], False), (job_ids[1], False)]
 
 
-def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
-    wish = LookWish(job_id=7, attempt=1)
+def test_an_outdated_notice_is_removed() -> None:
+    wish = DueCheck(job_id=7, attempt=1)
     assert notice_of(wish, IdleNotice(idle_s=None, release_at=None)) == Notice(
         remove=["IDLE_7.txt"]
     )
@@ -107,20 +109,20 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "seen"),
+    ("output", "seen"),
     [
-        (b"connections=2 gpu=97 cpu_us=1500000\n", Look(sessions=2, gpu_percent=97, cpu_s=1.5)),
+        (b"connections=2 gpu=97 cpu_us=1500000\n", Activity(sessions=2, gpu_percent=97, cpu_s=1.5)),
         # It has none, or cannot report it: the database knows which, and uses other sources.
-        (b"connections=0 gpu=none cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
-        (b"connections=0 gpu=unknown cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
+        (b"connections=0 gpu=none cpu_us=0\n", Activity(sessions=0, gpu_percent=None, cpu_s=0)),
+        (b"connections=0 gpu=unknown cpu_us=0\n", Activity(sessions=0, gpu_percent=None, cpu_s=0)),
         (b"connections=0 gpu=0 cpu_us=unknown\n", None),
         (b"", None),
         (b"connections=0 gpu=0 cpu_us=1\nmore\n", None),
     ],
 )
-def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> None:
+def test_unknown_usage_is_not_guessed(output: bytes, seen: Activity | None) -> None:
     if seen is not None:
-        assert read_look(told) == seen
+        assert read_look(output) == seen
         return
     with pytest.raises(WrongState, match="usage is unknown"):
-        read_look(told)
+        read_look(output)

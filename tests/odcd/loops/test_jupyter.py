@@ -1,4 +1,4 @@
-"""Jupyter as it was asked for: carried out, tried again, and what failed is noted."""
+"""Requests for Jupyter: carried out and retried, and failures are recorded."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import DevServers
-from odcd.loops.jupyter import Jupyters
+from odcd.loops.jupyter import JupyterControl
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.dev_servers import Reservations
 from tests.support.builders.jobs import Queue, a_cluster
 from tests.support.harness.database import Sql
 
 
-class Told:
+class JupyterExecutor:
     """An executor that records its requests, or fails."""
 
     def __init__(self, *failures: Exception, hang: int | None = None) -> None:
         self.failures = list(failures)
         self.hang = hang
-        self.asked: list[tuple[int, int, bool]] = []
+        self.calls: list[tuple[int, int, bool]] = []
 
     async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
         if job_id == self.hang:
             await asyncio.Event().wait()
-        self.asked.append((job_id, attempt, on))
+        self.calls.append((job_id, attempt, on))
         if self.failures:
             raise self.failures.pop(0)
 
 
 @pytest.fixture
-def boxes(database_url: str) -> tuple[int, int]:
-    """Two that want it."""
+def job_ids(database_url: str) -> tuple[int, int]:
+    """Two dev servers whose users want it."""
     now = SystemClock().now()
-    asked: dict[str, object] = {"ssh_keys": [], "jupyter": True}
+    fields: dict[str, object] = {"ssh_keys": [], "jupyter": True}
     with Sql(database_url) as sql:
         a_cluster(sql, h100=1, now=now)
         queue = Queue(sql)
         queue.now = now - timedelta(minutes=1)
-        made = Boxes(queue)
-        return made.active(asked=asked), made.active(asked=asked)
+        made = Reservations(queue)
+        return made.active(asked=fields), made.active(asked=fields)
 
 
-def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
-    """Until these are so; what is kept of all."""
+def run(url: str, executor: JupyterExecutor, seen: dict[int, str]) -> dict[int, Any]:
+    """Run until these are recorded; returns all records."""
 
     async def work() -> dict[int, Any]:
         async with Database(url, size=2) as database:
-            jupyters = Jupyters(
+            jupyters = JupyterControl(
                 0,
                 DevServerStore(database),
                 cast(DevServers, executor),
@@ -65,9 +65,9 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
                 async with asyncio.timeout(60):
                     while True:
                         rows = await database.fetch("select job_id, error from odc.box_jupyter")
-                        told = {row["job_id"]: row["error"] for row in rows}
-                        if seen.items() <= told.items():
-                            return told
+                        errors = {row["job_id"]: row["error"] for row in rows}
+                        if seen.items() <= errors.items():
+                            return errors
                         await asyncio.sleep(0.02)
             finally:
                 task.cancel()
@@ -75,21 +75,21 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
     return asyncio.run(work())
 
 
-def test_it_is_started_in_each_and_a_slow_one_keeps_no_other_waiting(
-    database_url: str, boxes: tuple[int, int]
+def test_jupyter_starts_in_each_dev_server_and_a_slow_one_delays_no_other(
+    database_url: str, job_ids: tuple[int, int]
 ) -> None:
     """ACC-15"""
-    executor = Told(hang=boxes[0])
-    assert run(database_url, executor, {boxes[1]: cast(str, None)}) == {boxes[1]: None}
-    assert executor.asked == [(boxes[1], 1, True)]
+    executor = JupyterExecutor(hang=job_ids[0])
+    assert run(database_url, executor, {job_ids[1]: cast(str, None)}) == {job_ids[1]: None}
+    assert executor.calls == [(job_ids[1], 1, True)]
 
 
-def test_what_failed_is_noted_and_whoever_was_away_is_asked_again(
-    database_url: str, boxes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+def test_a_failed_start_is_recorded_and_an_unreachable_dev_server_is_retried(
+    database_url: str, job_ids: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ACC-15: jupyter_error"""
     monkeypatch.setattr("odcd.loops.jupyter.RETRY_S", 0.01)
-    executor = Told(RunnerDown("away"), WrongState("there is no jupyter"))
-    told = run(database_url, executor, {boxes[0]: cast(str, None)})
-    assert told.get(boxes[1], "there is no jupyter") == "there is no jupyter"
-    assert len(executor.asked) >= 2
+    executor = JupyterExecutor(RunnerDown("away"), WrongState("there is no jupyter"))
+    errors = run(database_url, executor, {job_ids[0]: cast(str, None)})
+    assert errors.get(job_ids[1], "there is no jupyter") == "there is no jupyter"
+    assert len(executor.calls) >= 2

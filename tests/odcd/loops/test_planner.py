@@ -22,7 +22,7 @@ CLOCK = SystemClock()
 
 
 class Counting:
-    """A leadership whose passes start nothing and say when the next may."""
+    """A leadership whose passes start nothing and return the time of the next possible start."""
 
     def __init__(self, after_s: float | None) -> None:
         self.at: list[datetime] = []
@@ -51,7 +51,7 @@ def planner(lead: Counting) -> Planner:
     return Planner(cast(Lead, lead), nobody, nobody, CLOCK, timedelta(seconds=60))
 
 
-def test_a_pass_is_made_when_time_lets_a_job_start() -> None:
+def test_a_pass_runs_when_a_job_can_start_by_time() -> None:
     async def work() -> None:
         lead = Counting(after_s=0.3)
         running = asyncio.create_task(planner(lead).run())
@@ -63,7 +63,7 @@ def test_a_pass_is_made_when_time_lets_a_job_start() -> None:
     asyncio.run(work())
 
 
-def test_without_such_a_moment_it_waits_to_be_woken() -> None:
+def test_without_a_time_to_start_the_planner_waits_to_be_woken() -> None:
     async def work() -> None:
         lead = Counting(after_s=None)
         with pytest.raises(TimeoutError):
@@ -75,7 +75,7 @@ def test_without_such_a_moment_it_waits_to_be_woken() -> None:
 
 
 class Unanswered:
-    """A job that was sent and never said to have started: its store, and its executor."""
+    """A job that was sent and never reported as started: its store, and its executor."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -105,10 +105,10 @@ class Unanswered:
         return Planner(cast(Lead, lead), both, both, clock, timedelta(seconds=30))
 
 
-def test_what_was_not_answered_is_sent_again_however_often_passes_are_called_for(
+def test_an_unanswered_start_is_resent_during_frequent_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The sweep calls for one as often as one would be made without, and submits in between."""
+    """The sweep requests passes as often as they would run without it, and so do submits."""
     monkeypatch.setattr(planners, "RESEND_AFTER", timedelta(seconds=0.05))
 
     async def work() -> None:
@@ -132,7 +132,7 @@ def test_what_was_not_answered_is_sent_again_however_often_passes_are_called_for
     asyncio.run(work())
 
 
-def test_what_was_taken_again_has_time_to_start() -> None:
+def test_a_resent_start_has_time_before_the_next_resend() -> None:
     async def work() -> None:
         clock, unanswered = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC)), Unanswered()
         planner = unanswered.planner(clock)
@@ -144,7 +144,7 @@ def test_what_was_taken_again_has_time_to_start() -> None:
     asyncio.run(work())
 
 
-def test_what_was_not_taken_is_sent_at_the_next_look() -> None:
+def test_a_start_that_was_not_accepted_is_resent_at_the_next_check() -> None:
     async def work() -> None:
         clock, unanswered = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC)), Unanswered()
         planner = unanswered.planner(clock)

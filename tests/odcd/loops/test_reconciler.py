@@ -15,7 +15,7 @@ from odcd.loops import planner as planners
 from odcd.loops import reconciler as reapers
 from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
-from odcd.loops.reconciler import Reaper
+from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch, Fact
 from tests.support.builders.dispatches import a_dispatch_of
 
@@ -24,7 +24,7 @@ BUSY = "the database is busy"
 
 
 class Executor:
-    """Reports its facts once, as an executor whose reports are taken does."""
+    """Reports its facts once, like an executor whose facts were acknowledged."""
 
     reconciles = False
     keeps_time = True
@@ -46,10 +46,10 @@ class Executor:
 
 
 class BusyStore:
-    """Fails the first calls of everything."""
+    """Fails the first call of each method."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.facts: list[Fact] = []
         self.whole = asyncio.Event()
         self._failed: set[str] = set()
@@ -62,7 +62,7 @@ class BusyStore:
 
     async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
         self._fail_once("facts")
-        if len(facts) > self.most:
+        if len(facts) > self.limit:
             raise DatabaseBusy(BUSY)
         self.facts += facts
         if len(self.facts) == 5:
@@ -88,9 +88,9 @@ def test_a_busy_database_loses_no_fact_and_restarts_no_loop(
 
     async def work() -> None:
         facts = [Fact(job_id=n, attempt=1, rank=0, kind="exited", at=CLOCK.now()) for n in range(5)]
-        executor, store = Executor(facts), BusyStore(most=2)
+        executor, store = Executor(facts), BusyStore(limit=2)
         lead = cast(Any, type("Lead", (), {"term": 1})())
-        reaper = Reaper(
+        reaper = Reconciler(
             cast(Lead, lead), cast(Any, store), cast(Any, executor), CLOCK,
             grace=timedelta(), node_grace=None, every=timedelta(seconds=30),
             on_change=lambda: None,

@@ -1,4 +1,4 @@
-"""/metrics is what Prometheus's people call well made, on an empty database too."""
+"""/metrics follows the conventions of Prometheus, also on an empty database."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def exposed(sql: Sql, accept: str | None) -> tuple[str, str]:
     return body.decode(), media_type
 
 
-def test_openmetrics_and_plain_text_by_what_is_asked_for(sql: Sql) -> None:
+def test_the_accept_header_selects_openmetrics_or_plain_text(sql: Sql) -> None:
     a_cluster(sql, h100=1)
     queue = Queue(sql)
     queue.submit(gpus=1)
@@ -75,28 +75,30 @@ def test_openmetrics_and_plain_text_by_what_is_asked_for(sql: Sql) -> None:
     assert text.endswith("# EOF\n")
     assert text.count("# EOF") == 1
     families = list(text_string_to_metric_families(text))
-    told = {family.name for family in families}
-    assert len(told) == len(families), "a family is told in one place"
+    names = {family.name for family in families}
+    assert len(names) == len(families), "each family is exported once"
     plain, media_type = exposed(sql, None)
     assert media_type == "text/plain; version=0.0.4; charset=utf-8"
     assert "# EOF" not in plain
     ours = {family.name for family in plain_families(plain)}
-    assert {name.removesuffix("_info") for name in ours} >= {n.removesuffix("_info") for n in told}
+    assert {name.removesuffix("_info") for name in ours} >= {n.removesuffix("_info") for n in names}
     assert "_created" not in text + plain
 
 
 @pytest.mark.parametrize("accept", [OPENMETRICS, None])
-def test_all_that_is_promised_is_told_on_an_empty_database(sql: Sql, accept: str | None) -> None:
+def test_every_documented_metric_is_exported_on_an_empty_database(
+    sql: Sql, accept: str | None
+) -> None:
     text, _ = exposed(sql, accept)
-    told = set(re.findall(r"^# TYPE (\S+)", text, re.M))
-    wanted = {family.name for family in (*CLUSTER, JOB_INFO)}
+    described = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    promised = {family.name for family in (*CLUSTER, JOB_INFO)}
     if accept is not None:
-        wanted = {name.removesuffix("_total") for name in wanted}
-        assert told >= OF_PROCESS - {"python_info"}
-    assert told >= wanted
+        promised = {name.removesuffix("_total") for name in promised}
+        assert described >= OF_PROCESS - {"python_info"}
+    assert described >= promised
 
 
-def test_every_state_is_told_at_zero(sql: Sql) -> None:
+def test_every_state_is_exported_at_zero(sql: Sql) -> None:
     text, _ = exposed(sql, OPENMETRICS)
     families = {family.name: family for family in text_string_to_metric_families(text)}
     for name, (label, states) in STATES.items():
@@ -105,7 +107,7 @@ def test_every_state_is_told_at_zero(sql: Sql) -> None:
         assert {sample.value for sample in samples} == {0}, name
 
 
-def test_prometheus_has_nothing_to_say_against_it(sql: Sql) -> None:
+def test_promtool_accepts_the_metrics(sql: Sql) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("no promtool: apt-get install prometheus")
@@ -162,18 +164,18 @@ def test_lines_are_those_of_the_client_library(accept: str | None) -> None:
         metrics.answered("GET", "/v1/jobs", 200 + number, 0.001 * number)
         metrics.queried("list_jobs", 1e-9 if number == 1 else 1e9)
         metrics.leading(number == 2)
-        told = lines.render(metrics.registry).decode().splitlines()
+        rendered = lines.render(metrics.registry).decode().splitlines()
         same = encoder(metrics.registry).decode().splitlines()
         # A moment later the process has used more of the machine.
         moving = re.compile(r"(process|python)_\w+(_total|_bytes|_seconds|_fds)")
-        pairs = [(a, b) for a, b in zip(told, same, strict=True) if a != b]
+        pairs = [(a, b) for a, b in zip(rendered, same, strict=True) if a != b]
         assert [pair for pair in pairs if not all(map(moving.match, pair))] == []
         assert len(pairs) < 10
 
 
 def test_a_histogram_is_in_the_order_that_openmetrics_wants() -> None:
     name = "odcd_job_queue_wait_seconds"
-    told = [
+    metrics = [
         (f"{name}_sum", ["b"], 7.0), (f"{name}_bucket", ["b", "+Inf"], 2.0),
         (f"{name}_bucket", ["a", "60"], 0.0), (f"{name}_bucket", ["b", "60"], 1.0),
         (f"{name}_count", ["b"], 2.0), (f"{name}_bucket", ["b", "5"], 1.0),
@@ -181,13 +183,13 @@ def test_a_histogram_is_in_the_order_that_openmetrics_wants() -> None:
         (f"{name}_sum", ["a"], 0.0), (f"{name}_bucket", ["a", "5"], 0.0),
     ]  # fmt: skip
     encoder, _ = negotiate(OPENMETRICS)
-    text = encoder(Cluster(told)).decode()
+    text = encoder(Cluster(metrics)).decode()
     buckets = re.findall(r'partition="b"\} (\S+)|le="(\S+)",partition="b"\}', text)
     assert [le or value for value, le in buckets] == ["5.0", "60.0", "+Inf", "2.0", "7.0"]
     list(text_string_to_metric_families(text))  # which refuses any other
 
 
-def test_a_row_of_no_family_or_with_other_labels_is_a_mistake_of_ours() -> None:
+def test_a_row_of_an_unknown_family_or_with_wrong_labels_is_an_error() -> None:
     with pytest.raises(KeyError):
         Cluster([("odcd_unheard_of", [], 1.0)])
     with pytest.raises(ValueError, match="argument 2 is"):

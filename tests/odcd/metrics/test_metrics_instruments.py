@@ -1,4 +1,4 @@
-"""Calls are timed under few names, and names chosen by users never become labels."""
+"""Calls are timed under a few fixed names, and names chosen by users never become labels."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ POD = "/api/v1/namespaces/gpu-dev/pods"
         ("GET", "/version", (), "get about"),
     ],
 )
-def test_requests_to_kubernetes_by_verb_and_kind(
+def test_requests_to_kubernetes_are_timed_by_verb_and_kind(
     method: str, path: str, query: Any, operation: str
 ) -> None:
     assert operation_of(method, path, query) == operation
 
 
-def test_what_is_gone_or_there_already_is_an_answer_of_kubernetes() -> None:
+def test_not_found_and_conflict_are_not_counted_as_errors_of_kubernetes() -> None:
     statuses = {
         s: is_trouble(ApiRefused(s, Status(), None)) for s in (404, 409, 410, 403, 429, 500)
     }
@@ -53,12 +53,12 @@ def test_what_is_gone_or_there_already_is_an_answer_of_kubernetes() -> None:
     assert not is_trouble(ValueError("x"))
 
 
-def test_statements_by_the_function_that_they_call() -> None:
+def test_statements_are_timed_by_the_function_that_they_call() -> None:
     assert _operation("select a from odc.list_jobs(p_now => $1)") == "list_jobs"
     assert _operation("select id from odc.job where id = any ($1)") == "other"
 
 
-def test_a_runner_is_timed_by_what_it_is_asked() -> None:
+def test_runner_requests_are_timed_by_operation() -> None:
     metrics = Metrics()
 
     async def work() -> None:
@@ -82,12 +82,12 @@ def test_a_runner_is_timed_by_what_it_is_asked() -> None:
 
     asyncio.run(work())
     labels = {"backend": "runner", "operation": "start"}
-    told = metrics.registry.get_sample_value
-    assert told("odcd_backend_request_seconds_count", labels) == 2
-    assert told("odcd_backend_errors_total", labels) == 1
+    value_of = metrics.registry.get_sample_value
+    assert value_of("odcd_backend_request_seconds_count", labels) == 2
+    assert value_of("odcd_backend_errors_total", labels) == 1
 
 
-def test_a_pass_is_told_by_who_leads_alone() -> None:
+def test_only_the_leader_reports_passes() -> None:
     metrics = Metrics()
     metrics.leading(True)
     metrics.passed(0.01, 7, 1000.0)
@@ -111,7 +111,7 @@ def test_phases_have_the_limits_that_are_set() -> None:
 
 
 def test_failures_of_measures_are_counted_from_zero() -> None:
-    """Else the first one is no increase."""
-    told = Metrics().expose(None, None)[0].decode()
+    """Otherwise the first one would not count as an increase."""
+    text = Metrics().expose(None, None)[0].decode()
     for name in ("measure_queue", "fold_tally", "render_job_info"):
-        assert f'odcd_sample_errors_total{{measure="{name}"}} 0.0\n' in told
+        assert f'odcd_sample_errors_total{{measure="{name}"}} 0.0\n' in text

@@ -1,4 +1,4 @@
-"""The cluster is measured beside the scheduler, while this daemon leads and is scraped."""
+"""The cluster is measured apart from the scheduler, while this daemon leads and is scraped."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PENDING = 'odcd_jobs{partition="main",state="PENDING"}'
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A first sample is waited for, and no measurement given up, for as long as it takes."""
     monkeypatch.setattr(sampler, "PATIENCE_S", 60.0)
-    monkeypatch.setattr(sampler, "MOST_S", 60.0)
+    monkeypatch.setattr(sampler, "MAX_S", 60.0)
 
 
 class Leading:
-    """A daemon's metrics, and its sampler at work under a term."""
+    """A daemon's metrics, and its sampler working under a term."""
 
     def __init__(self, database: Database, measures: dict[str, float] | None) -> None:
         self.database = database
@@ -51,14 +51,14 @@ class Leading:
         lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
-    async def until(self, **wanted: float) -> dict[str, float]:
-        """The first scrape that shows it."""
-        while not wanted.items() <= (told := await self.scrape()).items():
+    async def until(self, **expected: float) -> dict[str, float]:
+        """The first scrape with these values."""
+        while not expected.items() <= (values := await self.scrape()).items():
             await asyncio.sleep(0.02)
-        return told
+        return values
 
-    def asked(self, operation: str) -> float:
-        """How often that was measured."""
+    def calls(self, operation: str) -> float:
+        """The number of measurements."""
         name = "odcd_database_request_seconds_count"
         labels = {"operation": operation}
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
@@ -87,16 +87,16 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(within())
 
 
-def test_a_leader_tells_of_the_cluster_and_a_follower_of_itself(database_url: str) -> None:
+def test_a_leader_exports_cluster_metrics_and_a_follower_only_its_own(database_url: str) -> None:
     async def work() -> None:
         async with a_daemon(database_url) as one, a_daemon(database_url) as other:
             one.lead()
             one.metrics.leading(True)
             await one.connected()
-            told, beside = await one.scrape(), await other.scrape()
-            assert told[PENDING] == 0
-            assert (told["odcd_leader"], beside["odcd_leader"]) == (1, 0)
-            assert abs(told["odcd_sample_timestamp_seconds"] - time.time()) < 60
+            values, beside = await one.scrape(), await other.scrape()
+            assert values[PENDING] == 0
+            assert (values["odcd_leader"], beside["odcd_leader"]) == (1, 0)
+            assert abs(values["odcd_sample_timestamp_seconds"] - time.time()) < 60
             assert not [name for name in beside if name.startswith("odcd_jobs")]
             await one.end()
             gone = await one.scrape()
@@ -127,7 +127,7 @@ def test_counters_go_on_under_another_leader(
                 await other.until(**{name: 3})
                 one.sampler._wake.set()
                 assert one.running is not None
-                one.sampler._asked_at = float("-inf")
+                one.sampler._scraped_at = float("-inf")
                 with pytest.raises(LeadershipLost):
                     await one.running
 
@@ -141,7 +141,7 @@ def test_counters_go_on_under_another_leader(
 
 
 @pytest.mark.long
-def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
+def test_a_scrape_without_database_is_answered_at_once_and_reports_it(
     postgres_server: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.05)
@@ -154,23 +154,23 @@ def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
             assert (await daemon.scrape())["odcd_database_up"] == 1
             await asyncio.to_thread(postgres_server.drop, dsn)
             daemon.sampler._wake.set()
-            while (told := await daemon.scrape())["odcd_database_up"]:
+            while (values := await daemon.scrape())["odcd_database_up"]:
                 await asyncio.sleep(0.01)
             while daemon.sampler._measuring:
                 await asyncio.sleep(0.01)
             begun = time.perf_counter()
-            told = await daemon.scrape()
+            values = await daemon.scrape()
             assert time.perf_counter() - begun < sampler.PATIENCE_S / 2
-            assert not [name for name in told if name.startswith("odcd_jobs")]
+            assert not [name for name in values if name.startswith("odcd_jobs")]
 
     run(work)
 
 
-def test_one_measurement_that_hangs_leaves_the_others(
+def test_a_hanging_measurement_does_not_stop_the_others(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
-    monkeypatch.setattr(sampler, "MOST_S", 0.3)
+    monkeypatch.setattr(sampler, "MAX_S", 0.3)
     with Sql(database_url) as sql:
         sql.execute(
             "create function odc.measure_hang(p_now timestamptz) returns table (metric text, "
@@ -184,15 +184,15 @@ def test_one_measurement_that_hangs_leaves_the_others(
             daemon.lead()
             await daemon.connected()
             # This one may also take that long on a busy machine, but not forever.
-            told = await daemon.until(**{PENDING: 0})
-            assert told['odcd_sample_errors_total{measure="measure_hang"}'] == 1
-            assert told['odcd_sample_errors_total{measure="measure_nothing"}'] == 1
-            assert told["odcd_database_up"] == 1
+            values = await daemon.until(**{PENDING: 0})
+            assert values['odcd_sample_errors_total{measure="measure_hang"}'] == 1
+            assert values['odcd_sample_errors_total{measure="measure_nothing"}'] == 1
+            assert values["odcd_database_up"] == 1
 
     run(work)
 
 
-def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
+def test_an_event_that_cannot_be_counted_does_not_block_the_others(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Sql(database_url) as sql:
@@ -213,8 +213,8 @@ def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
             daemon.lead()
             await daemon.connected()
             orphans = 'odcd_orphans_found_total{kind="pod"}'
-            told = await daemon.until(odcd_tally_events_aside=1, **{orphans: 60})
-            assert told['odcd_sample_errors_total{measure="fold_tally"}'] == 1
+            values = await daemon.until(odcd_tally_events_aside=1, **{orphans: 60})
+            assert values['odcd_sample_errors_total{measure="fold_tally"}'] == 1
             await daemon.end()
             # The next leader tries it again.
             await asyncio.to_thread(mend)
@@ -226,7 +226,7 @@ def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
     assert (record.levelname, record.__dict__["event_id"]) == ("ERROR", bad)
 
 
-def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
+def test_a_slow_fold_is_retried_with_fewer_events_and_delays_no_sample(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
@@ -245,24 +245,24 @@ def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
             daemon.lead()
             await daemon.connected()
             name = 'odcd_sample_errors_total{measure="fold_tally"}'
-            while (told := await daemon.scrape())[name] < 3:
-                assert told[PENDING] == 0
+            while (values := await daemon.scrape())[name] < 3:
+                assert values[PENDING] == 0
                 await asyncio.sleep(0.02)
-            stamp = told["odcd_sample_timestamp_seconds"]
-            while (told := await daemon.scrape())["odcd_sample_timestamp_seconds"] <= stamp + 0.1:
+            stamp = values["odcd_sample_timestamp_seconds"]
+            while (values := await daemon.scrape())["odcd_sample_timestamp_seconds"] <= stamp + 0.1:
                 await asyncio.sleep(0.02)
             # 2000, 1000 and 500 took too long; nothing was put aside for it.
-            assert told[name] == 3
-            assert told["odcd_database_up"] == 1
+            assert values[name] == 3
+            assert values["odcd_database_up"] == 1
 
     run(work)
 
 
-def test_nothing_is_measured_while_nobody_scrapes(
+def test_nothing_is_measured_without_scrapes(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
-    monkeypatch.setattr(sampler, "ASKED_S", 0.3)
+    monkeypatch.setattr(sampler, "SCRAPED_S", 0.3)
     monkeypatch.setattr(sampler, "FOLD_EVERY_S", 0.05)
     monkeypatch.setattr(sampler, "SHARE", 1)
 
@@ -272,12 +272,12 @@ def test_nothing_is_measured_while_nobody_scrapes(
             await daemon.connected()
 
             def measured() -> float:
-                return daemon.asked("measure_server")
+                return daemon.calls("measure_server")
 
             async def some_rounds() -> None:
                 """Counting events continues without any scrape."""
-                before = daemon.asked("fold_tally")
-                while daemon.asked("fold_tally") < before + 3:
+                before = daemon.calls("fold_tally")
+                while daemon.calls("fold_tally") < before + 3:
                     await asyncio.sleep(0.01)
 
             await some_rounds()
@@ -285,7 +285,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
             while measured() <= 2:
                 await daemon.scrape()
                 await asyncio.sleep(0.01)
-            while daemon.sampler._is_asked:
+            while daemon.sampler._is_scraped:
                 await asyncio.sleep(0.01)
             await some_rounds()
             rest = measured()
@@ -298,12 +298,12 @@ def test_nothing_is_measured_while_nobody_scrapes(
     run(work)
 
 
-def test_it_has_a_connection_of_its_own_with_a_limit(database_url: str) -> None:
+def test_the_sampler_has_its_own_connection_with_a_limit(database_url: str) -> None:
     async def work() -> None:
         async with a_daemon(database_url) as daemon:
             daemon.lead()
             await daemon.connected()
-            async with daemon.database.dedicated(name=APPLICATION, most_s=5.0) as session:
+            async with daemon.database.dedicated(name=APPLICATION, limit_s=5.0) as session:
                 assert await session.fetchval("show statement_timeout") == "5s"
             found = await daemon.database.fetchval(
                 "select count(*) from pg_stat_activity where application_name = $1", APPLICATION

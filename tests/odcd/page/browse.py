@@ -1,4 +1,4 @@
-"""The page on a real database, asked in process as a browser would."""
+"""The page on a real database, requested in process as by a browser."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Browsed:
         return answer.json()
 
     async def enter(self, client: httpx.AsyncClient, ticket: str) -> httpx.Response:
-        """The button of the address that odcctl page prints."""
+        """The button at the address that odcctl page prints."""
         return await client.post("/page/enter", data={"ticket": ticket}, headers=OURS)
 
     @asynccontextmanager
     async def inside(self, peer: Peer = ALICE) -> AsyncGenerator[httpx.AsyncClient]:
-        """A browser that was let in."""
+        """A browser that is signed in."""
         ticket = await self.ticket(peer)
         async with self.client(None) as client:
             answer = await self.enter(client, ticket["ticket"])

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: live, by keyboard, in both themes, on a telephone, faultless."""
+"""The page in a real Chromium: live, by keyboard, in both themes, on a phone, without errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def browser(furnished: Scene) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_every_view_is_without_fault(
+def test_every_view_loads_without_errors(
     browser: Browser, furnished: Scene, width: int, dark: bool
 ) -> None:
     """No console errors, no foreign hosts, no serious findings of axe-core, no sideways scrolling.
@@ -64,14 +64,14 @@ def test_every_view_is_without_fault(
             theme = "dark" if dark else "light"
             keep_picture(tab, f"{name}-{width}-{theme}", full=name in ("overview", "plan"))
             if name == "problem":
-                tab.said = [line for line in tab.said if "404" not in line]
+                tab.errors = [line for line in tab.errors if "404" not in line]
             # The scene has no executor that output could be read from.
-            tab.said = [line for line in tab.said if "503" not in line]
-            assert tab.said == [], name
+            tab.errors = [line for line in tab.errors if "503" not in line]
+            assert tab.errors == [], name
         assert tab.hosts == {f"127.0.0.1:{furnished.port}"}
 
 
-def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> None:
+def test_the_login_instructions_load_without_errors(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, width=390) as tab:
         tab.page.goto(furnished.url)
         expect(tab.page.locator("h1")).to_have_text("Log in")
@@ -80,8 +80,8 @@ def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> 
         keep_picture(tab, "come-in")
 
 
-def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene) -> None:
-    """And who is in as the same user already needs not press it."""
+def test_the_login_button_names_the_user(browser: Browser, furnished: Scene) -> None:
+    """A user who is already signed in as the same user need not press it."""
 
     def address(user: str) -> str:
         return furnished.call(furnished.ticket(user))
@@ -101,10 +101,10 @@ def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene
         tab.page.go_back()
         expect(tab.page.locator("h1, h2").first).to_be_visible()
         assert "/page/enter" not in tab.page.url
-        assert tab.said == []
+        assert tab.errors == []
 
 
-def test_who_leaves_is_out_of_all_tabs(browser: Browser, furnished: Scene) -> None:
+def test_logging_out_ends_all_tabs(browser: Browser, furnished: Scene) -> None:
     with Tab(browser) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         other = tab.page.context.new_page()
@@ -137,10 +137,10 @@ def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished:
         assert tab.page.evaluate("window.loadedOnce") is True
         it.call(it.run(job_id))
         it.call(it.end(job_id))
-        assert tab.said == []
+        assert tab.errors == []
 
 
-def test_a_dead_database_is_said_and_its_return_is_seen(
+def test_a_dead_database_and_its_return_are_shown(
     browser: Browser, own_server: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     with scene(own_server.dsn, tmp_path) as it, Tab(browser, width=390) as tab:
@@ -159,7 +159,9 @@ def test_a_dead_database_is_said_and_its_return_is_seen(
         assert tab.page.evaluate("window.loadedOnce") is True
 
 
-def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scene) -> None:
+def test_the_reason_for_waiting_opens_by_click_and_by_keyboard(
+    browser: Browser, furnished: Scene
+) -> None:
     with Tab(browser) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.wait_live()
@@ -176,10 +178,10 @@ def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scen
         furnished.call(furnished.foresee())
         tab.page.wait_for_timeout(800)
         expect(other.locator("details")).to_have_attribute("open", "")
-        assert tab.said == []
+        assert tab.errors == []
 
 
-def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
+def test_every_control_is_reachable_by_keyboard(browser: Browser, furnished: Scene) -> None:
     """Every stop of the Tab key is visible and shows that it has the focus; the map and the chart
     can be skipped."""
     with Tab(browser) as tab:
@@ -188,17 +190,17 @@ def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
         seen: list[str] = []
         for _ in range(60):
             tab.page.keyboard.press("Tab")
-            told = tab.page.evaluate(
+            focused = tab.page.evaluate(
                 "() => {const e = document.activeElement; const s = getComputedStyle(e);"
                 "const b = e.getBoundingClientRect();"
                 "return {name: (e.textContent || e.ariaLabel || '').trim(), tag: e.tagName,"
                 "shown: b.width > 0 && b.height > 0,"
                 "marked: s.outlineStyle !== 'none' || e.classList.contains('bar')}}"
             )
-            assert told["shown"], told
-            assert told["marked"], told
-            seen.append(told["name"])
-            if told["name"] == "Skip the map":
+            assert focused["shown"], focused
+            assert focused["marked"], focused
+            seen.append(focused["name"])
+            if focused["name"] == "Skip the map":
                 tab.page.keyboard.press("Enter")
         assert seen[0] == "Skip to content"
         assert {"Overview", "Queue", "Log out", "Skip the map", "6 hours", "Skip the chart"} <= set(
@@ -220,10 +222,10 @@ def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> N
         assert dark != light
         tab.page.goto(furnished.url + "/page/queue")
         assert tab.page.evaluate(ground) == dark
-        assert tab.said == []
+        assert tab.errors == []
 
 
-def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> None:
+def test_the_page_is_complete_without_javascript(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, java_script_enabled=False) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         expect(tab.page.locator("#waiting")).to_contain_text("moe-pretrain")
@@ -237,7 +239,7 @@ def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> N
         assert tab.page.url == furnished.url + "/"
 
 
-def test_without_javascript_the_theme_leads_back_from_a_question(
+def test_without_javascript_the_theme_button_returns_to_the_confirmation(
     browser: Browser, furnished: Scene
 ) -> None:
     with Tab(browser, java_script_enabled=False) as tab:
@@ -253,7 +255,7 @@ def test_without_javascript_the_theme_leads_back_from_a_question(
         expect(tab.page.locator("#h-acts")).to_be_visible()
 
 
-def test_times_are_those_of_who_looks(browser: Browser, furnished: Scene) -> None:
+def test_times_are_in_the_time_zone_of_the_browser(browser: Browser, furnished: Scene) -> None:
     found: list[str] = []
     for zone in ("Europe/Berlin", "Asia/Kolkata"):
         with Tab(browser, timezone_id=zone) as tab:
@@ -271,15 +273,15 @@ def test_the_hour_after_midnight_is_00(browser: Browser, furnished: Scene) -> No
     with Tab(browser, timezone_id="UTC") as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.page.goto(furnished.url + job)
-        told = tab.page.locator("dd time").first.get_attribute("datetime") or ""
-        hour = int(told[11:13])
+        timestamp = tab.page.locator("dd time").first.get_attribute("datetime") or ""
+        hour = int(timestamp[11:13])
     zone = f"Etc/GMT+{hour}" if hour <= 12 else f"Etc/GMT-{24 - hour}"
     with Tab(browser, timezone_id=zone, locale="en-US") as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.page.goto(furnished.url + job)
         tab.wait_live()
         shown = tab.page.locator("dd time").first.inner_text()
-        assert f"00:{told[14:16]}:" in shown, shown
+        assert f"00:{timestamp[14:16]}:" in shown, shown
 
 
 def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> None:
@@ -298,11 +300,11 @@ def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> Non
             tab.wait_live()
             assert tab.page.locator("img").count() == 0
             assert "owned" not in tab.page.title()
-        assert tab.said == []
+        assert tab.errors == []
     it.call(it.ask("POST", f"/v1/jobs/{job_id}/cancel", {}))
 
 
-def test_the_tour_has_its_pictures(browser: Browser, furnished: Scene) -> None:
+def test_the_tour_takes_its_screenshots(browser: Browser, furnished: Scene) -> None:
     """Those of docs/operating/tour.md: `make pictures`."""
     with Tab(browser) as tab, Tab(browser, dark=True) as night, Tab(browser, width=390) as small:
         for one, path in ((tab, "/"), (night, "/page/plan"), (small, "/")):
@@ -319,11 +321,11 @@ def test_the_tour_has_its_pictures(browser: Browser, furnished: Scene) -> None:
         expect(first.locator(".causes li").nth(1)).to_contain_text("holds")
         tab.page.mouse.move(0, 0)
         keep_picture(tab, "tour-why")
-        assert [*tab.said, *night.said, *small.said] == []
+        assert [*tab.errors, *night.errors, *small.errors] == []
 
 
 def come_in(tab: Tab, odc: Odc) -> None:
-    """A user's own daemon lets in who opens the address; root's asks."""
+    """A user's own daemon signs in whoever opens the address; root's asks first."""
     address = odc.odcctl("page").stdout.strip()
     if os.geteuid() == 0:
         tab.enter(address)
@@ -334,8 +336,8 @@ def come_in(tab: Tab, odc: Odc) -> None:
 def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
     """odcd up, odcctl page, jobs that are processes: the output as it is written, and cancel."""
     odc.environment["ODC_LISTEN"] = "127.0.0.1:0"
-    told = odc.up("--node", "n[1-2]=h100:8")
-    assert re.search(r"page +http://127\.0\.0\.1:\d+ +\(.*odcctl page\)", told), told
+    output = odc.up("--node", "n[1-2]=h100:8")
+    assert re.search(r"page +http://127\.0\.0\.1:\d+ +\(.*odcctl page\)", output), output
     colour = r"printf '\033[?2004h\033[1;32mline 0\033[0m\n'; "
     count = colour + "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done"
     both = ("-N", "2", "--gres", "gpu:h100:8", "-t", "10", "--wrap")
@@ -351,7 +353,7 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         tab.page.goto(f"{address}page/jobs/{blocker}")
         expect(tab.page.locator("#log")).to_contain_text("line 3\nline 4")
         expect(tab.page.locator("#log")).to_contain_text("line 12")
-        # A terminal's colours and commands are none of the text.
+        # A terminal's colours and control sequences are removed from the text.
         assert tab.page.locator("#log").inner_text().startswith("line 0\nline 1\n")
         keep_picture(tab, "tour-output")
         tab.page.locator("summary", has_text="Cancel").click()
@@ -361,14 +363,12 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         expect(tab.page.locator("text=Yes, cancel it")).to_have_count(0)
         tab.page.goto(address)
         expect(tab.page.locator("#running")).to_contain_text("second")
-        assert tab.said == []
+        assert tab.errors == []
     odc.odcctl("cancel", str(waiting))
     wait(lambda: odc.job(waiting)["state"] == "CANCELLED", lambda: "not cancelled")
 
 
-def test_a_daemon_that_was_killed_is_said_and_its_return_is_seen(
-    browser: Browser, odc: Odc
-) -> None:
+def test_a_killed_daemon_and_its_return_are_shown(browser: Browser, odc: Odc) -> None:
     odc.environment["ODC_LISTEN"] = f"127.0.0.1:{free_port()}"
     odc.up("--node", "n1=h100:8")
     job = odc.submit(

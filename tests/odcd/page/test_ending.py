@@ -42,7 +42,7 @@ class Keyed:
 
 
 async def keyed(it: Browsed, life: timedelta = 2 * HOUR, until: timedelta | None = None) -> Keyed:
-    """until: how far rotation reaches."""
+    """until: how long rotation may extend it."""
     made, now = new_key(), it.service.api.clock.now()
     who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
     await it.service.store.keys.create(who, made, now, life)
@@ -55,7 +55,7 @@ async def keyed(it: Browsed, life: timedelta = 2 * HOUR, until: timedelta | None
 
 @asynccontextmanager
 async def browser(it: Browsed, alice: Keyed, *, paste: bool) -> AsyncGenerator[httpx.AsyncClient]:
-    """Let in by a ticket of that key, or by the key itself."""
+    """Signed in with a ticket of that key, or with the key itself."""
     async with it.client(None) as client:
         if paste:
             answer = await client.post("/page/key", data={"key": alice.key}, headers=OURS)
@@ -112,7 +112,7 @@ def test_rotation_of_its_key_ends_no_session(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_who_leaves_keeps_the_key(database_url: str) -> None:
+def test_logging_out_of_the_page_keeps_the_key(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         alice = await keyed(it)
         async with browser(it, alice, paste=False) as one, browser(it, alice, paste=False) as two:
@@ -132,7 +132,7 @@ def test_who_leaves_keeps_the_key(database_url: str) -> None:
 def test_a_session_outlives_no_key(
     database_url: str, life: timedelta, until: timedelta | None, session: timedelta, paste: bool
 ) -> None:
-    """Neither the row nor the cookie: it ends where rotation of the key would."""
+    """Neither the row nor the cookie lasts longer: both end when rotation of the key would."""
 
     async def work(it: Browsed) -> None:
         began = it.service.api.clock.now()
@@ -152,7 +152,7 @@ def test_a_session_outlives_no_key(
     browse(database_url, work)
 
 
-def test_what_counts_keys_counts_keys(database_url: str) -> None:
+def test_the_key_count_includes_keys_and_counts_sessions_separately(database_url: str) -> None:
     """GET /v1/users/me: counts signed-in browsers separately; tickets do not count."""
 
     async def work(it: Browsed) -> None:
@@ -166,7 +166,7 @@ def test_what_counts_keys_counts_keys(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_an_operator_ends_all_of_a_user_and_the_audit_log_says_so(database_url: str) -> None:
+def test_an_operator_can_end_all_sessions_of_a_user_and_it_is_audited(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         alice = await keyed(it)
         await keyed(it)
@@ -184,10 +184,10 @@ def test_an_operator_ends_all_of_a_user_and_the_audit_log_says_so(database_url: 
             {"user": "64001", "keys": 2, "page_sessions": 1},
             {"user": "64001", "keys": 0, "page_sessions": 0},
         ]
-        told = await it.service.database.fetch(
+        events = await it.service.database.fetch(
             "select actor, detail from odc.event where kind = 'login_ended'"
         )
-        assert [(row["actor"], json.loads(row["detail"])) for row in told] == [("root", ended[0])]
+        assert [(row["actor"], json.loads(row["detail"])) for row in events] == [("root", ended[0])]
 
     browse(database_url, work)
 
@@ -209,7 +209,7 @@ async def _expire(it: Browsed, alice: Keyed, client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("end", [_leave, _end, _expire])
 @pytest.mark.parametrize("path", ["/page/live?of=/", "/page/jobs/{}/logs?follow=true"])
-def test_what_is_streamed_ends_with_its_session(
+def test_streams_end_with_their_session(
     database_url: str, monkeypatch: pytest.MonkeyPatch, path: str, end: Any
 ) -> None:
     """Aborted, so that the log does not look complete; other users' streams continue."""
@@ -243,10 +243,10 @@ def test_what_is_streamed_ends_with_its_session(
     browse(database_url, work, executor_of=object)
 
 
-def test_streams_that_are_over_are_asked_about_no_more(
+def test_ended_streams_are_no_longer_checked(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though their session goes on."""
+    """Although their session continues."""
     monkeypatch.setattr(credentials, "LOOK_S", 0.01)
 
     async def work(it: Browsed) -> None:

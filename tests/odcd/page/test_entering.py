@@ -19,7 +19,7 @@ from tests.odcd.page.browse import OURS, Browsed, browse
 AT_ONCE = "data-at-once"
 
 
-def test_a_ticket_lets_a_browser_in_and_is_gone_from_the_address(database_url: str) -> None:
+def test_a_ticket_signs_a_browser_in_and_is_removed_from_the_address(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
         assert ticket["url"] == f"http://127.0.0.1:7070{ticket['path']}"
@@ -64,7 +64,7 @@ def test_a_ticket_works_once_however_many_try(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: str) -> None:
+def test_opening_a_login_link_neither_logs_in_nor_uses_the_ticket(database_url: str) -> None:
     """Programs that check links in messages open them, too."""
 
     async def work(it: Browsed) -> None:
@@ -81,15 +81,15 @@ def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: st
     browse(database_url, work)
 
 
-def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
+def test_a_logged_in_user_confirms_before_becoming_another_user(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         ticket = await it.ticket(BOB)
         async with it.inside(ALICE) as client:
             kept = dict(client.cookies)
-            asked = await client.get(ticket["path"])
-            assert AT_ONCE not in asked.text
-            assert "logged in as <b>64001</b>" in asked.text
-            assert "Log in as 64002" in asked.text
+            response = await client.get(ticket["path"])
+            assert AT_ONCE not in response.text
+            assert "logged in as <b>64001</b>" in response.text
+            assert "Log in as 64002" in response.text
             assert dict(client.cookies) == kept
             await it.enter(client, ticket["ticket"])
             assert "64002" in (await client.get("/page/queue")).text
@@ -100,13 +100,13 @@ def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_who_is_in_as_the_same_user_is_not_asked(database_url: str) -> None:
+def test_a_user_already_logged_in_is_not_asked_again(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside(ALICE) as client:
             ticket = await it.ticket(ALICE)
             assert AT_ONCE in (await client.get(ticket["path"])).text
             assert (await it.enter(client, ticket["ticket"])).status_code == 303
-            # And a step back in the browser's history does no harm.
+            # Going back in the browser's history does no harm.
             again = await client.get(ticket["path"])
             assert (again.status_code, again.headers["location"]) == (303, "/")
 
@@ -114,8 +114,8 @@ def test_who_is_in_as_the_same_user_is_not_asked(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_daemon_of_one_user_needs_not_ask(database_url: str, alone: bool) -> None:
-    """Nobody else has a ticket of it that could be sent."""
+def test_a_daemon_of_one_user_asks_no_confirmation(database_url: str, alone: bool) -> None:
+    """Only this user can have a ticket for it."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
@@ -126,7 +126,7 @@ def test_a_daemon_of_one_user_needs_not_ask(database_url: str, alone: bool) -> N
     browse(database_url, work, serves_uid=ALICE.uid if alone else None)
 
 
-def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
+def test_an_expired_ticket_is_refused(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         made = ticket_of()
         store, now = it.service.store, it.service.api.clock.now()
@@ -147,7 +147,7 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_two_daemons_on_one_host_put_nobody_out(database_url: str) -> None:
+def test_two_daemons_on_one_host_keep_their_sessions(database_url: str) -> None:
     """Both listen on 7070 of their own machines, and are forwarded to ports of this one."""
 
     async def work(it: Browsed) -> None:
@@ -169,8 +169,8 @@ def test_two_daemons_on_one_host_put_nobody_out(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_tickets_and_sessions_are_no_keys_of_the_api(database_url: str) -> None:
-    """AUT-08: neither the cookie nor what is in it opens /v1, so no other site can."""
+def test_tickets_and_sessions_are_not_api_keys(database_url: str) -> None:
+    """AUT-08: neither the cookie nor its value opens /v1, so no other site can."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
@@ -188,7 +188,7 @@ def test_tickets_and_sessions_are_no_keys_of_the_api(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_an_api_key_is_no_cookie(database_url: str) -> None:
+def test_an_api_key_is_not_accepted_as_a_cookie(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         made = new_key()
         who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
@@ -197,7 +197,7 @@ def test_an_api_key_is_no_cookie(database_url: str) -> None:
             client.cookies.set("odc-page-7070", made.key)
             client.cookies.set("odc-page", made.key)
             assert (await client.get("/page/queue")).status_code == 401
-            # But it can be traded for one.
+            # But it can be exchanged for one.
             client.cookies.clear()
             answer = await client.post("/page/key", data={"key": f" {made.key}\n"}, headers=OURS)
             assert answer.status_code == 303
@@ -209,7 +209,7 @@ def test_an_api_key_is_no_cookie(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_cookies_of_other_programs_on_the_host_put_nobody_out(database_url: str) -> None:
+def test_cookies_of_other_programs_on_the_host_do_no_harm(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside() as client:
             [(name, value)] = client.cookies.items()
@@ -221,7 +221,7 @@ def test_cookies_of_other_programs_on_the_host_put_nobody_out(database_url: str)
     browse(database_url, work)
 
 
-def test_who_leaves_is_out_everywhere(database_url: str) -> None:
+def test_a_logged_out_cookie_is_invalid(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside() as client:
             kept = dict(client.cookies)
@@ -240,7 +240,7 @@ PATHS = [
 ]  # fmt: skip
 
 
-def test_nobody_sees_anything(database_url: str) -> None:
+def test_views_require_a_login(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         await it.service.submit(name="secretname")
         async with it.client(None) as client:
@@ -253,7 +253,7 @@ def test_nobody_sees_anything(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_programs_that_ask_for_the_root_have_what_they_had(database_url: str) -> None:
+def test_programs_that_request_the_root_get_json(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.client(None) as client:
             answer = await client.get("/", headers={"accept": "*/*"})
@@ -277,7 +277,7 @@ FOREIGN: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("what", ["cancel", "extend", "leave", "theme", "key", "enter"])
-def test_nothing_is_done_for_another_site(database_url: str, what: str) -> None:
+def test_requests_of_another_site_are_refused(database_url: str, what: str) -> None:
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit()
         ticket = (await it.ticket(BOB))["ticket"]
@@ -347,7 +347,9 @@ def test_a_tasks_page_cancels_that_task_alone(database_url: str, task: int) -> N
 
 
 @pytest.mark.parametrize(("peer", "may"), [(ALICE, True), (OPERATOR, True), (BOB, False)])
-def test_an_arrays_page_cancels_what_is_left_of_it(database_url: str, peer: Any, may: bool) -> None:
+def test_the_page_of_an_array_cancels_its_remaining_tasks(
+    database_url: str, peer: Any, may: bool
+) -> None:
     async def work(it: Browsed) -> None:
         array = await it.service.submit(gpus=4, array="0-3")
         other = await it.service.submit(gpus=8, hold=True)
@@ -356,18 +358,20 @@ def test_an_arrays_page_cancels_what_is_left_of_it(database_url: str, peer: Any,
         assert len(began) == 2
         await it.service.end(began[0])
         async with it.inside(peer) as client:
-            told = re.findall(r'action="(/page/jobs/[^"]*/cancel)"', (await client.get(path)).text)
-            assert told == ([f"{path}/cancel"] if may else [])
+            actions = re.findall(
+                r'action="(/page/jobs/[^"]*/cancel)"', (await client.get(path)).text
+            )
+            assert actions == ([f"{path}/cancel"] if may else [])
             unsure = await client.post(f"{path}/cancel", data={}, headers=OURS)
             assert unsure.status_code == 400
             done = await client.post(f"{path}/cancel", data={"sure": "yes"}, headers=OURS)
             assert done.status_code == (303 if may else 403)
         states = await it.service.database.fetch(
-            "select coalesce(r.intent::text, j.state::text, 'waits') as told from odc.job as j "
+            "select coalesce(r.intent::text, j.state::text, 'waits') as state from odc.job as j "
             "left join odc.running as r on r.job_id = j.id where j.id <> $1 order by 1", other,
         )  # fmt: skip
         left = ["CANCELLED", "COMPLETED", "cancel"] if may else ["COMPLETED", "waits", "waits"]
-        assert [row["told"] for row in states] == left
+        assert [row["state"] for row in states] == left
         if may:
             await it.service.end(began[1])
             async with it.inside(peer) as client:
@@ -397,7 +401,9 @@ def test_the_theme_leads_back_to_the_page_and_nowhere_else(database_url: str) ->
     [("/page/jobs/7_3/extend", "/page/jobs/7_3"), ("/page/jobs/7/cancel", "/page/jobs/7"),
      ("/page/key", "/"), ("/page/leave", "/"), ("/page/theme", "/")],
 )  # fmt: skip
-def test_what_a_form_answered_can_be_come_back_to(database_url: str, path: str, back: str) -> None:
+def test_the_address_of_a_form_redirects_to_its_page(
+    database_url: str, path: str, back: str
+) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside() as client:
             pressed = {**OURS, "referer": f"http://odc:7070{path}"}

@@ -53,7 +53,7 @@ class Browser:
 @pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(renderings(), min_size=2, max_size=6), st.lists(st.booleans(), min_size=6))
-def test_updates_bring_a_browser_to_what_was_rendered(
+def test_updates_bring_a_browser_to_the_rendered_view(
     versions: list[Rendered], slow: list[bool]
 ) -> None:
     browser = Browser(versions[0])
@@ -86,7 +86,7 @@ def test_a_backlog_is_never_larger_than_the_view(versions: list[Rendered]) -> No
 
 @settings(deadline=None)
 @given(renderings(), renderings())
-def test_the_version_tells_renderings_apart(one: Rendered, other: Rendered) -> None:
+def test_the_version_distinguishes_renderings(one: Rendered, other: Rendered) -> None:
     same = one.parts == other.parts and all(
         list(one.rows[name].items()) == list(other.rows[name].items()) for name in one.rows
     )
@@ -94,7 +94,7 @@ def test_the_version_tells_renderings_apart(one: Rendered, other: Rendered) -> N
     assert (difference(one, other) is None) is same
 
 
-def test_where_lists_come_or_go_the_page_loads_anew() -> None:
+def test_the_page_reloads_when_a_list_appears_or_disappears() -> None:
     old = Rendered(parts={"sum-h100": ""}, rows={"map-h100": {}})
     update = difference(old, Rendered(parts={"sum-l4": ""}, rows={"map-l4": {}}))
     assert update is not None

@@ -19,7 +19,7 @@ from odcd.page.nodes import cells_of, slots_of
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MARK = "zqx"
-"""Values chosen by users have this around them, so that they can be found again."""
+"""Values chosen by users are enclosed in this, so that they can be found again."""
 NASTY = st.one_of(
     st.text(max_size=30),
     st.sampled_from([
@@ -84,7 +84,7 @@ def chosen(text: str) -> str:
 @settings(deadline=None)
 @given(NASTY, NASTY, NASTY, NASTY)
 @example("<script>alert(1)</script>", '"><b>', "'", "&")
-def test_a_job_is_text(name: str, user: str, comment: str, why: str) -> None:
+def test_job_fields_are_escaped(name: str, user: str, comment: str, why: str) -> None:
     rows = templates().get_template("rows.html").module
     parts = templates().get_template("job_parts.html").module
     causes = [{"cause": "node", "text": chosen(why), "until": "2026-07-01T12:00:00Z"}]
@@ -112,26 +112,26 @@ def test_a_job_is_text(name: str, user: str, comment: str, why: str) -> None:
 
 @settings(deadline=None)
 @given(NASTY, NASTY, NASTY)
-def test_nodes_and_bars_are_text(name: str, user: str, reason: str) -> None:
+def test_node_and_bar_fields_are_escaped(name: str, user: str, reason: str) -> None:
     rows = templates().get_template("rows.html").module
     held = [[7, chosen(user), chosen(name), 3]]
     node = {
         "name": "n1", "gpu_type": "h100", "state": "DRAIN", "reason": chosen(reason), "gpus": 4,
         "cpus": 4, "cpus_used": 1, "foreign": 8, "held": held, "booking": {"name": chosen(name)},
     }  # fmt: skip
-    told, cells = json.loads(json.dumps(node)), cells_of(node)
+    copy, cells = json.loads(json.dumps(node)), cells_of(node)
     for dense, slots in ((False, None), (True, None), (True, slots_of(cells))):
-        inert(rows.map_node(told, cells, dense, slots))
+        inert(rows.map_node(copy, cells, dense, slots))
     bar = {
         "kind": "running", "job_id": 7, "array_job_id": None, "array_task_id": None,
         "array_tasks": None, "name": chosen(name), "user": chosen(user), "gpus": 2,
         "gpu_indexes": [0, 1], "starts_at": AT.isoformat(), "likely_end_at": None, "ends_at": None,
     }  # fmt: skip
-    told = {**node, "bars": [bar, {**bar, "kind": "planned", "gpu_indexes": []}]}
-    inert(rows.gantt_node(lay_out(told, Window(AT, "24h"))))
+    copy = {**node, "bars": [bar, {**bar, "kind": "planned", "gpu_indexes": []}]}
+    inert(rows.gantt_node(lay_out(copy, Window(AT, "24h"))))
 
 
-def test_gpu_use_is_told_in_words() -> None:
+def test_gpu_usage_is_shown_in_plain_text() -> None:
     parts = macros("job_parts.html")
     used: dict[str, Any] = {
         "source": "prometheus", "held_gpu_s": 36_000, "seen_gpu_s": 18_000, "busy_gpu_s": 9_000,
@@ -142,9 +142,9 @@ def test_gpu_use_is_told_in_words() -> None:
     }  # fmt: skip
     msgspec.convert(used, GpuUse)
     text = inert(parts.use(used))
-    for words in ("50 %", "5.0 GPU-hours", "10.0 GPU-hours", "40.0 GiB", "2.00 kWh", "2 GPUs idle",
+    for phrase in ("50 %", "5.0 GPU-hours", "10.0 GPU-hours", "40.0 GiB", "2.00 kWh", "2 GPUs idle",
                   "3 % busy", "1 attempt", "Prometheus forgot it"):  # fmt: skip
-        assert words in text, words
+        assert phrase in text, phrase
     nothing = {name: None for name in used} | {"held_gpu_s": 60, "seen_gpu_s": 0, "owed": 0}
     assert "0.0 GPU-hours" in inert(parts.use(nothing))
     assert inert(parts.use(None)).strip() == ""
@@ -152,10 +152,10 @@ def test_gpu_use_is_told_in_words() -> None:
 
 @settings(deadline=None)
 @given(NASTY)
-def test_sentences_keep_their_words(text: str) -> None:
-    told = inert(sentence(f"{text}2026-07-01T12:00:00Z{text}"))
-    assert "Jul 01 12:00 UTC" in told
+def test_sentences_keep_their_text_and_format_times(text: str) -> None:
+    rendered = inert(sentence(f"{text}2026-07-01T12:00:00Z{text}"))
+    assert "Jul 01 12:00 UTC" in rendered
     if text.isprintable():
-        assert told == f"{text}Jul 01 12:00 UTC{text}"
+        assert rendered == f"{text}Jul 01 12:00 UTC{text}"
     assert 0 <= hue(text) < 12
     assert str(moment(None)) == ""

@@ -1,4 +1,4 @@
-"""Changes reach who looks: rendered once for all, at a bounded pace, to bounded backlogs."""
+"""Changes reach the viewers: rendered once for all, at a limited rate, with limited backlogs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def news(viewer: Viewer) -> Update:
 
 @pytest.mark.long
 def test_a_change_reaches_all_viewers_by_one_rendering(database_url: str) -> None:
-    """And at once: by its event, for nothing else is due."""
+    """And at once: triggered by its event, because nothing else is due."""
 
     async def work(it: Browsed) -> None:
         live = live_of(it)
@@ -96,7 +96,7 @@ def test_a_change_reaches_all_viewers_by_one_rendering(database_url: str) -> Non
     browse(database_url, work)
 
 
-def test_who_has_it_all_is_sent_nothing_and_who_lacks_it_everything(database_url: str) -> None:
+def test_an_up_to_date_viewer_gets_nothing_and_an_old_one_gets_all_rows(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         live = live_of(it)
         await it.service.submit()
@@ -177,7 +177,7 @@ def test_events_do_not_read_again_which_tasks_a_view_has(monkeypatch: pytest.Mon
     assert len(read) == 1
 
 
-def test_nobody_looks_and_nothing_is_read(database_url: str) -> None:
+def test_without_viewers_nothing_is_rendered(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         live = live_of(it)
         async with live.watch(QUEUE, None):
@@ -211,9 +211,9 @@ def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
 
             live._render = down  # pyright: ignore[reportPrivateUsage]
             made.append(await it.service.submit())
-            told = await news(viewer)
-            assert (told.as_of or "").endswith("Z")
-            assert told.rows == {}
+            received = await news(viewer)
+            assert (received.as_of or "").endswith("Z")
+            assert received.rows == {}
             update = await news(viewer)
             assert update.as_of is None
             assert update.rows["queue"].keys == [str(job_id) for job_id in made]
@@ -224,7 +224,7 @@ def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
 
 @pytest.mark.long
 def test_many_views_leave_the_daemon_its_time_and_each_has_its_turn(database_url: str) -> None:
-    """All of them together cost a third of it, however many there are."""
+    """All of them together use a third of it, however many there are."""
     views = [PageOfQueue(user=f"u{n}") for n in range(40)]
 
     async def work(it: Browsed) -> None:
@@ -254,7 +254,7 @@ def test_many_views_leave_the_daemon_its_time_and_each_has_its_turn(database_url
 
 
 @pytest.mark.long
-def test_a_dead_database_is_told_and_its_return_is_seen(own_server: EmbeddedPostgres) -> None:
+def test_a_dead_database_and_its_return_reach_the_viewer(own_server: EmbeddedPostgres) -> None:
     async def work(it: Browsed) -> None:
         begin = it.service.api.clock.now().replace(microsecond=0)
         async with live_of(it).watch(QUEUE, (await live_of(it).current(QUEUE)).version) as viewer:
@@ -262,9 +262,9 @@ def test_a_dead_database_is_told_and_its_return_is_seen(own_server: EmbeddedPost
             dead = own_server.postmaster()
             assert dead is not None
             os.kill(dead.pid, signal.SIGKILL)
-            told = await news(viewer)
-            assert told.as_of is not None
-            assert begin <= datetime.fromisoformat(told.as_of) <= it.service.api.clock.now()
+            received = await news(viewer)
+            assert received.as_of is not None
+            assert begin <= datetime.fromisoformat(received.as_of) <= it.service.api.clock.now()
             await asyncio.to_thread(restart, own_server)
             async with asyncio.timeout(PATIENCE_S):
                 while (await news(viewer)).as_of is not None:
@@ -291,8 +291,8 @@ def test_a_view_that_cannot_be_drawn_ends_nothing(
                 return await render(view)
 
             live._render = broken  # pyright: ignore[reportPrivateUsage]
-            told = await news(viewer)
-            assert told.as_of is not None
+            received = await news(viewer)
+            assert received.as_of is not None
             made.append(await it.service.submit())
             update = await news(viewer)
             assert update.rows["queue"].keys == [str(job_id) for job_id in made]
@@ -301,7 +301,7 @@ def test_a_view_that_cannot_be_drawn_ends_nothing(
     browse(database_url, work)
 
 
-def test_a_stream_ends_so_that_who_looks_is_asked_anew(
+def test_a_stream_ends_so_that_the_viewer_is_authenticated_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "STREAM_S", 0.3)
@@ -323,7 +323,7 @@ def test_a_stream_ends_so_that_who_looks_is_asked_anew(
 def test_a_view_that_is_drawn_already_has_room_for_more(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_VIEWS", 1)
+    monkeypatch.setattr(module, "MAX_VIEWS", 1)
 
     async def work(it: Browsed) -> None:
         live = live_of(it)
@@ -337,8 +337,10 @@ def test_a_view_that_is_drawn_already_has_room_for_more(
     browse(database_url, work)
 
 
-def test_nobody_takes_all_the_views(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OF_ONE", 1)
+def test_a_user_cannot_use_all_view_slots(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_VIEWS_PER_USER", 1)
     monkeypatch.setattr(app, "STREAM_S", 0.1)
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.1)
 
@@ -356,16 +358,16 @@ def test_nobody_takes_all_the_views(database_url: str, monkeypatch: pytest.Monke
     browse(database_url, work)
 
 
-def test_the_number_of_viewers_is_told(database_url: str) -> None:
+def test_the_number_of_viewers_is_a_metric(database_url: str) -> None:
     async def work(it: Browsed) -> None:
-        async def told() -> str:
+        async def viewers() -> str:
             async with it.client() as client:
                 text = (await client.get("/metrics")).text
             return next(line for line in text.splitlines() if line.startswith("odcd_page_viewers"))
 
         live = live_of(it)
         async with live.watch(QUEUE, None), live.watch(QUEUE, None):
-            assert await told() == "odcd_page_viewers 2.0"
-        assert await told() == "odcd_page_viewers 0.0"
+            assert await viewers() == "odcd_page_viewers 2.0"
+        assert await viewers() == "odcd_page_viewers 0.0"
 
     browse(database_url, work)

@@ -1,4 +1,4 @@
-"""Of a long output the page has its end at once, and then everything as it comes."""
+"""The page shows the end of a long output at once, and then everything as it is written."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_a_short_output_is_whole() -> None:
     assert read() == []
 
 
-def test_what_comes_later_comes_at_once() -> None:
+def test_later_output_is_sent_at_once() -> None:
     assert read(b"past\n", 3 * QUIET_S, b"a", b"b") == [b"past\n", b"a", b"b"]
     assert read(3 * QUIET_S, b"a", 3 * QUIET_S, b"b") == [b"a", b"b"]
 
 
-def test_of_a_long_one_there_is_the_end_from_the_begin_of_a_line() -> None:
+def test_long_output_is_cut_to_its_last_whole_lines() -> None:
     lines = b"".join(b"line %d\n" % n for n in range(200_000))
     pieces = [lines[at : at + 65_536] for at in range(0, len(lines), 65_536)]
     [end] = read(*pieces)
@@ -58,7 +58,7 @@ def test_of_a_long_one_there_is_the_end_from_the_begin_of_a_line() -> None:
     assert KEPT_BYTES - 100 < len(end) <= KEPT_BYTES + len(CUT)
 
 
-def test_of_a_job_that_never_pauses_there_is_something_to_see(
+def test_output_of_a_job_that_never_pauses_is_sent_in_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "LONGEST_S", 0.2)
@@ -67,7 +67,7 @@ def test_of_a_job_that_never_pauses_there_is_something_to_see(
     assert len(found) >= 3
 
 
-def test_who_goes_closes_what_is_read() -> None:
+def test_a_reader_that_leaves_closes_the_source() -> None:
     async def run() -> None:
         closed = asyncio.Event()
 

@@ -44,7 +44,7 @@ def test_the_queue_is_paged_and_never_dumped(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_a_daemon_that_does_not_lead_says_where_the_output_is(database_url: str) -> None:
+def test_a_follower_refuses_output_and_names_the_leader(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit()
         await it.service.plan()
@@ -58,7 +58,7 @@ def test_a_daemon_that_does_not_lead_says_where_the_output_is(database_url: str)
     browse(database_url, work)
 
 
-def test_the_queue_is_by_place_whatever_the_policy(database_url: str) -> None:
+def test_the_queue_is_ordered_by_position_under_every_policy(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         run = it.service.database.execute
         await run("update odc.partition set policy = 'sjf'")
@@ -84,7 +84,7 @@ def test_the_queue_is_by_place_whatever_the_policy(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_a_job_that_may_not_start_yet_says_when_it_may(database_url: str) -> None:
+def test_a_deferred_job_shows_when_it_may_start(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         begin_at = it.service.api.clock.now() + timedelta(hours=2)
         await it.service.submit(begin_at=begin_at.isoformat())
@@ -136,7 +136,7 @@ def test_ended_jobs_are_found_by_state(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_an_address_that_does_not_fit_is_told_as_people_write_it(database_url: str) -> None:
+def test_an_invalid_address_is_refused_with_the_accepted_values(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside() as client:
             assert (await client.get("/page/ended?state=SLEEPING")).status_code == 400
@@ -152,7 +152,7 @@ def test_an_address_that_does_not_fit_is_told_as_people_write_it(database_url: s
     browse(database_url, work)
 
 
-def test_what_happened_to_a_job_comes_in_order() -> None:
+def test_the_history_of_a_job_is_in_order() -> None:
     """Events have milliseconds, and attempts whole seconds."""
 
     def event(ms: int, kind: str, **detail: Any) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_what_happened_to_a_job_comes_in_order() -> None:
     assert kinds == ["submitted", "started", "running", "ended"]
 
 
-def test_why_it_waits_is_told_in_words(database_url: str) -> None:
+def test_the_queue_shows_why_a_job_waits(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         await it.service.submit(gpus=8, time_limit_s=600)
         await it.service.plan()
@@ -183,22 +183,22 @@ def test_why_it_waits_is_told_in_words(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_a_job_has_its_whole_story(database_url: str) -> None:
+def test_the_page_of_a_job_shows_its_history(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit(name="train")
         await it.service.plan()
         await it.service.end(job_id, exit_code=3)
         async with it.inside(BOB) as client:
             page = (await client.get(f"/page/jobs/{job_id}")).text
-            for words in ("submitted", "nodes allocated", "ended", "exit code 3", "code 3", "n1"):
-                assert words in page, words
+            for text in ("submitted", "nodes allocated", "ended", "exit code 3", "code 3", "n1"):
+                assert text in page, text
             assert (await client.get("/page/jobs/77")).status_code == 404
             assert (await client.get("/page/jobs/x")).status_code == 400
 
     browse(database_url, work)
 
 
-def test_a_job_says_until_when_while_it_runs(database_url: str) -> None:
+def test_a_running_job_shows_its_expected_end(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         runs = await it.service.submit(name="train")
         over = await it.service.submit(name="eval")
@@ -211,7 +211,7 @@ def test_a_job_says_until_when_while_it_runs(database_url: str) -> None:
             assert "Expected end" not in (await client.get(f"/page/jobs/{over}")).text
             plan = (await client.get("/page/plan")).text
             assert "expected end unknown, at the latest until" in plan
-            # Paler all the way but for what is behind it.
+            # The whole bar is paler, except for the part in the past.
             assert re.search(r'class="sure" width="0(\.0)?%"', plan)
 
     browse(database_url, work)
@@ -232,7 +232,7 @@ def test_an_array_lists_its_tasks(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_others_see_none_of_a_jobs_secrets(database_url: str) -> None:
+def test_other_users_see_no_secrets_of_a_job(database_url: str) -> None:
     """SEC-10, on the page: script, arguments, environment and output are the owner's."""
 
     async def work(it: Browsed) -> None:
@@ -257,7 +257,7 @@ def test_others_see_none_of_a_jobs_secrets(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_views_are_the_same_for_everybody(database_url: str) -> None:
+def test_views_are_the_same_for_all_users(database_url: str) -> None:
     """A user's own rows are marked by a style sheet of that user, so a view is rendered once for
     all."""
 
@@ -273,7 +273,7 @@ def test_views_are_the_same_for_everybody(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_the_map_says_whose_each_gpu_is(database_url: str) -> None:
+def test_the_map_shows_the_user_of_each_gpu(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         await it.service.submit(gpus=3)
         await it.service.submit(BOB, gpus=4)
@@ -322,7 +322,7 @@ def test_a_node_among_many_is_one_element_with_all_its_gpus(
     browse(database_url, work)
 
 
-def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
+def test_the_gantt_chart_shows_running_and_planned_jobs(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         runs = await it.service.submit(gpus=6, time_limit_s=3600)
         await it.service.plan()
@@ -330,16 +330,16 @@ def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
         await it.service.plan()
         async with it.client() as client:
             answer = await client.get("/v1/plan/gantt", headers={"accept": "*/*"})
-            told = msgspec.json.decode(answer.content, type=Gantt)
+            gantt = msgspec.json.decode(answer.content, type=Gantt)
             plan = (await client.get("/v1/plan", headers={"accept": "*/*"})).json()
-            first, second = told.nodes
+            first, second = gantt.nodes
             assert (first.name, second.name) == ("n1", "n2")
-            [bar] = [b for node in told.nodes for b in node.bars if b.job_id == runs]
+            [bar] = [b for node in gantt.nodes for b in node.bars if b.job_id == runs]
             assert (bar.kind, bar.gpus, len(bar.gpu_indexes)) == ("running", 6, 6)
             assert bar.ends_at is not None
             assert bar.likely_end_at is None
             assert bar.starts_at <= bar.ends_at
-            ahead = [b for node in told.nodes for b in node.bars if b.job_id == planned]
+            ahead = [b for node in gantt.nodes for b in node.bars if b.job_id == planned]
             assert [b.starts_at for b in ahead if b.kind == "planned"] == [
                 job["planned_start_at"] for job in plan["jobs"]
             ]
@@ -352,7 +352,7 @@ def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
     browse(database_url, work, nodes=2)
 
 
-def test_a_page_past_the_last_node_says_so(database_url: str) -> None:
+def test_a_page_past_the_last_node_shows_a_hint(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside() as client:
             last = (await client.get("/page/plan?after=1")).text
@@ -372,8 +372,8 @@ def test_a_page_past_the_last_node_says_so(database_url: str) -> None:
 def test_nodes_are_in_the_order_that_people_count(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.client() as client:
-            told = (await client.get("/v1/plan/gantt", headers={"accept": "*/*"})).json()
-            assert [node["name"] for node in told["nodes"]] == [f"n{i}" for i in range(1, 13)]
+            gantt = (await client.get("/v1/plan/gantt", headers={"accept": "*/*"})).json()
+            assert [node["name"] for node in gantt["nodes"]] == [f"n{i}" for i in range(1, 13)]
 
     browse(database_url, work, nodes=12)
 
@@ -415,7 +415,7 @@ def test_every_answer_is_guarded(database_url: str) -> None:
     browse(database_url, work)
 
 
-def test_assets_are_kept_for_ever_under_their_digest(database_url: str) -> None:
+def test_assets_are_cached_forever_under_their_digest(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.client(None) as client:
             for asset in assets().values():
@@ -438,7 +438,7 @@ ADDRESSES = (
 )  # fmt: skip
 
 
-def test_addresses_that_do_not_fit_are_refused(database_url: str) -> None:
+def test_invalid_addresses_are_refused(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.inside() as client:
             for address in ADDRESSES:

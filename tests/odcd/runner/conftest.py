@@ -13,7 +13,7 @@ from tests.support.harness.users import account
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[RunnerHome]:
-    """A runner that runs; whatever it started is gone after the test."""
+    """A running runner; everything it started is gone after the test."""
     home = RunnerHome(tmp_path / "runner")
     home.launch()
     yield home
@@ -39,7 +39,8 @@ def other() -> pwd.struct_passwd:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """One that other users can enter; not pytest's, which another run closes again as it begins."""
+    """A folder that other users can enter; not pytest's, which another run makes private when it
+    starts."""
     folder = make_home()
     yield folder
     remove_home(folder)

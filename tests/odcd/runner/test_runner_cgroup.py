@@ -93,7 +93,7 @@ def test_a_group_that_is_not_delegated_is_left_alone(tmp_path: Path) -> None:
     )
 
 
-def test_a_setup_the_kernel_refuses_is_said(tmp_path: Path) -> None:
+def test_a_setup_that_the_kernel_refuses_is_reported(tmp_path: Path) -> None:
     root = a_hierarchy(tmp_path / "cgroup")
     (root / "cgroup.subtree_control").unlink()
     (root / "cgroup.subtree_control").mkdir()

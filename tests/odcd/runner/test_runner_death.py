@@ -60,7 +60,7 @@ def test_a_job_outlives_its_runner_and_its_exit_is_known(home: RunnerHome, work_
     assert len((work_dir / "began").read_text().split()) == 1
 
 
-def test_an_exit_while_no_runner_lives_is_told_by_the_next(
+def test_an_exit_without_a_runner_is_reported_by_the_next_runner(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()
@@ -79,7 +79,7 @@ def test_an_exit_while_no_runner_lives_is_told_by_the_next(
     ]
 
 
-def test_facts_are_told_until_they_are_acknowledged(home: RunnerHome, work_dir: Path) -> None:
+def test_facts_are_reported_until_they_are_acknowledged(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\n", work_dir))
     client.wait_end(1)
@@ -113,7 +113,7 @@ def test_a_killed_shim_means_lost_and_nothing_left(home: RunnerHome, work_dir: P
     out = work_dir / "out"
     until(lambda: out.exists() and len(out.read_text().split()) == 2)
     pids = [int(pid) for pid in out.read_text().split()]
-    client.wait_for(1, "started")  # only then the runner knows its shim
+    client.wait_for(1, "started")  # only then does the runner know its shim
     os.kill(_shim_of(client), signal.SIGKILL)
     end = client.wait_end(1)
     assert (end["kind"], end["cause"]) == ("lost", "unknown")
@@ -151,7 +151,7 @@ def test_the_next_runner_keeps_the_time_limit(home: RunnerHome, work_dir: Path) 
         a_dispatch(2, WAITS, work_dir, ends_at=time.time() + 1),
     )
     client.wait_for(1, "started")
-    # For the other one, the end may be reported if starts take long.
+    # The end of the other one may be reported if starts take long.
     client.wait(lambda facts: any(fact["job"] == 2 for fact in facts))
     client.ask("set_end", job=1, attempt=1, ends_at=time.time() + 0.8)
     client = _restart(home)
@@ -169,9 +169,7 @@ def test_the_next_runner_carries_a_stop_through(home: RunnerHome, work_dir: Path
     assert client.wait_end(1)["signal"] == signal.SIGKILL
 
 
-def test_the_next_runner_can_stop_what_the_last_one_started(
-    home: RunnerHome, work_dir: Path
-) -> None:
+def test_the_next_runner_can_stop_jobs_of_the_last_one(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, WAITS, work_dir))
     client.wait_for(1, "started")
@@ -180,7 +178,7 @@ def test_the_next_runner_can_stop_what_the_last_one_started(
     assert client.wait_end(1)["signal"] == signal.SIGTERM
 
 
-def test_an_adopter_kills_strangers_and_hears_of_the_missing(
+def test_adopting_kills_unknown_jobs_and_reports_missing_ones(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()
@@ -193,13 +191,13 @@ def test_an_adopter_kills_strangers_and_hears_of_the_missing(
     answer = client.ask("adopt", expected=[[1, 1, 0], [3, 1, 0], [3, 1, 1]])
     assert answer == {"lost": 2, "killed": 1}
     assert client.wait_end(2)["signal"] == signal.SIGKILL
-    # This runner's memory reaches back to before job 3: it was never given to it.
+    # This runner's records reach back to before job 3: it was never given that job.
     assert [client.wait_end(3, rank)["kind"] for rank in (0, 1)] == ["start_failed"] * 2
     (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 9
 
 
-def test_a_runner_without_a_past_calls_the_missing_lost(home: RunnerHome, work_dir: Path) -> None:
+def test_a_new_runner_reports_missing_jobs_as_lost(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\n", work_dir, started_at=time.time() - 3600))
     assert client.wait_end(1)["kind"] == "lost"
@@ -207,7 +205,7 @@ def test_a_runner_without_a_past_calls_the_missing_lost(home: RunnerHome, work_d
     assert client.wait_end(2)["kind"] == "lost"
 
 
-def test_after_a_reboot_what_ran_is_lost_and_what_ended_is_told(
+def test_after_a_reboot_running_jobs_are_lost_and_ended_jobs_are_reported(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()
@@ -234,14 +232,14 @@ Ends = dict[int, dict[str, object]]
 
 
 def _collect(client: Client, ends: Ends, count: int) -> None:
-    """Wait until so many members have ended that ends does not hold yet; hold all that did."""
+    """Wait until this many members have ended that are not in ends yet; add all ended ones."""
 
-    def told(facts: list[dict[str, Any]]) -> Ends:
+    def all_ends(facts: list[dict[str, Any]]) -> Ends:
         now = {f["job"]: f for f in facts if f["kind"] != "started"}
         return now if len(now.keys() - ends.keys()) >= count else {}
 
-    for job, end in client.wait(told).items() if count else ():
-        assert ends.setdefault(job, end) == end, "told of two different ends"
+    for job, end in client.wait(all_ends).items() if count else ():
+        assert ends.setdefault(job, end) == end, "two different ends were reported"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -323,7 +321,7 @@ def test_a_runner_whose_folder_was_removed_ends(tmp_path: Path) -> None:
     home = RunnerHome(tmp_path / "runner")
     home.launch()
     pid = home.pid
-    # Out of its reach first: it may make a file there just now.
+    # Move it out of the runner's reach first: it may be creating a file there.
     shutil.rmtree(home.run_dir.rename(tmp_path / "removed"))
     until(lambda: not is_running(pid))
 

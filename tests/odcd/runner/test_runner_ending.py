@@ -25,7 +25,7 @@ setsid sh -c 'trap "" TERM; (sleep 1001 & echo $!; wait) & echo $!; exec sleep 1
 echo $!
 while :; do sleep 1000 & echo $!; wait; done
 """
-"""Ignores what can be ignored, and hides a process in another session."""
+"""Ignores all signals that can be ignored, and hides a process in another session."""
 
 
 def _pids(path: Path, count: int) -> list[int]:
@@ -71,7 +71,7 @@ def test_a_second_stop_shortens_the_grace(home: RunnerHome, work_dir: Path) -> N
     assert client.wait_end(1)["signal"] == signal.SIGKILL
 
 
-def test_a_stopped_process_hears_the_stop(home: RunnerHome, work_dir: Path) -> None:
+def test_a_suspended_process_receives_the_stop_signal(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nkill -STOP $$\n", work_dir))
     pid = client.wait_for(1, "started") and client.ask("list")["members"][0]["pid"]
@@ -85,7 +85,7 @@ def test_a_stop_before_the_script_began_ends_it(home: RunnerHome, work_dir: Path
         a_dispatch(job, "#!/bin/sh\nexec sleep 1000\n", work_dir) for job in range(1, 101)
     ]
     client = home.client()
-    # The last ones before the runner has begun any, however long this process is kept waiting.
+    # The last members, before the runner has started any, however long this process is delayed.
     client.ask_together(
         a_start(*dispatches),
         *({"op": "stop", "job": job, "attempt": 1, "signal": 15, "grace_s": 1000}
@@ -94,7 +94,7 @@ def test_a_stop_before_the_script_began_ends_it(home: RunnerHome, work_dir: Path
     for job in range(80, 0, -1):
         _stop(client, job, grace_s=1000)
     ends = [client.wait_end(job) for job in range(1, 101)]
-    assert "stopped before it began" in [end.get("detail") for end in ends]
+    assert "stopped before it started" in [end.get("detail") for end in ends]
     for end in ends:
         assert end["kind"] == "start_failed" or end["signal"] == signal.SIGTERM
 
@@ -109,7 +109,9 @@ def test_every_member_of_a_gang_is_stopped(home: RunnerHome, work_dir: Path) -> 
     assert [client.wait_end(1, rank)["signal"] for rank in range(3)] == [15, 15, 15]
 
 
-def test_processes_that_run_from_the_kill_are_caught(home: RunnerHome, work_dir: Path) -> None:
+def test_processes_that_fork_to_escape_the_kill_are_killed(
+    home: RunnerHome, work_dir: Path
+) -> None:
     # Each forks the next and ends: a handful at any time, none of them for long.
     rabbits = """#!/bin/bash
 trap '' TERM
@@ -125,7 +127,7 @@ while :; do sleep 1; done
     assert client.wait_end(1)["signal"] == signal.SIGKILL
 
 
-def test_an_attempt_nobody_knows_is_lost(home: RunnerHome) -> None:
+def test_an_unknown_attempt_is_lost(home: RunnerHome) -> None:
     client = home.client()
     client.ask("stop", job=5, attempt=2, signal=15, grace_s=1, ranks=2)
     assert [client.wait_end(5, rank, attempt=2)["kind"] for rank in (0, 1)] == ["lost", "lost"]
@@ -140,7 +142,7 @@ def test_the_time_limit_ends_a_job(home: RunnerHome, work_dir: Path) -> None:
         a_dispatch(2, "#!/bin/sh\nexec sleep 1000\n", work_dir, ends_at=limit,
                    members=[a_part(0, work_dir, stdout=a_file("/dev/null"))]),
     )  # fmt: skip
-    # Sooner it would not hear of its limit.
+    # Earlier it would not notice its limit.
     _lines(work_dir, 1)
     moved = time.time() + 0.1
     client.ask(**_an_end(1, moved))
@@ -169,12 +171,12 @@ def test_a_moved_limit_counts(home: RunnerHome, work_dir: Path) -> None:
     for job in (1, 2, 3):
         client.wait_for(job, "started")
     soon = time.time() + 0.2
-    # Together, so that the first limits are not over before the next ones come.
+    # Together, so that the first limits have not passed before the next ones are set.
     client.ask_together(
         _an_end(1, soon), _an_end(3, soon), _an_end(2, soon + 0.2),
         _an_end(1, time.time() + 1000), _an_end(3, None),
     )  # fmt: skip
-    # By then the limits that the others had at first are over.
+    # By then the original limits of the others have passed.
     assert client.wait_end(2)["cause"] == "timeout"
     (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 0
@@ -201,7 +203,7 @@ def _lines(work_dir: Path, count: int) -> list[str]:
     return path.read_text().split()
 
 
-def test_the_signal_before_the_end_reaches_what_the_shell_started(
+def test_the_signal_before_the_end_reaches_the_children_of_the_shell(
     home: RunnerHome, work_dir: Path
 ) -> None:
     client = home.client()

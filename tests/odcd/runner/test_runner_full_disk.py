@@ -1,4 +1,4 @@
-"""A full disk refuses starts and says why; what was taken in, and its exits, survive it."""
+"""A full disk refuses starts with the reason; accepted jobs and their exits survive it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_exits_survive_and_starts_are_refused(
     assert client.wait_end(4)["exit_code"] == 9
 
 
-def test_a_job_whose_output_finds_no_space_hears_of_it(
+def test_a_job_whose_output_finds_no_space_gets_an_error(
     home: RunnerHome, small_disk: Path, work_dir: Path
 ) -> None:
     script = "#!/bin/sh\nhead -c 8000000 /dev/zero || exit 5\n"
@@ -81,7 +81,7 @@ def test_a_job_whose_output_finds_no_space_hears_of_it(
     assert client.wait_end(1)["exit_code"] == 5
 
 
-def test_the_log_drops_lines_and_says_so_when_it_can_write_again(small_disk: Path) -> None:
+def test_the_log_drops_lines_and_reports_that_when_it_can_write_again(small_disk: Path) -> None:
     path = small_disk / "runner.log"
     pid = os.fork()
     if pid == 0:
@@ -99,7 +99,7 @@ def test_the_log_drops_lines_and_says_so_when_it_can_write_again(small_disk: Pat
     assert "INFO after dropped_lines=" in lines[-1]
 
 
-def test_the_log_is_turned_over_before_it_grows_without_end(tmp_path: Path) -> None:
+def test_the_log_is_rotated_before_it_grows_without_limit(tmp_path: Path) -> None:
     path = tmp_path / "runner.log"
     pid = os.fork()
     if pid == 0:

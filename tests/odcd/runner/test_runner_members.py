@@ -11,7 +11,7 @@ import pytest
 from tests.support.harness.runner import RunnerHome, a_dispatch, a_file, a_part, is_running, until
 
 
-def test_exit_codes_and_signals_are_told(home: RunnerHome, work_dir: Path) -> None:
+def test_exit_codes_and_signals_are_reported(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(
         a_dispatch(1, "#!/bin/sh\nexit 0\n", work_dir),
@@ -26,7 +26,7 @@ def test_exit_codes_and_signals_are_told(home: RunnerHome, work_dir: Path) -> No
     ]
 
 
-def test_a_start_is_told_before_the_end(home: RunnerHome, work_dir: Path) -> None:
+def test_a_start_is_reported_before_the_end(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\n", work_dir))
     client.wait_end(1)
@@ -34,7 +34,7 @@ def test_a_start_is_told_before_the_end(home: RunnerHome, work_dir: Path) -> Non
     assert client.facts[0]["at"] <= client.facts[1]["at"]
 
 
-def test_a_script_gets_what_the_dispatch_says(home: RunnerHome, work_dir: Path) -> None:
+def test_a_script_runs_as_the_dispatch_specifies(home: RunnerHome, work_dir: Path) -> None:
     script = """#!/bin/sh
 echo "$1|$2|$GREETING|$ODC_RANK|$(pwd)|$(umask)|$(cat | wc -c)"
 touch made
@@ -80,7 +80,7 @@ def test_stderr_shares_stdout_unless_it_has_a_file(home: RunnerHome, work_dir: P
     assert (work_dir / "e2").read_text() == "err\n"
 
 
-def test_output_is_truncated_or_appended_as_asked(home: RunnerHome, work_dir: Path) -> None:
+def test_output_is_truncated_or_appended_as_requested(home: RunnerHome, work_dir: Path) -> None:
     for name in ("truncated", "appended"):
         (work_dir / name).write_text("before\n")
     client = home.client()
@@ -158,7 +158,7 @@ def test_a_thousand_quick_members_give_a_thousand_exits(home: RunnerHome, work_d
     assert client.ask("list")["members"] == []
 
 
-def test_texts_are_asked_for_once(home: RunnerHome, work_dir: Path) -> None:
+def test_the_runner_requests_each_text_once(home: RunnerHome, work_dir: Path) -> None:
     dispatch = a_dispatch(1, "#!/bin/sh\n", work_dir)
     client = home.client()
     bare = dict(dispatch)
@@ -185,7 +185,7 @@ def test_texts_are_asked_for_once(home: RunnerHome, work_dir: Path) -> None:
         ({}, {"stdout": a_file("/tmp/a\0b")}, "embedded null byte"),
     ],
 )  # fmt: skip
-def test_what_cannot_begin_says_why(
+def test_a_member_that_cannot_start_is_reported_with_the_reason(
     home: RunnerHome,
     work_dir: Path,
     changes: dict[str, object],
@@ -208,7 +208,7 @@ def test_what_cannot_begin_says_why(
         ("#!/nowhere/python\n", "cannot execute the script: No such file or directory"),
     ],
 )
-def test_a_script_that_cannot_be_executed_says_why(
+def test_a_script_that_cannot_be_executed_is_reported_with_the_reason(
     home: RunnerHome, work_dir: Path, script: str, detail: str
 ) -> None:
     client = home.client()
@@ -217,7 +217,9 @@ def test_a_script_that_cannot_be_executed_says_why(
     assert (end["kind"], end["detail"], end["cause"]) == ("start_failed", detail, "unknown")
 
 
-def test_an_environment_beyond_the_kernels_limit_says_so(home: RunnerHome, work_dir: Path) -> None:
+def test_an_environment_beyond_the_kernels_limit_is_reported(
+    home: RunnerHome, work_dir: Path
+) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\n", work_dir, env={"BIG": "x" * 4_000_000}))
     assert client.wait_end(1)["detail"] == "cannot execute the script: Argument list too long"
@@ -230,7 +232,7 @@ def test_huge_output_is_complete(home: RunnerHome, work_dir: Path) -> None:
     assert (work_dir / "out").stat().st_size == 50_000_000
 
 
-def test_a_fifo_nobody_reads_holds_up_no_one(home: RunnerHome, work_dir: Path) -> None:
+def test_an_unread_fifo_blocks_no_other_job(home: RunnerHome, work_dir: Path) -> None:
     os.mkfifo(work_dir / "fifo")
     stuck = [a_part(0, work_dir, stdout=a_file(work_dir / "fifo"))]
     client = home.client()
@@ -247,7 +249,9 @@ def test_a_fifo_nobody_reads_holds_up_no_one(home: RunnerHome, work_dir: Path) -
 
 
 @pytest.mark.long
-def test_what_a_script_leaves_behind_is_ended_with_it(home: RunnerHome, work_dir: Path) -> None:
+def test_processes_that_a_script_leaves_behind_are_ended_with_it(
+    home: RunnerHome, work_dir: Path
+) -> None:
     script = """#!/bin/sh
 sleep 1000 &
 echo $!
@@ -275,7 +279,7 @@ def test_output_that_odcd_keeps_has_files_of_its_own(home: RunnerHome, work_dir:
     assert list(work_dir.iterdir()) == []
 
 
-def test_a_changed_script_file_is_made_anew(home: RunnerHome, work_dir: Path) -> None:
+def test_a_changed_script_file_is_created_again(home: RunnerHome, work_dir: Path) -> None:
     script = "#!/bin/sh\necho right\n"
     client = home.client()
     client.start(a_dispatch(1, script, work_dir))
@@ -297,13 +301,13 @@ def test_a_job_does_not_get_the_limits_the_runner_was_given(
     client.start(a_dispatch(1, "#!/bin/sh\nulimit -Sn\nulimit -Hn\n", work_dir))
     client.wait_end(1)
     soft, hard = (work_dir / "out").read_text().split()
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert soft == "1024"
     # Without CAP_SYS_RESOURCE no process can raise a hard limit.
-    assert hard in {"524288", str(min(524_288, most))}
+    assert hard in {"524288", str(min(524_288, hard_limit))}
 
 
-def test_nothing_is_left_when_the_runner_is_told_to_quit(home: RunnerHome, work_dir: Path) -> None:
+def test_a_runner_that_quits_leaves_nothing_behind(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nexec sleep 1000\n", work_dir))
     client.wait_for(1, "started")

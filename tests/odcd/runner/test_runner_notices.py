@@ -42,7 +42,7 @@ def start(client: Client, folder: Path, home: Path | str | None = None, **change
     client.wait_for(1, "started")
 
 
-def tell(client: Client, **notice: Any) -> dict[str, Any]:
+def send_notice(client: Client, **notice: Any) -> dict[str, Any]:
     whole = {"name": None, "text": "", "remove": [], "wall": None} | notice
     return client.ask("tell", **({"job": 1, "attempt": 1} | whole))
 
@@ -56,8 +56,8 @@ def test_a_file_is_written_and_others_are_removed(home: RunnerHome, work_dir: Pa
     start(client, work_dir, work_dir)
     for name, old in ((WARNING, "of before, and longer"), ("old.txt", "old")):
         (work_dir / name).write_text(old)
-    for _ in range(2):  # again is the same as once
-        answer = tell(
+    for _ in range(2):  # a repeated notice has the same result
+        answer = send_notice(
             client, name=WARNING, text="30 minutes\n", remove=["old.txt", "none", WARNING]
         )
         assert answer == {"shown": False, "kept": True, "trouble": []}
@@ -75,7 +75,7 @@ def test_a_link_in_the_home_is_replaced_and_its_target_untouched(
         (work_dir / name).symlink_to(precious)
     client = home.client()
     start(client, work_dir, work_dir)
-    assert tell(client, name=WARNING, text="30 minutes", remove=["old.txt"])["kept"]
+    assert send_notice(client, name=WARNING, text="30 minutes", remove=["old.txt"])["kept"]
     assert precious.read_text() == "of somebody else"
     assert not (work_dir / WARNING).is_symlink()
     assert (work_dir / WARNING).read_text() == "30 minutes"
@@ -89,7 +89,7 @@ def test_as_root_the_file_is_written_by_the_user(
     folder = folder_of(nobody, open_folder / "work")
     client = open_home.client()
     start(client, folder, folder, **ids_of(nobody))
-    assert tell(client, name=WARNING, text="30 minutes")["kept"]
+    assert send_notice(client, name=WARNING, text="30 minutes")["kept"]
     status = (folder / WARNING).stat()
     assert (status.st_uid, status.st_gid) == (nobody.pw_uid, nobody.pw_gid)
 
@@ -98,7 +98,7 @@ def test_as_root_the_file_is_written_by_the_user(
 def test_as_root_no_folder_of_others_is_written(
     open_home: RunnerHome, open_folder: Path, nobody: pwd.struct_passwd
 ) -> None:
-    """Neither by naming it as the home nor by a link that leads there."""
+    """Neither by naming it as the home nor by a link to it."""
     folder = folder_of(nobody, open_folder / "work")
     closed, seen = open_folder / "closed", open_folder / "seen"
     closed.mkdir(mode=0o700)
@@ -110,7 +110,9 @@ def test_as_root_no_folder_of_others_is_written(
         env = {"HOME": str(given)}
         client.start(a_dispatch(number, SLEEPS, folder, pty=True, env=env, **ids_of(nobody)))
         client.wait_for(number, "started")
-        answer = tell(client, job=number, name=WARNING, text="!", remove=["old.txt"], wall="hear")
+        answer = send_notice(
+            client, job=number, name=WARNING, text="!", remove=["old.txt"], wall="hear"
+        )
         assert (answer["shown"], answer["kept"]) == (True, False)
         assert all("Permission denied" in text for text in answer["trouble"])
     assert names_in(closed) == []
@@ -124,42 +126,42 @@ def test_without_a_home_in_the_environment_it_is_the_accounts(
     folder = folder_of(nobody, open_folder / "work")
     client = open_home.client()
     start(client, folder, **ids_of(nobody))
-    answer = tell(client, name=WARNING, text="!")
+    answer = send_notice(client, name=WARNING, text="!")
     assert answer["trouble"] == [
         f"cannot open the home folder {nobody.pw_dir}: No such file or directory"
     ]
 
 
-def test_a_home_that_cannot_be_written_is_told_of_and_the_wall_is_shown(
+def test_an_unwritable_home_is_reported_and_the_wall_is_shown(
     home: RunnerHome, work_dir: Path, tmp_path: Path
 ) -> None:
     client = home.client()
     start(client, work_dir, tmp_path / "gone")
     (work_dir / WARNING).mkdir()
-    answer = tell(client, name=WARNING, text="!", wall="15 minutes left")
+    answer = send_notice(client, name=WARNING, text="!", wall="15 minutes left")
     assert answer == {
         "shown": True, "kept": False,
         "trouble": [f"cannot open the home folder {tmp_path / 'gone'}: No such file or directory"],
     }  # fmt: skip
     with Screen(client) as screen:
         screen.read_until("15 minutes left")
-    # A folder of the file's name, and nothing is left of the attempt to write there.
+    # A folder has the file's name, and no trace of the failed write is left.
     env = {"HOME": str(work_dir)}
     client.start(a_dispatch(2, SLEEPS, work_dir, pty=True, env=env))
     client.wait_for(2, "started")
-    assert "Is a directory" in tell(client, job=2, name=WARNING, text="!")["trouble"][0]
+    assert "Is a directory" in send_notice(client, job=2, name=WARNING, text="!")["trouble"][0]
     assert names_in(work_dir) == [WARNING]
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "/etc/passwd", "../up", "x" * 256, "é" * 128, "a\0b"]
 )
-def test_only_names_of_files_are_taken(home: RunnerHome, work_dir: Path, name: str) -> None:
+def test_only_file_names_are_accepted(home: RunnerHome, work_dir: Path, name: str) -> None:
     client = home.client()
     start(client, work_dir, work_dir)
     for notice in ({"name": name}, {"name": WARNING, "remove": [name]}):
         with pytest.raises(RequestRefused) as refused:
-            tell(client, text="!", **notice)
+            send_notice(client, text="!", **notice)
         assert refused.value.code == "bad_request"
     assert names_in(work_dir) == []
 
@@ -169,19 +171,17 @@ def test_names_and_texts_never_reach_a_shell(home: RunnerHome, work_dir: Path) -
     client = home.client()
     start(client, work_dir, work_dir)
     nasty = "$(touch ran);`touch ran`;'\"\n|&* -rf"
-    answer = tell(client, name=nasty, text=nasty, remove=["*"], wall=nasty)
+    answer = send_notice(client, name=nasty, text=nasty, remove=["*"], wall=nasty)
     assert answer["trouble"] == []
     assert names_in(work_dir) == [nasty]
     assert (work_dir / nasty).read_text() == nasty
 
 
-def test_a_wall_is_shown_to_all_who_are_attached_and_to_who_comes_later(
-    home: RunnerHome, work_dir: Path
-) -> None:
+def test_a_wall_is_shown_to_attached_and_to_later_clients(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     start(client, work_dir)
     with Screen(client) as first, Screen(client) as second:
-        answer = tell(client, wall="It ends in 15 min.\nSave \x1b[2Jyour work.")
+        answer = send_notice(client, wall="It ends in 15 min.\nSave \x1b[2Jyour work.")
         assert answer == {"shown": True, "kept": False, "trouble": []}
         for screen in (first, second):
             screen.read_until("\r\n\aIt ends in 15 min.\r\nSave ?[2Jyour work.\r\n")
@@ -195,7 +195,7 @@ def test_a_repeated_request_shows_its_wall_once(home: RunnerHome, work_dir: Path
     client = home.client()
     start(client, work_dir)
     for wall in ("five left", "five left", "none left"):
-        assert tell(client, wall=wall)["shown"]
+        assert send_notice(client, wall=wall)["shown"]
     with Screen(client) as screen:
         screen.read_until("none left")
         assert screen.shown.count("five left") == 1
@@ -206,25 +206,25 @@ def test_a_wall_on_a_busy_terminal_is_shown(home: RunnerHome, work_dir: Path) ->
     client.start(a_dispatch(1, "#!/bin/sh\nexec yes\n", work_dir, pty=True))
     client.wait_for(1, "started")
     with Screen(client) as screen:
-        assert tell(client, wall="15 minutes left")["shown"]
+        assert send_notice(client, wall="15 minutes left")["shown"]
         screen.read_until("15 minutes left")
 
 
 def test_a_job_without_a_terminal_has_the_file(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     start(client, work_dir, work_dir, pty=False)
-    answer = tell(client, name=WARNING, text="!", wall="hear")
+    answer = send_notice(client, name=WARNING, text="!", wall="hear")
     assert answer == {
         "shown": False, "kept": True, "trouble": ["there is no terminal to show it on"]
     }  # fmt: skip
 
 
-def test_who_does_not_run_is_not_told(home: RunnerHome, work_dir: Path) -> None:
+def test_a_notice_to_a_job_that_does_not_run_is_refused(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     with pytest.raises(RequestRefused) as refused:
-        tell(client, wall="hear")
+        send_notice(client, wall="hear")
     assert refused.value.code == "not_found"
-    # Both in one go: it is queued when the notice comes.
+    # Both in one message: it is queued when the notice comes.
     start = a_start(a_dispatch(1, "#!/bin/sh\n", work_dir))
     notice = {"op": "tell", "job": 1, "attempt": 1, "name": None, "text": "", "remove": []}
     with pytest.raises(RequestRefused) as refused:
@@ -232,16 +232,16 @@ def test_who_does_not_run_is_not_told(home: RunnerHome, work_dir: Path) -> None:
     assert refused.value.code == "not_ready"
     client.wait_end(1)
     with pytest.raises(RequestRefused) as refused:
-        tell(client, wall="hear")
+        send_notice(client, wall="hear")
     assert refused.value.code == "not_found"
 
 
-def test_an_older_term_tells_nothing(home: RunnerHome, work_dir: Path) -> None:
+def test_a_notice_of_an_older_term_is_refused(home: RunnerHome, work_dir: Path) -> None:
     old = home.client()
     start(old, work_dir, work_dir)
     home.client(term=2)
     with pytest.raises(RequestRefused) as refused:
-        tell(old, name=WARNING)
+        send_notice(old, name=WARNING)
     assert refused.value.code == "leadership_lost"
     assert names_in(work_dir) == []
 
@@ -253,7 +253,7 @@ def test_the_next_runner_still_knows_the_home(home: RunnerHome, work_dir: Path) 
     home.launch()
     client = home.client()
     client.wait_for(1, "started")
-    answer = tell(client, name=WARNING, text="!", wall="hear")
+    answer = send_notice(client, name=WARNING, text="!", wall="hear")
     assert answer == {"shown": True, "kept": True, "trouble": []}
     assert names_in(work_dir) == [WARNING]
 
@@ -263,7 +263,7 @@ def test_a_home_too_long_for_the_record_refuses_no_start(home: RunnerHome, work_
     deep.mkdir(parents=True)
     client = home.client()
     start(client, work_dir, deep)
-    assert tell(client, name=WARNING, text="!")["kept"]
+    assert send_notice(client, name=WARNING, text="!")["kept"]
     assert names_in(deep) == [WARNING]
 
 
@@ -276,7 +276,7 @@ def forked(tmp_path: Path) -> Iterator[RunnerHome]:
 
 
 def _slow(member: Member, _: object) -> dict[str, Any]:
-    """Until it is let go, at the latest when the test has given up."""
+    """Blocks until it is released, at the latest when the test times out."""
     deadline = time.monotonic() + 2 * PATIENCE_S
     while time.monotonic() < deadline and not Path(member.home or "", "go").exists():
         time.sleep(0.05)
@@ -286,7 +286,7 @@ def _slow(member: Member, _: object) -> dict[str, Any]:
 def _make_homes_slow() -> None:
     def fork_as(*args: Any, **how: Any) -> Helper:
         helper = newer(*args, **how)
-        # Its terminal is no part of this: wait until that has answered.
+        # Its terminal does not matter here: wait until it has answered.
         select.select([helper.channel], [], [], PATIENCE_S)
         return helper
 
@@ -296,7 +296,7 @@ def _make_homes_slow() -> None:
     notices._keep = _slow
 
 
-def test_a_home_that_does_not_answer_keeps_nobody_waiting(
+def test_a_home_that_does_not_answer_delays_no_other_request(
     forked: RunnerHome, work_dir: Path
 ) -> None:
     forked_runner(forked.run_dir, change=_make_homes_slow)
@@ -327,12 +327,14 @@ def _older_shims() -> None:
     notices.SHOW_S = 0.3
 
 
-def test_a_terminal_of_an_older_runner_does_not_take_it(forked: RunnerHome, work_dir: Path) -> None:
+def test_a_terminal_of_an_older_runner_does_not_show_the_wall(
+    forked: RunnerHome, work_dir: Path
+) -> None:
     forked_runner(forked.run_dir, change=_older_shims)
     client = forked.client()
     start(client, work_dir, work_dir)
-    answer = tell(client, name=WARNING, text="!", wall="hear")
+    answer = send_notice(client, name=WARNING, text="!", wall="hear")
     assert answer == {
         "shown": False, "kept": True,
-        "trouble": ["its terminal did not accept it; one made by an older odc cannot"],
+        "trouble": ["its terminal did not accept it; a terminal of an older odc cannot"],
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Old and new, well-formed or not: the runner answers, and goes on."""
+"""Old or new, well-formed or not: the runner answers, and continues."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_a_newer_daemon_and_this_runner_agree_on_the_highest_common_version(
 ) -> None:
     newer = home.client(versions=(1, 2, 9))
     assert newer.hello["version"] == max(protocol.VERSIONS)
-    # Within a version, what a newer one adds is ignored.
+    # Within a version, additions of a newer one are ignored.
     dispatch = a_dispatch(1, "#!/bin/sh\nexit 2\n", work_dir, color="green")
     dispatch["members"][0]["shape"] = "round"
     newer.start(dispatch)
     assert newer.wait_end(1)["exit_code"] == 2
 
 
-def test_a_daemon_with_no_version_in_common_is_told_so(home: RunnerHome) -> None:
+def test_a_daemon_without_a_common_version_is_refused(home: RunnerHome) -> None:
     with pytest.raises(RequestRefused) as refused:
         home.client(versions=(2, 3))
     assert refused.value.code == "no_common_version"
@@ -35,12 +35,12 @@ def _lines(home: RunnerHome, *lines: bytes) -> list[dict[str, object]]:
     with launch.connect(home.run_dir) as sock:
         sock.settimeout(PATIENCE_S)
         answers = sock.makefile("rb")
-        told: list[dict[str, object]] = []
+        messages: list[dict[str, object]] = []
         for line in lines:
             sock.sendall(line + b"\n")
-            told.append(json.loads(answers.readline()))
+            messages.append(json.loads(answers.readline()))
         answers.close()
-    return told
+    return messages
 
 
 HELLO = json.dumps({"id": 1, "op": "hello", "versions": [1], "term": 1}).encode()
@@ -56,7 +56,7 @@ HELLO = json.dumps({"id": 1, "op": "hello", "versions": [1], "term": 1}).encode(
         b'{"op": "hello", "versions": "1"}', b'{"op": "state", "job": "x"}',
     ],
 )  # fmt: skip
-def test_nonsense_is_answered_and_changes_nothing(home: RunnerHome, line: bytes) -> None:
+def test_malformed_requests_are_answered_and_change_nothing(home: RunnerHome, line: bytes) -> None:
     first, refused = _lines(home, HELLO, line)
     assert "ok" in first
     assert "error" in refused
@@ -64,7 +64,7 @@ def test_nonsense_is_answered_and_changes_nothing(home: RunnerHome, line: bytes)
     assert client.ask("list")["members"] == []
 
 
-def test_a_malformed_dispatch_starts_none_of_its_batch(home: RunnerHome, work_dir: Path) -> None:
+def test_a_malformed_dispatch_starts_no_job_of_its_batch(home: RunnerHome, work_dir: Path) -> None:
     good = a_dispatch(1, "#!/bin/sh\n", work_dir)
     bad = a_dispatch(2, "#!/bin/sh\n", work_dir)
     del bad["members"][0]["limits"]
@@ -80,13 +80,13 @@ def test_nothing_is_done_before_hello(home: RunnerHome) -> None:
     assert answer == {"id": 4, "error": {"code": "bad_request", "message": "say hello first"}}
 
 
-def test_a_peer_that_leaves_in_the_middle_of_a_line_harms_nobody(home: RunnerHome) -> None:
+def test_a_peer_that_disconnects_in_the_middle_of_a_line_does_no_harm(home: RunnerHome) -> None:
     with launch.connect(home.run_dir) as sock:
         sock.sendall(b'{"id": 1, "op": "hel')
     assert home.client().ask("list") == {"members": []}
 
 
-def test_an_observer_that_does_not_read_harms_nobody(home: RunnerHome, work_dir: Path) -> None:
+def test_an_observer_that_does_not_read_does_no_harm(home: RunnerHome, work_dir: Path) -> None:
     deaf = home.client()
     dispatches = [a_dispatch(job, "#!/nowhere\n" + "x" * 200, work_dir) for job in range(1, 300)]
     deaf.start(*dispatches)
@@ -109,7 +109,7 @@ def test_a_folder_with_a_long_path_serves(tmp_path: Path, work_dir: Path) -> Non
     home.end()
 
 
-def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises((launch.LaunchFailed, OSError), match="Not a directory"):
         launch.launch_runner(tmp_path / "file" / "runner", os.geteuid(), os.getegid())

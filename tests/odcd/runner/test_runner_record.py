@@ -37,7 +37,7 @@ def test_a_torn_region_counts_as_unwritten(tmp_path: Path) -> None:
     assert record.read_file(path)["exit"] is None
 
 
-def test_a_member_is_made_once(tmp_path: Path) -> None:
+def test_a_member_is_created_once(tmp_path: Path) -> None:
     os.close(record.create(tmp_path / "1-2-3", {}))
     with pytest.raises(FileExistsError):
         record.create(tmp_path / "1-2-3", {})
@@ -55,7 +55,7 @@ def test_other_files_are_no_members(name: str) -> None:
     assert Key.parse(name) is None
 
 
-def test_an_outcome_says_how_it_ended() -> None:
+def test_an_outcome_describes_how_the_member_ended() -> None:
     def ended(status: int, oom: int = 0) -> dict[str, object]:
         return {"e": "ended", "status": status, "oom": oom, "at": 5.0}
 
@@ -91,7 +91,7 @@ def test_ended_attempts_are_remembered_across_restarts_and_turnovers(tmp_path: P
         assert known.has_ended(120_000, 2)
         assert not known.has_ended(120_000, 3)
         assert known.has_ended(70_001, 2)
-        assert not known.has_ended(1, 1), "kept for ever, it would grow for ever"
+        assert not known.has_ended(1, 1), "kept forever, it would grow without limit"
 
 
 def test_a_line_cut_off_by_a_full_disk_names_no_other_attempt(tmp_path: Path) -> None:

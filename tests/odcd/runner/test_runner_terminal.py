@@ -1,4 +1,4 @@
-"""A job that asked for a terminal has one, that clients come to and leave."""
+"""A job that requested a terminal has one, to which clients attach and from which they detach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.harness.screen import Screen
 SHELL = "#!/bin/sh\nPS1='$ ' exec sh -i\n"
 
 
-def test_a_shell_is_typed_to_and_answers(home: RunnerHome, work_dir: Path) -> None:
+def test_a_shell_reads_input_and_answers(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, SHELL, work_dir, pty=True))
     with Screen(client) as screen:
@@ -37,7 +37,7 @@ def test_control_c_interrupts(home: RunnerHome, work_dir: Path) -> None:
     assert client.wait_end(1)["signal"] == 2
 
 
-def test_who_comes_later_sees_what_was_shown(home: RunnerHome, work_dir: Path) -> None:
+def test_a_later_client_sees_the_earlier_output(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, SHELL, work_dir, pty=True))
     with Screen(client) as first:
@@ -50,7 +50,9 @@ def test_who_comes_later_sees_what_was_shown(home: RunnerHome, work_dir: Path) -
         third.read_to_end()
 
 
-def test_output_nobody_watches_is_kept_and_blocks_nothing(home: RunnerHome, work_dir: Path) -> None:
+def test_unread_terminal_output_is_kept_and_blocks_nothing(
+    home: RunnerHome, work_dir: Path
+) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nseq 100000\n", work_dir, pty=True))
     assert client.wait_end(1)["exit_code"] == 0
@@ -75,7 +77,7 @@ def test_a_terminal_outlives_the_runner(home: RunnerHome, work_dir: Path) -> Non
     assert client.wait_end(1)["exit_code"] == 4
 
 
-def test_a_job_without_a_terminal_says_so(home: RunnerHome, work_dir: Path) -> None:
+def test_attaching_to_a_job_without_a_terminal_is_refused(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nexec sleep 1000\n", work_dir))
     client.wait_for(1, "started")
@@ -84,7 +86,9 @@ def test_a_job_without_a_terminal_says_so(home: RunnerHome, work_dir: Path) -> N
     assert refused.value.code == "not_found"
 
 
-def test_one_who_detaches_leaves_the_others_and_the_job(home: RunnerHome, work_dir: Path) -> None:
+def test_detaching_one_client_keeps_the_others_and_the_job(
+    home: RunnerHome, work_dir: Path
+) -> None:
     client = home.client()
     client.start(a_dispatch(1, SHELL, work_dir, pty=True))
     with Screen(client) as stays:
@@ -101,7 +105,9 @@ def test_one_who_detaches_leaves_the_others_and_the_job(home: RunnerHome, work_d
     assert client.wait_end(1)["exit_code"] == 3
 
 
-def test_the_window_is_that_of_who_typed_or_came_last(home: RunnerHome, work_dir: Path) -> None:
+def test_the_window_size_is_that_of_the_client_active_last(
+    home: RunnerHome, work_dir: Path
+) -> None:
     script = "#!/bin/sh\nwhile read line; do echo $line is $(stty size); done\n"
     client = home.client()
     client.start(a_dispatch(1, script, work_dir, pty=True))
@@ -110,7 +116,7 @@ def test_the_window_is_that_of_who_typed_or_came_last(home: RunnerHome, work_dir
         one.type("a\n")
         one.read_until("a is 20 60")
         other.resize(30, 90)
-        # Only who has a window changes the size by typing.
+        # Only a client with a window changes the size by typing.
         sizeless.type("b\n")
         one.read_until("b is")
         other.type("c\n")

@@ -1,4 +1,5 @@
-"""As root, a job is its submitter's before anything of it is opened; a user runs only their own."""
+"""As root, a job runs as its submitter before any of its files is opened; a user's runner runs only
+that user's jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tests.support.harness.users import folder_of, ids_of, needs_root
 
 
 @needs_root
-def test_a_job_is_its_submitters(
+def test_a_job_runs_as_its_submitter(
     open_home: RunnerHome, open_folder: Path, nobody: pwd.struct_passwd
 ) -> None:
     work_dir = folder_of(nobody, open_folder / "work")
@@ -81,7 +82,7 @@ def test_no_other_user_can_read_a_script_or_kept_output(
     output = open_home.run_dir / "output" / "1-1-0.out"
     script = output.read_text().split()[1]
     for path in (output, script):
-        # Kept output is read through the runner alone, see tests/attack/test_output_quota.py.
+        # Kept output is read only through the runner, see tests/attack/test_output_quota.py.
         for account, readable in ((nobody, path == script), (other, False)):
             done = subprocess.run(
                 ["cat", path], user=account.pw_uid, group=account.pw_gid, extra_groups=[],
@@ -125,7 +126,7 @@ def test_only_regular_files_are_opened_for_reading(home: RunnerHome, tmp_path: P
 
 
 @needs_root
-def test_a_user_cannot_kill_what_watches_their_job(
+def test_a_user_cannot_kill_the_shim_of_their_job(
     open_home: RunnerHome, open_folder: Path, nobody: pwd.struct_passwd
 ) -> None:
     work_dir = folder_of(nobody, open_folder / "work")

@@ -1,4 +1,4 @@
-"""odcd simulate as a person types it."""
+"""odcd simulate on the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def databases() -> set[Path]:
     return set(Path("/tmp").glob(f"{PREFIX}{os.getpid()}-*"))
 
 
-def test_it_prints_figures_and_writes_what_was_asked_for(
+def test_simulate_prints_figures_and_writes_the_requested_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, picture, trace = tmp_path / "jobs.csv", tmp_path / "a.svg", tmp_path / "a.swf"
@@ -44,7 +44,7 @@ def test_it_prints_figures_and_writes_what_was_asked_for(
     assert picture.read_text().startswith("<svg")
     assert databases() == set()
 
-    # The trace that was saved is the same workload, and its head says the machine.
+    # The saved trace is the same workload, and its header names the machine.
     again = tmp_path / "again.csv"
     assert main(["simulate", str(trace), "--policy", found["policy"], "--out", str(again)]) == 0
     assert again.read_text() == out.read_text()
@@ -55,17 +55,17 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
     sample = ["philly-sample", "philly-sample"]
     options = ["--policy", "fifo", "--jobs", "30", "--cluster", "1x4", "--max-wait", "2h"]
     assert main(["simulate", *sample, *options, "--plan-depth", "all", "--json"]) == 0
-    told = capsys.readouterr()
-    one, two = json.loads(told.out)
+    output = capsys.readouterr()
+    one, two = json.loads(output.out)
     del one["pass_ms"], two["pass_ms"]
     assert one == two
     assert one["jobs"] == 30
     assert one["left_out"]["too_wide"] > 0
-    assert f"wider than 1x4, left out: {one['left_out']['too_wide']}" in told.err
+    assert f"wider than 1x4, left out: {one['left_out']['too_wide']}" in output.err
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         ([], "give either traces"),
         (["t.swf", "--generate", SMALL], "or --generate"),
@@ -84,13 +84,13 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value)[:40],
 )
-def test_what_makes_no_sense_is_refused(
-    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_arguments_are_refused(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", *argv]) in (1, 2)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert said in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert message in output.err
 
 
 def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +99,7 @@ def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
-def test_interrupted_it_leaves_nothing_behind(number: signal.Signals) -> None:
+def test_an_interrupted_simulation_leaves_nothing_behind(number: signal.Signals) -> None:
     replay = subprocess.Popen(
         [sys.executable, "-m", "odcd", "simulate", "--generate", "lublin,jobs=100000"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

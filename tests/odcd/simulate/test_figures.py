@@ -1,4 +1,4 @@
-"""Figures, tables and pictures of replays small enough to work out by hand."""
+"""Figures, tables and pictures of replays small enough to calculate by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DONE = Replayed(policy="fifo", jobs=JOBS, pass_ms=(1.0, 3.0, 2.0, 40.0))
 WORKLOAD = Workload(name="three", jobs=(), too_wide=2)
 
 
-def test_figures_by_hand() -> None:
+def test_figures_match_a_hand_calculation() -> None:
     found = figures(DONE, WORKLOAD, CLUSTER)
     assert found["trace"] == "three"
     assert found["left_out"] == {"too_wide": 2, "empty": 0}
@@ -73,7 +73,7 @@ def test_bounded_slowdown(wait_s: int, run_s: int, slowdown: float) -> None:
     assert bounded_slowdown(wait_s, run_s) == pytest.approx(slowdown)
 
 
-def test_a_percentile_is_a_value_that_was() -> None:
+def test_a_percentile_is_one_of_the_values() -> None:
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.0
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.95) == 4.0
     assert percentile([7.0], 0.01) == 7.0
@@ -95,7 +95,7 @@ def test_the_csv_has_a_line_per_job(tmp_path: Path) -> None:
     )
 
 
-def test_the_picture_shows_what_was_held_and_who_waited() -> None:
+def test_the_picture_shows_allocated_gpus_and_waits() -> None:
     root = xml.fromstring(picture("<three> on 2x4", JOBS, CLUSTER))
     texts = [text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text")]
     shown = "\n".join(texts).replace("\u00a0", " ")
@@ -105,11 +105,11 @@ def test_the_picture_shows_what_was_held_and_who_waited() -> None:
     assert "http" not in "".join(root.itertext())
     lines = [line.plain[LEFT:].ljust(COLUMNS) for line in charts(JOBS, CLUSTER)]
     used, waiting = lines[1 : 1 + ROWS], lines[3 + ROWS : 3 + 2 * ROWS]
-    # The first half the whole machine is held, and in the end one GPU of eight.
+    # In the first half the whole machine is allocated, and in the end one GPU of eight.
     half = COLUMNS // 2
     assert {row[:half] for row in used} == {"█" * half}
     assert [row[-1] for row in used] == [" "] * 8 + ["▂", "█"]
-    # Two wait until the middle, nobody from then on.
+    # Two wait until the middle, none from then on.
     assert {row[COLUMNS // 10 : half] for row in waiting} == {"█" * (half - COLUMNS // 10)}
     assert {row[half:].strip() for row in waiting} == {""}
 

@@ -1,4 +1,4 @@
-"""Replays through the real SQL, against a plain EASY written down here."""
+"""Replays through the real SQL, compared with a plain EASY implementation in this file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def replayed(
 
 
 def some_jobs(seed: int, count: int, gpus: int) -> list[TraceJob]:
-    """Few lengths and gaps, so that much falls on one second; a user per width."""
+    """Few lengths and gaps, so that many events fall on one second; each width has its own user."""
     chance = random.Random(seed)
     now = 0
     jobs: list[TraceJob] = []
@@ -64,7 +64,7 @@ def some_jobs(seed: int, count: int, gpus: int) -> list[TraceJob]:
 
 
 Key = Callable[[TraceJob, int], float]
-"""A job's place in the order, smallest first, when it has waited so long."""
+"""A job's place in the order, smallest first, after it has waited this long."""
 
 ORDERS: dict[str, Key] = {
     "fifo": lambda job, wait_s: 0,
@@ -170,7 +170,7 @@ def test_a_replay_repeats_to_the_node(postgres_server: TestServer) -> None:
 
 
 @pytest.mark.long
-def test_who_waits_is_told_when_he_will_start_and_that_changes_nothing(
+def test_predictions_do_not_change_the_schedule(
     postgres_server: TestServer,
 ) -> None:
     jobs = some_jobs(3, count=80, gpus=8)
@@ -224,7 +224,7 @@ def test_true_estimates_plan_with_the_run_times(postgres_server: TestServer) -> 
     assert [j.run_s for j in truly.jobs] == [100, 10, 150, 80]
 
 
-def test_last2_ends_nobody_and_plans_with_what_the_user_did_before(
+def test_last2_plans_with_earlier_run_times_and_ends_no_job(
     postgres_server: TestServer,
 ) -> None:
     jobs = [
@@ -240,7 +240,7 @@ def test_last2_ends_nobody_and_plans_with_what_the_user_did_before(
     assert [j.run_s for j in done.jobs] == [10, 400, 50, 5]
 
 
-def test_limits_of_last2_by_hand() -> None:
+def test_limits_of_last2_match_a_hand_calculation() -> None:
     planned = Planned("last2")
     job = TraceJob(submit_s=0, run_s=100, gpus=1, limit_s=1000, user="ann")
     assert planned.limit_s(job) == 1000

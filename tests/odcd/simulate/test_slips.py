@@ -1,4 +1,4 @@
-"""A planned start is kept, on a real workload; where the order changes, a slip has a cause."""
+"""Planned starts are kept, on a real workload; if the order changes, each slip has a cause."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_first_come_first_served_keeps_every_planned_start(
 
 
 @pytest.mark.parametrize("name", ["odc", "wfp3"])
-def test_where_the_order_changes_a_slip_names_who_came_before(
+def test_a_slip_names_the_cause_under_policies_that_reorder(
     postgres_server: TestServer, name: str
 ) -> None:
     assert set(slips(postgres_server, Policy(name=name), 250)) <= {"overtaken", "order"}

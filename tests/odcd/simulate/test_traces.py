@@ -1,4 +1,4 @@
-"""Traces: the lines that are read, left out, or refused with their number."""
+"""Traces: lines are read, left out, or refused with their number."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_swf_has_processors_of_field_8_else_5_and_estimates_of_field_9_else_the_
     ]
 
 
-def test_gpu_csv_is_told_by_its_content_and_knows_who_by_the_virtual_cluster(
+def test_gpu_csv_is_recognized_by_content_and_its_virtual_cluster_is_the_user(
     tmp_path: Path,
 ) -> None:
     trace = read_trace(a_file(tmp_path, CSV))
@@ -89,7 +89,7 @@ def test_a_malformed_line_is_named_with_its_file_and_number(
     assert refused.value.message == f"{path}, line {line}: {wrong}"
 
 
-def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_trace_is_refused(tmp_path: Path) -> None:
     for path, wrong in (
         (str(tmp_path / "none"), "does not exist"),
         (str(tmp_path), "is not a file"),
@@ -103,7 +103,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
         read_trace(str(torn))
 
 
-def test_the_sample_is_there_and_says_whose_it_is() -> None:
+def test_the_sample_trace_can_be_read() -> None:
     trace = read_trace(SAMPLE)
     assert len(trace.jobs) == 2270
     assert str(trace.machine) == "27x8"
@@ -125,7 +125,7 @@ def test_replay_rules() -> None:
         cluster,
     )
     assert (workload.empty, workload.too_wide, workload.cut) == (3, 1, 1)
-    # The first that is kept comes at 0; those of one second stay in the order of the file.
+    # The first kept job comes at 0; jobs of the same second stay in the order of the file.
     assert [(j.submit_s, j.gpus, j.run_s) for j in workload.jobs] == [
         (0, 16, 10), (10, 3, 20), (10, 2, 10)
     ]  # fmt: skip
@@ -143,7 +143,7 @@ def test_a_job_is_in_one_node_or_a_gang_of_whole_nodes() -> None:
 
 
 @pytest.mark.parametrize("text", ["27", "0x8", "27x", "27x63", "x8", "27X8", "99999999x1", "2x8 "])
-def test_a_cluster_that_cannot_be_is_refused(text: str) -> None:
+def test_an_impossible_cluster_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match=r"cluster .* is (not NODESxGPUS|too large)"):
         parse_cluster(text)
 
@@ -161,7 +161,7 @@ def test_a_generated_workload_is_read_back_as_it_was_written(
     assert trace.machine == machine
 
 
-def test_a_recipe_makes_the_same_jobs_every_time_with_the_load_asked_for() -> None:
+def test_a_recipe_generates_the_same_jobs_every_time_with_the_requested_load() -> None:
     machine = parse_cluster("27x8")
     recipe = parse_recipe("lublin,jobs=2000,load=0.7,users=20,seed=3")
     jobs = generate(recipe, machine)
@@ -196,6 +196,6 @@ def test_generated_jobs_come_when_people_work() -> None:
         "lublin,color=3",
     ],
 )
-def test_a_recipe_that_makes_no_sense_is_refused(text: str) -> None:
+def test_an_invalid_recipe_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_recipe(text)

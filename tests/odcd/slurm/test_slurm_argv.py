@@ -17,7 +17,7 @@ from odcd.slurm.table import OPTIONS
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-def said(line: CommandLine) -> list[tuple[str, str | None]]:
+def parsed(line: CommandLine) -> list[tuple[str, str | None]]:
     return [(given.option.long, given.text) for given in line.options]
 
 
@@ -45,7 +45,7 @@ def test_a_command_line_is_split_as_getopt_long_splits_it(
     argv: str, options: list[tuple[str, str | None]], operands: list[str]
 ) -> None:
     line = parse_argv(argv.split(" "))
-    assert said(line) == options
+    assert parsed(line) == options
     assert list(line.operands) == operands
     assert line.after_dashes is ("--" in argv.split(" "))
 
@@ -63,7 +63,7 @@ def test_a_command_line_is_split_as_getopt_long_splits_it(
         (["--wait=yes"], "--wait does not accept a value"),
     ],
 )
-def test_a_wrong_command_line_is_refused_by_the_word_that_is_wrong(
+def test_a_wrong_command_line_is_refused_with_the_wrong_argument(
     argv: list[str], message: str
 ) -> None:
     with pytest.raises(BadRequest) as refused:
@@ -71,27 +71,27 @@ def test_a_wrong_command_line_is_refused_by_the_word_that_is_wrong(
     assert message in refused.value.message
 
 
-def test_an_ambiguous_option_lists_what_it_could_be() -> None:
+def test_an_ambiguous_option_lists_the_candidates() -> None:
     with pytest.raises(BadRequest) as refused:
         parse_argv(["--ntasks-per=1"])
     assert "--ntasks-per-node" in (refused.value.hint or "")
 
 
-WORDS = st.text(max_size=12) | st.sampled_from(
+TEXTS = st.text(max_size=12) | st.sampled_from(
     [f"--{option.long}" for option in OPTIONS]
     + [f"-{option.short}" for option in OPTIONS if option.short]
     + ["--", "-", ":", "--mem=1G", "--gres=gpu:2", "-n4", "=", "--begin=now", "1-3", "%2"]
 )
 
 
-@given(st.lists(WORDS, max_size=8))
+@given(st.lists(TEXTS, max_size=8))
 def test_any_command_line_is_read_or_refused(argv: list[str]) -> None:
     with suppress(OdcError):
         Settings().apply(parse_argv(argv).options, NOW)
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "texts"),
     [
         (" --job-name            simple", ["--job-name", "simple"]),
         ("\t--exclude\ta", ["--exclude", "a"]),
@@ -106,8 +106,8 @@ def test_any_command_line_is_read_or_refused(argv: list[str]) -> None:
         ("", []),
     ],
 )
-def test_a_line_of_options_is_split_at_blanks_outside_quotes(line: str, words: list[str]) -> None:
-    assert split_words(line) == words
+def test_a_line_of_options_is_split_at_blanks_outside_quotes(line: str, texts: list[str]) -> None:
+    assert split_words(line) == texts
 
 
 def directives(script: str) -> list[tuple[str, str | None]]:
@@ -135,7 +135,7 @@ set -e
     assert late_directive(script) == 13
 
 
-def test_a_script_without_late_options_has_none() -> None:
+def test_a_directive_inside_a_command_is_not_a_late_directive() -> None:
     assert late_directive("#!/bin/sh\n#SBATCH -N1\necho '#SBATCH'\n") is None
 
 
@@ -207,7 +207,7 @@ ENVIRONMENT = {
         ("SLURM_ARRAY_TASK_ID", {"SLURM_ARRAY_TASK_ID": "3", "SLURM_CONF": "/etc/slurm.conf"}),
     ],
 )
-def test_export_lets_through_what_it_says(export: str, environment: dict[str, str]) -> None:
+def test_export_passes_only_the_listed_variables(export: str, environment: dict[str, str]) -> None:
     got = exported(ENVIRONMENT, parse_export(export))
     assert got == environment | {"SLURM_EXPORT_ENV": export}
 

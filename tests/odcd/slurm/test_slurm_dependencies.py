@@ -56,7 +56,7 @@ def test_a_dependency_is_read_as_sbatch_reads_it(text: str, any_: bool, terms: l
         *("afterok:7,afterany:8?singleton", "afterok:7,,8", "afterok:" + "9" * 5000),
     ],
 )
-def test_what_is_no_dependency_is_refused_and_shown(text: str) -> None:
+def test_an_invalid_dependency_is_refused_and_quoted(text: str) -> None:
     with pytest.raises(BadDependency) as refused:
         parse_dependency(text)
     assert text[:50] in refused.value.message

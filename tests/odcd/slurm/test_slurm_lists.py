@@ -71,7 +71,7 @@ def test_array_tasks_are_read_as_merged_ranges(
         *("2147483647", "1_3", "0-4%1%2", "9" * 5000, "0-4%" + "9" * 5000),
     ],
 )
-def test_what_is_no_array_is_refused(text: str) -> None:
+def test_an_invalid_array_is_refused(text: str) -> None:
     with pytest.raises(BadRequest) as refused:
         parse_array(text)
     assert refused.value.hint
@@ -150,7 +150,7 @@ def test_a_selector_names_a_job_an_array_or_elements(text: str, selector: Select
         "9223372036854775808",
     ],
 )
-def test_what_names_no_job_is_refused(text: str) -> None:
+def test_an_invalid_job_selector_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_selector(text)
 
@@ -176,7 +176,7 @@ def test_a_hostlist_names_nodes_in_order_with_their_zeros(text: str, hosts: list
 @pytest.mark.parametrize(
     "text", ["", "a,,b", "a[", "a[]", "a[3-1]", "a[x]", "a b", "a]", "a[[1]]", "ä"]
 )
-def test_what_is_no_hostlist_is_refused(text: str) -> None:
+def test_an_invalid_hostlist_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         expand_hosts(text)
 
@@ -217,7 +217,7 @@ def test_memory_is_read_in_every_form_of_sbatch(text: str, mib: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "G", "-1", "1.5G", "1P", "1 GB", "1e3", "9999999999T", "½"])
-def test_what_is_no_memory_size_is_refused(text: str) -> None:
+def test_an_invalid_memory_size_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_mib(text)
 

@@ -23,26 +23,26 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 SCRIPT = "#!/bin/sh\ntrue\n"
 
 
-def parse(*argv: str, script: str | None = None, **said: object) -> ParsedSubmit:
-    body = {"argv": list(argv), "work_dir": "/home/a", "script": script} | said
+def parse(*argv: str, script: str | None = None, **fields: object) -> ParsedSubmit:
+    body = {"argv": list(argv), "work_dir": "/home/a", "script": script} | fields
     return parse_submit(msgspec.convert(body, SubmitArgv), NOW)
 
 
-def spec(*argv: str, script: str | None = SCRIPT, **said: object) -> JobSpec:
-    return parse(*argv, "x.sh", script=script, **said).spec
+def spec(*argv: str, script: str | None = SCRIPT, **fields: object) -> JobSpec:
+    return parse(*argv, "x.sh", script=script, **fields).spec
 
 
 # -- what runs ------------------------------------------------------------------------------------
 
 
-def test_a_script_that_was_not_sent_is_asked_for_by_name() -> None:
+def test_a_script_that_was_not_sent_is_requested_by_name() -> None:
     for argv, path in ((["dir/x.sh", "a"], "dir/x.sh"), ([], "-"), (["-"], "-")):
         with pytest.raises(ScriptNeeded) as needed:
             parse(*argv)
         assert (needed.value.script_path, needed.value.status) == (path, 409)
 
 
-def test_a_wrong_option_is_refused_before_the_script_is_asked_for() -> None:
+def test_a_wrong_option_is_refused_before_the_script_is_requested() -> None:
     with pytest.raises(BadRequest, match='--time: "x" is not a time limit'):
         parse("--time=x", "x.sh")
     with pytest.raises(BadRequest, match="SBATCH_TIMELIMIT, --time"):
@@ -98,7 +98,7 @@ def test_a_command_line_that_names_nothing_to_run_is_refused(argv: list[str], me
         parse(*argv)
 
 
-def test_a_script_sent_where_none_is_named_is_refused() -> None:
+def test_a_script_sent_with_a_command_line_that_names_none_is_refused() -> None:
     with pytest.raises(BadRequest, match="names none"):
         parse("--wrap=x", script=SCRIPT)
 
@@ -115,7 +115,7 @@ def test_run_takes_a_command_and_spools_its_output() -> None:
         parse("-e", "err", "hostname", command="run")
 
 
-def test_run_refuses_what_it_cannot_follow() -> None:
+def test_run_refuses_options_that_it_cannot_follow() -> None:
     for argv in (["--array=1-3", "true"], ["--wrap=x"], []):
         with pytest.raises(OdcError):
             parse(*argv, command="run")
@@ -132,7 +132,7 @@ def test_run_refuses_what_it_cannot_follow() -> None:
         ("#!/bin/sh\n\0", "NUL byte"),
     ],
 )
-def test_what_is_no_script_is_refused(script: str, message: str) -> None:
+def test_an_invalid_script_is_refused(script: str, message: str) -> None:
     with pytest.raises(BadRequest, match=message):
         spec(script=script)
 
@@ -177,7 +177,7 @@ def test_options_that_overrule_one_another_do_so_between_sources() -> None:
         (["--mem=1G", "--mem-per-cpu=1G"], "--mem and --mem-per-cpu cannot be used together"),
         (["-c2", "--cpus-per-gpu=2"], "--cpus-per-gpu and --cpus-per-task cannot be used together"),
         (["--gres=gpu:2", "--gpus-per-node=4"], "--gres requests 2 GPUs on each node"),
-        (["--gres=gpu:h100:2", "--gpus=a100:2"], "the GPU type is not clear"),
+        (["--gres=gpu:h100:2", "--gpus=a100:2"], "the GPU type is ambiguous"),
         (["--gpus=8", "--gpus-per-node=2", "-N2"], "do not match"),
     ],
 )
@@ -247,10 +247,10 @@ def test_options_behind_the_first_command_are_warned_of() -> None:
     )
 
 
-def test_verbose_says_in_sbatchs_words_which_options_hold() -> None:
+def test_verbose_lists_the_effective_options() -> None:
     script = "#!/bin/sh\n#SBATCH -t 9 --gres=gpu:1 --hold\n"
-    said = parse("-v", "-t5", "--gres=gpu:h100:4", "x.sh", script=script).warnings
-    assert sorted(said) == ["--gres=gpu:h100:4", "--hold", "--time=5"]
+    warnings = parse("-v", "-t5", "--gres=gpu:h100:4", "x.sh", script=script).warnings
+    assert sorted(warnings) == ["--gres=gpu:h100:4", "--hold", "--time=5"]
 
 
 @pytest.mark.parametrize("option", REFUSED, ids=lambda option: option.long)
@@ -267,7 +267,7 @@ def test_an_option_that_odc_does_not_carry_out_is_refused_everywhere(option: obj
             parse("x.sh", script=SCRIPT, environment={variable: "1"})
 
 
-def test_values_that_ask_for_what_odc_does_anyway_pass_and_others_do_not() -> None:
+def test_values_that_match_the_behaviour_of_odc_pass_and_others_are_refused() -> None:
     spec("--mail-type=NONE", "--wait-all-nodes=1", "--kill-on-invalid-dep=no", "--ignore-pbs")
     for flag in ("--mail-type=END", "--wait-all-nodes=0", "--kill-on-invalid-dep=yes"):
         with pytest.raises(NotImplementedYet):
@@ -316,7 +316,7 @@ def test_a_wrong_value_is_refused_with_the_options_name(flag: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["-N2,4", "--exclusive=user", "-w/etc/hosts", "--gres=shard:1"])
-def test_what_comes_later_is_refused_as_not_yet(flag: str) -> None:
+def test_planned_options_are_refused_as_not_implemented_yet(flag: str) -> None:
     with pytest.raises(NotImplementedYet):
         spec(flag)
 
@@ -418,7 +418,7 @@ def test_any_submit_is_a_job_or_a_refusal(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"argv": ["-w", "n" * 1_000_000]},
         {"argv": ["-w", "n," * 500_000]},
@@ -433,12 +433,12 @@ def test_any_submit_is_a_job_or_a_refusal(
         {"argv": [], "script": "#!/bin/sh\n" + "#SBATCH -n1\n" * 300_000},
         {"argv": [], "script": "#!/bin/sh\n" + " # \n" * 900_000 + "x\n#SBATCH\n"},
     ],
-    ids=lambda said: str(said)[:60],
+    ids=lambda fields: str(fields)[:60],
 )
-def test_huge_input_is_read_or_refused_without_quadratic_work(said: dict[str, object]) -> None:
+def test_huge_input_is_read_or_refused_without_quadratic_work(fields: dict[str, object]) -> None:
     # Work that grows with the square of these texts would take minutes.
     with suppress(OdcError):
-        parse_submit(msgspec.convert({"work_dir": "/home/a"} | said, SubmitArgv), NOW)
+        parse_submit(msgspec.convert({"work_dir": "/home/a"} | fields, SubmitArgv), NOW)
 
 
 # -- bookings and licences ------------------------------------------------------------------------
@@ -471,7 +471,7 @@ def test_licences_are_names_with_counts() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_is_no_booking_or_licence_is_refused(option: str, kind: type[OdcError]) -> None:
+def test_an_invalid_booking_or_licence_is_refused(option: str, kind: type[OdcError]) -> None:
     with pytest.raises(kind) as refused:
         spec(option)
     assert option.partition("=")[0] in refused.value.message

@@ -43,13 +43,13 @@ def test_gpus_are_read_in_every_form_of_sbatch(text: str, request_: GpuRequest) 
     "text",
     ["", "gpu:", "gpu::2", "gpu:h100:2:3", "gpu:h100:x", "gpu:-1", "gpu:9999999999", "2", ":"],
 )
-def test_what_is_no_gres_is_refused(text: str) -> None:
+def test_an_invalid_gres_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_gres(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "h100:", "h100:x", ":2", "1.5", "h100:2:3", "2:2"])
-def test_what_is_no_number_of_gpus_is_refused(text: str) -> None:
+def test_an_invalid_number_of_gpus_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_gpus(text)
 
@@ -81,9 +81,9 @@ def test_two_gpu_types_in_one_job_are_refused_by_name() -> None:
     ],
 )
 def test_gpu_counts_that_contradict_one_another_are_refused(counts: dict[str, int]) -> None:
-    said = dict.fromkeys(("total", "per_node", "per_task", "nodes", "tasks", "tasks_per_node"))
+    arguments = dict.fromkeys(("total", "per_node", "per_task", "nodes", "tasks", "tasks_per_node"))
     with pytest.raises(BadRequest, match="do not match"):
-        check_counts(**(said | counts))
+        check_counts(**(arguments | counts))
 
 
 def test_gpu_counts_that_agree_pass() -> None:
@@ -99,7 +99,7 @@ def test_a_signal_has_a_name_or_a_number(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "65", "NOPE", "SIG", "-9", "1e1", "SIG_IGN", "9" * 5000])
-def test_what_is_no_signal_is_refused(text: str) -> None:
+def test_an_invalid_signal_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         signal_number(text)
 
@@ -120,7 +120,7 @@ def test_a_signal_before_the_limit_is_read_as_sbatch_reads_it(text: str, signal:
 @pytest.mark.parametrize(
     "text", ["", "@60", "USR1@", "USR1@x", "USR1@70000", "X:USR1", "B:", "B:@5"]
 )
-def test_what_is_no_signal_before_the_limit_is_refused(text: str) -> None:
+def test_an_invalid_signal_before_the_limit_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_end_signal(text)
 

@@ -56,7 +56,7 @@ def test_a_time_limit_is_read_in_every_form_of_sbatch(text: str, seconds: int) -
     "text",
     ["", "abc", "-5", "1.5", "1:2:3:4", "1-", "-1-0", "1d", "5m", "1:", "٣", "1-2-3", "9" * 40],
 )
-def test_what_is_no_time_limit_is_refused_with_the_forms(text: str) -> None:
+def test_an_invalid_time_limit_is_refused_with_the_accepted_forms(text: str) -> None:
     with pytest.raises(BadRequest) as refused:
         parse_duration(text)
     assert text in refused.value.message
@@ -64,14 +64,14 @@ def test_what_is_no_time_limit_is_refused_with_the_forms(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "0:00", "-1", "UNLIMITED", "9" * 10, "soon"])
-def test_a_time_that_is_no_job_limit_has_no_word_for_none(text: str) -> None:
+def test_a_duration_other_than_a_job_limit_cannot_be_unlimited(text: str) -> None:
     with pytest.raises(BadRequest, match=f'half_life cannot be "{text}"') as refused:
         parse_span(text, "half_life")
     assert "at least 1 second" in (refused.value.hint or "")
     assert "UNLIMITED" not in (refused.value.hint or "")
 
 
-def test_a_time_may_be_none_or_endless_where_that_means_something() -> None:
+def test_a_duration_may_be_zero_or_unlimited_where_that_has_a_meaning() -> None:
     assert parse_span("7-0", "half_life") == parse_span("1w", "half_life") == 604_800
     assert parse_span("48h", "max_wait") == parse_span("2-0", "max_wait") == 172_800
     assert parse_span("0:00", "grace", zero=True) == 0
@@ -81,7 +81,7 @@ def test_a_time_may_be_none_or_endless_where_that_means_something() -> None:
             parse_span(text, "x", **may)
 
 
-def test_a_time_limit_beyond_what_is_kept_is_refused() -> None:
+def test_a_time_limit_too_large_to_store_is_refused() -> None:
     with pytest.raises(BadRequest, match="too long"):
         parse_duration("99999999-0")
 
@@ -154,7 +154,7 @@ def test_a_moment_is_read_in_every_form_of_sbatch(text: str, moment: datetime) -
         *("2026-02-30", "tomorrow 99:00", "1234567", "now+999999999weeks", "2026-01-01T", "T12:00"),
     ],
 )
-def test_what_is_no_moment_is_refused_with_the_forms(text: str) -> None:
+def test_an_invalid_moment_is_refused_with_the_accepted_forms(text: str) -> None:
     with pytest.raises(BadRequest, match="is not a moment") as refused:
         parse_moment(text, NOW)
     assert "YYYY-MM-DD" in (refused.value.hint or "")

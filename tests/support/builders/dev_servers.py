@@ -12,7 +12,7 @@ from tests.support.builders.jobs import ALICE, Queue, submit
 HOUR = 3600
 
 
-class Boxes:
+class Reservations:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.sql = queue.sql
@@ -23,7 +23,7 @@ class Boxes:
     ) -> int:  # fmt: skip
         spec = ReservationSpec(
             script="#!/bin/sh\n", work_dir="/tmp", time_limit_s=round(hours * HOUR),
-            node_count=nodes, gpus_per_node=gpus, pty=True, asked=asked or {},
+            node_count=nodes, gpus_per_node=gpus, pty=True, details=asked or {},
             **{"name": "box", **fields},
         )  # fmt: skip
         [answer] = submit(self.sql, spec, who=who, now=self.queue.now)
@@ -42,7 +42,7 @@ class Boxes:
         )  # fmt: skip
 
     def active(self, who: Identity = ALICE, **fields: Any) -> int:
-        """One that is ready."""
+        """A reservation that is active."""
         job_id = self.reserve(who, **fields)
         self.queue.start()
         self.facts(job_id, "started", *range(fields.get("nodes", 1)))
@@ -51,11 +51,11 @@ class Boxes:
     def extend(
         self, job_id: int, hours: float, who: Identity = ALICE, *, dry_run: bool = False
     ) -> dict[str, Any]:
-        told = self.sql.value(
+        answer = self.sql.value(
             "select odc.extend_reservation($1::jsonb, $2, $3, $4, $5)",
             actor(who), job_id, round(hours * HOUR), self.queue.now, dry_run,
         )  # fmt: skip
-        return json.loads(told)
+        return json.loads(answer)
 
     def show(self, job_id: int, who: Identity = ALICE) -> dict[str, Any]:
         return json.loads(
@@ -72,13 +72,13 @@ class Boxes:
         statuses: list[str] | None = None, *, ended: bool = False,
     ) -> dict[int, str]:  # fmt: skip
         """Status by id."""
-        told = json.loads(
+        reservations = json.loads(
             self.sql.value(
                 "select odc.list_reservations($1::jsonb, $2, $3, $4, 100, null, $5)",
                 actor(who), users, statuses, ended, self.queue.now,
             )
         )  # fmt: skip
-        return {one["id"]: one["status"] for one in told}
+        return {one["id"]: one["status"] for one in reservations}
 
     def status(self, job_id: int) -> str:
         return self.show(job_id)["status"]
@@ -101,7 +101,7 @@ class Boxes:
         return self.sql.row("select * from odc.reservation where job_id = $1", job_id)
 
     def sweep(self, stale_s: float | None = None) -> datetime:
-        """Of an executor that leaves the time to the database."""
+        """As the sweep of an executor that leaves time limits to the database."""
         return self.sql.value(
             "select odc.sweep(0, $1, p_keeps_time => false, "
             "p_stale_after => make_interval(secs => $2))",

@@ -1,5 +1,5 @@
-"""Disks of a database, and a cloud that a test plays: its volumes and snapshots hold words, so that
-what is written can be followed."""
+"""Disks of a database, and a cloud that the test simulates. Volumes and snapshots contain words, so
+that a test can follow the data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PlayedCloud:
     made: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
 
     def do(self, work: dict[str, Any]) -> dict[str, Any]:
-        """As the worker does: idempotent by what is wanted."""
+        """As the worker does: the same request has no second effect."""
         kind, verb, own = work["kind"], work["verb"], work["cloud_id"]
         if verb == "create":
             made = self.made.setdefault((kind, work["id"]), f"{kind[:4]}-{work['id']}")
@@ -87,7 +87,8 @@ class Disks:
     def work(
         self, answer: Callable[[dict[str, Any]], dict[str, Any] | None] | None = None
     ) -> list[str]:
-        """Do what is due, once; what was done. answer: instead of the cloud, None: as it does."""
+        """Do every due operation once; returns the operations. answer: replaces the cloud; None:
+        the cloud answers."""
         done: list[str] = []
         for work in self.due():
             done.append(f"{work['kind']} {work['verb']}")
@@ -95,7 +96,7 @@ class Disks:
         return done
 
     def settle(self, seconds: float = 30) -> list[str]:
-        """Work for so long; snapshots stay pending."""
+        """Work for this many seconds; snapshots stay pending."""
         done: list[str] = []
         for _ in range(int(seconds * 2)):
             done += self.work()
@@ -121,5 +122,5 @@ class Disks:
 
     def why(self, job_id: int) -> dict[str, Any]:
         """The first cause of a job's waiting."""
-        told = self.sql.value("select odc.explain_job($1, $2)", job_id, self.queue.now)
-        return json.loads(told)["why"][0]
+        explanation = self.sql.value("select odc.explain_job($1, $2)", job_id, self.queue.now)
+        return json.loads(explanation)["why"][0]

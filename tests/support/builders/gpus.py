@@ -1,4 +1,4 @@
-"""A queue on real GPUs, whose use is known from somewhere: for the tests of GPU use."""
+"""A queue on real GPUs whose usage is known from a source: for the tests of GPU usage."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class GpuQueue(Queue):
         return job_id
 
     def began(self, job_id: int) -> None:
-        self._tell(job_id, "started")
+        self._record(job_id, "started")
 
     def lose(self, job_id: int) -> None:
-        """Its node goes: it is requeued, if it may be."""
-        self._tell(job_id, "lost")
+        """The node is lost: the job is requeued if it may be."""
+        self._record(job_id, "lost")
 
-    def _tell(self, job_id: int, kind: str) -> None:
+    def _record(self, job_id: int, kind: str) -> None:
         members = self.sql.rows(
             "select r.attempt, a.rank from odc.running as r join odc.allocation as a "
             "using (job_id) where job_id = $1 order by 2",
@@ -84,14 +84,14 @@ class GpuQueue(Queue):
         )
 
     def use_began(self, job_id: int) -> datetime:
-        """When the attempt that runs, or ran last, began to run."""
+        """The time at which the current or last attempt started to run."""
         return self.sql.value(
             "select coalesce((select running_at from odc.running where job_id = $1), "
             "(select max(running_at) from odc.attempt where job_id = $1))",
             job_id,
         )
 
-    def told(self, job_id: int) -> Any:
+    def reported_use(self, job_id: int) -> Any:
         """The job's gpu_use in the API."""
         text = self.sql.value("select odc.show_jobs($1, null, $2)", job_id, self.now)
         return json.loads(text)[0]["gpu_use"]
@@ -102,7 +102,7 @@ class GpuQueue(Queue):
         )
 
     def measured(self) -> dict[str, dict[str, float]]:
-        """By metric: values by their labels' values."""
+        """Metrics: their values by the values of their labels."""
         found: dict[str, dict[str, float]] = {}
         for row in self.sql.rows("select * from odc.measure_gpu_use($1)", self.now):
             labels = ",".join(row["labels"])

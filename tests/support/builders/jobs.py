@@ -1,4 +1,4 @@
-"""Jobs, clusters and a queue with sane defaults, by the functions that make them in earnest."""
+"""Jobs, clusters and a queue with sane defaults, created by the functions that the daemon calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def a_job(**fields: Any) -> JobSpec:
 def a_cluster(
     sql: Sql, *, now: datetime = NOW, more: Sequence[dict[str, Any]] = (), **nodes: int
 ) -> None:
-    """Register nodes, so many of each type: a_cluster(sql, h100=4) makes h100-1 to h100-4."""
+    """Register this many nodes of each type: a_cluster(sql, h100=4) creates h100-1 to h100-4."""
     body = [
         {"name": f"{kind}-{n}", "gpu_type": kind, "gpus": NODES[kind][0], "cpus": NODES[kind][1],
          "mem_mib": NODES[kind][2], "declared": True}
@@ -50,7 +50,7 @@ def submit(
     sql: Sql, *specs: JobSpec, who: Identity = ALICE, key: str | None = None,
     dry_run: bool = False, now: datetime = NOW,
 ) -> list[Submitted]:  # fmt: skip
-    """One request with these jobs; an answer per job."""
+    """One request with these jobs; returns an answer per job."""
     prepared = prepare(who, specs, key=key, dry_run=dry_run)
     return submit_requests(sql, [prepared.request], prepared.texts, now=now)[0]
 
@@ -72,7 +72,7 @@ def submit_requests(
 
 
 class Queue:
-    """Requests of users and of the leader to a database, at a time that the test moves."""
+    """Requests of users and of the leader to a database, at times that the test sets."""
 
     def __init__(self, sql: Sql) -> None:
         self.sql = sql
@@ -187,7 +187,7 @@ class Queue:
         )
 
     def task(self, array_id: int, task: int) -> int:
-        """The id of an array's task that has a row of its own."""
+        """The id of an array task that has its own row."""
         return self.sql.value(
             "select id from odc.job where array_job_id = $1 and array_task_id = $2", array_id, task
         )
@@ -223,5 +223,5 @@ def dependency_json(text: str) -> dict[str, Any]:
 
 
 def _outcomes(answers: list[dict[str, Any]]) -> dict[int, str]:
-    """Outcome by job id; of a refusal its code."""
+    """Outcome by job id; for a refusal its code."""
     return {a["job_id"]: a["code"] or a["outcome"] for a in answers}

@@ -14,7 +14,7 @@ from tests.support.harness.kube import Kube, as_list
 FOLDER = Path(__file__).parents[3] / "k8s"
 OVERLAYS = tuple(sorted(path.name for path in (FOLDER / "overlays").iterdir()))
 CUSTOM = frozenset({"Cluster", "ServiceMonitor", "PrometheusRule"})
-"""Kinds that an operator brings, whose schema no API server here has."""
+"""Kinds from operators, whose schema no API server in the tests has."""
 
 Manifest = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Pods of jobs, made by odcd's own function for each GPU type: what admission must let pass."""
+"""Pods of jobs, built by odcd's own function for each GPU type: admission must accept them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GpuType:
 
 
 def gpu_types() -> list[GpuType]:
-    """The types that a new database knows, read off its migration."""
+    """The types of a new database, read from its migration."""
     text = MIGRATION.read_text("utf-8")
     table = text[text.index("insert into gpu_type") :].partition(";")[0]
     return [
@@ -50,9 +50,9 @@ def gpu_types() -> list[GpuType]:
 
 def a_pod(
     gpu_type: GpuType, gpus: int, *, job: int = 7, rank: int = 0, gang: int = 1,
-    box: bool = False, ask: dict[str, object] | None = None,
+    dev_server: bool = False, ask: dict[str, object] | None = None,
 ) -> Json:  # fmt: skip
-    """One member of a job; a member of several is gated. box: it is a dev server."""
+    """One member of a job; a member of several is gated. dev_server: it is a dev server."""
     part = gpus / gpu_type.gpus if gpu_type.gpus else 0.5
     members = tuple(
         a_member(
@@ -72,7 +72,7 @@ def a_pod(
     offer = NodeOffer(gpus=gpu_type.gpus, efa=gpu_type.efa, hugepages_mib=HUGEPAGES_MIB)
     dispatch, _ = a_dispatch_of(
         job_id=job, user="alice@example.com", uid=1000, gid=1000, members=members,
-        kind="reservation" if box else "batch", ask=ask,
+        kind="reservation" if dev_server else "batch", ask=ask,
     )  # fmt: skip
     return pod_of(
         dispatch,
@@ -108,5 +108,5 @@ def changed(pod: Json, path: str, value: object) -> Json:
 H100 = next(each for each in gpu_types() if each.name == "h100")
 SMALL = a_pod(H100, 1)
 WHOLE = a_pod(H100, 8)
-BOX = a_pod(H100, 1, box=True)
+DEV_SERVER = a_pod(H100, 1, dev_server=True)
 NAMESPACES = {"gpu-batch": SMALL, "gpu-dev": WHOLE}

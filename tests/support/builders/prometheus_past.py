@@ -11,12 +11,12 @@ from tests.support.fakes.dcgm import COUNTERS, Gpu, dcgm_text
 from tests.support.harness.prometheus import promtool
 
 NOT_ASKED = COUNTERS.keys() - {UTIL, ENGINE, MEMORY, POWER, ENERGY}
-"""Left out, for a past is long."""
+"""Left out, because a long past has many samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scraped:
-    """One exporter from one moment to another: cards_at gives what it serves so many seconds in;
+    """One exporter from one time to another. cards_at returns the cards at this number of seconds;
     None: that scrape failed."""
 
     cards_at: Callable[[float], list[Gpu] | None]
@@ -28,7 +28,7 @@ class Scraped:
 
 
 def make_blocks(data: Path, scraped: Iterable[Scraped]) -> None:
-    """Write them into a Prometheus's storage, labelled as its scrapes would be."""
+    """Write them into a Prometheus's storage, with the labels that a scrape would add."""
     series: dict[str, list[tuple[float, str]]] = {}
     for one in scraped:
         at = one.begin_s
@@ -54,11 +54,11 @@ def make_blocks(data: Path, scraped: Iterable[Scraped]) -> None:
 
 def _labelled(name: str, honor_labels: bool) -> str:
     """As a scrape of a target that has labels of its own: namespace, pod, container, job."""
-    told = f'{name[:-1]},job="dcgm",instance="10.0.0.1:9400"'
+    labelled = f'{name[:-1]},job="dcgm",instance="10.0.0.1:9400"'
     if not honor_labels:
         for label in ("namespace", "pod", "container"):
-            told = told.replace(f',{label}="', f',exported_{label}="')
-        told += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
-    elif 'namespace="' not in told:
-        told += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
-    return told + "}"
+            labelled = labelled.replace(f',{label}="', f',exported_{label}="')
+        labelled += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
+    elif 'namespace="' not in labelled:
+        labelled += ',namespace="monitoring",pod="dcgm-exporter-x",container="exporter"'
+    return labelled + "}"

@@ -47,11 +47,11 @@ NODES = [
 
 
 BROWSERS = frozenset({os.getuid()})
-"""They are ours, whoever uses them: as for those behind a reverse proxy of this machine."""
+"""Connections of these users are treated as those of a reverse proxy on this machine."""
 
 
 class _Proxied:
-    """The app, asked as by BROWSERS."""
+    """The app, as it sees requests of BROWSERS."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -66,7 +66,7 @@ async def _nothing(_: str | None) -> tuple[bytes, str]:
 
 
 class ShiftedClock(SystemClock):
-    """The system's, some time ago."""
+    """The system clock, some time ago."""
 
     def __init__(self) -> None:
         self.ago = timedelta(0)
@@ -76,7 +76,7 @@ class ShiftedClock(SystemClock):
 
 
 class Scene:
-    """Calls come from another thread than the one it lives in."""
+    """Calls come from another thread than the one that runs the service."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -122,12 +122,12 @@ class Scene:
 
     async def run(self, job_id: int) -> None:
         """Its members have started."""
-        await self._tell(job_id, "started", None)
+        await self._record(job_id, "started", None)
 
     async def end(self, job_id: int, exit_code: int = 0) -> None:
-        await self._tell(job_id, "exited", exit_code)
+        await self._record(job_id, "exited", exit_code)
 
-    async def _tell(self, job_id: int, kind: str, exit_code: int | None) -> None:
+    async def _record(self, job_id: int, kind: str, exit_code: int | None) -> None:
         now = self.clock.now()
         await self.database.execute(
             "select odc.record_facts("
@@ -139,12 +139,12 @@ class Scene:
         )  # fmt: skip
 
     async def ticket(self, user: str | None) -> str:
-        """The address that lets a browser in; None: as an operator."""
+        """The address that signs a browser in; None: as an operator."""
         peer = OPERATOR if user is None else USERS[user]
         return (await self.ask("POST", "/v1/page/tickets", None, peer))["url"]
 
     async def cookies(self, user: str | None) -> dict[str, str]:
-        """Those of a browser that was let in."""
+        """The cookies of a browser that is signed in."""
         ticket = parse_qs(urlsplit(await self.ticket(user)).query)["ticket"]
         ours = {"origin": self.url, "sec-fetch-site": "same-origin"}
         transport = httpx.ASGITransport(_Proxied(self._page))
@@ -196,7 +196,7 @@ class Scene:
 
 @contextmanager
 def scene(dsn: str, folder: Path) -> Iterator[Scene]:
-    """An empty one, served."""
+    """An empty scene, served."""
     made = Scene()
     ready: concurrent.futures.Future[None] = concurrent.futures.Future()
     thread = threading.Thread(target=lambda: asyncio.run(made.serve(dsn, folder, ready)))
@@ -210,7 +210,7 @@ def scene(dsn: str, folder: Path) -> Iterator[Scene]:
 
 
 async def furnish(it: Scene) -> None:
-    """Users, nodes, a day that was, and a queue."""
+    """Users, nodes, a past day, and a queue."""
     it.clock.ago = timedelta(hours=30)
     await it.store.nodes.register(
         0,
@@ -297,8 +297,8 @@ async def _present(it: Scene) -> None:
         ("alice", "ablation-1", 4, 3, "h100"), ("alice", "ablation-2", 4, 3, "h100"),
     ):  # fmt: skip
         more = {"node_count": 4} if name == "moe-pretrain" else {}
-        asked = job(user, name, gpus, hours, kind, **more)
-        await it.submit(asked.pop("user"), **asked)
+        request = job(user, name, gpus, hours, kind, **more)
+        await it.submit(request.pop("user"), **request)
     await it.submit("dana", name="seeds", gpus=1, gpu_type="a100", array="0-63%4",
                     time_limit_s=3600)  # fmt: skip
     held = await it.submit("hugo", name="later", gpus=2, time_limit_s=3600, hold=True)

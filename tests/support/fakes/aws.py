@@ -1,4 +1,4 @@
-"""AWS as disks meet it: moto's server, behind a proxy that makes trouble and takes its time."""
+"""AWS as disks use it: moto's server behind a proxy that causes faults and delays."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Call:
 
 
 class FakeAws(ThreadingHTTPServer):
-    """calls: all that were made, those that failed too."""
+    """calls: all requests, including those that failed."""
 
     daemon_threads = True
     block_on_close = False
@@ -67,7 +67,7 @@ class FakeAws(ThreadingHTTPServer):
 
     @property
     def ec2(self) -> Any:
-        """Past the proxy."""
+        """A client that bypasses the proxy."""
         return self._client("ec2")
 
     @property
@@ -100,7 +100,7 @@ class FakeAws(ThreadingHTTPServer):
         return sum(call.action == action for call in self.calls)
 
     def last(self, action: str) -> dict[str, str]:
-        """Parameters of the last call of it."""
+        """Parameters of the last call of this action."""
         return [call.params for call in self.calls if call.action == action][-1]
 
     def make_file_system(self) -> str:
@@ -108,7 +108,7 @@ class FakeAws(ThreadingHTTPServer):
         return str(self.efs.create_file_system(CreationToken=f"fs-{number}")["FileSystemId"])
 
     def copy_snapshot(self, id: str, *, owner: str = "999999999999") -> str:
-        """A copy that a user made by hand, with all its tags. owner: the copy's owner."""
+        """A copy that a user made by hand, with all its tags. owner: the owner of the copy."""
         copied = self.ec2.copy_snapshot(SourceSnapshotId=id, SourceRegion=REGION)["SnapshotId"]
         self.ebs.copies.add(copied)
         self.ebs.keep_copy(id, copied)
@@ -124,8 +124,8 @@ class FakeAws(ThreadingHTTPServer):
         return self._not_ours(made, self._tags(volume), owner)
 
     def _tags(self, id: str) -> list[dict[str, str]]:
-        told = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [id]}])["Tags"]
-        return [{"Key": tag["Key"], "Value": tag["Value"]} for tag in told]
+        found = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [id]}])["Tags"]
+        return [{"Key": tag["Key"], "Value": tag["Value"]} for tag in found]
 
     def _not_ours(self, id: str, tags: list[dict[str, str]], owner: str | None) -> str:
         if tags:
@@ -145,7 +145,7 @@ class FakeAws(ThreadingHTTPServer):
         return None
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients give up here."""
+        """Clients give up after this time."""
 
 
 _NUMBERS = itertools.count(1)
@@ -184,8 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _efs_action(self) -> str:
         names = {"GET": "Describe", "POST": "Create", "DELETE": "Delete"}
         what = urlsplit(self.path).path.split("/")[2]
-        told = {"access-points": "AccessPoint", "file-systems": "FileSystem"}.get(what, what)
-        return f"{names[self.command]}{told}{'s' if self.command == 'GET' else ''}"
+        resources = {"access-points": "AccessPoint", "file-systems": "FileSystem"}.get(what, what)
+        return f"{names[self.command]}{resources}{'s' if self.command == 'GET' else ''}"
 
     def _forward(
         self, is_efs: bool, action: str, params: dict[str, str], body: bytes, *, silent: bool,
@@ -229,12 +229,12 @@ class _Handler(BaseHTTPRequestHandler):
         size = self.server.ebs.page_size
         if action != "DescribeAccessPoints" or size is None:
             return data
-        told = json.loads(data)
-        at, points = int(params.get("NextToken", "0")), told["AccessPoints"]
-        told["AccessPoints"] = points[at : at + size]
+        answer = json.loads(data)
+        at, points = int(params.get("NextToken", "0")), answer["AccessPoints"]
+        answer["AccessPoints"] = points[at : at + size]
         if at + size < len(points):
-            told["NextToken"] = str(at + size)
-        return json.dumps(told).encode()
+            answer["NextToken"] = str(at + size)
+        return json.dumps(answer).encode()
 
     def _refuse(self, is_efs: bool, status: int, code: str, message: str) -> None:
         if is_efs:
@@ -285,8 +285,8 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def serving_aws(moto_port: int, folder: Path | None = None) -> Iterator[FakeAws]:
-    """Nothing of earlier uses of this moto is there. folder: bytes of volumes and snapshots are
-    kept below it."""
+    """Remove everything that earlier tests created in this moto. folder: the data of volumes and
+    snapshots is kept below it."""
     reset = urllib.request.Request(f"http://127.0.0.1:{moto_port}/moto-api/reset", method="POST")
     urllib.request.urlopen(reset, timeout=ANSWERS_S).close()
     server = FakeAws(moto_port, folder)
@@ -302,7 +302,7 @@ def serving_aws(moto_port: int, folder: Path | None = None) -> Iterator[FakeAws]
 
 
 def set_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For whatever speaks to it from this process, and nothing of this machine's own."""
+    """For all clients in this process, and nothing from this machine's own configuration."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",

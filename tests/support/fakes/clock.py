@@ -18,7 +18,7 @@ class VirtualClock:
         return (self._now - self._start).total_seconds()
 
     async def sleep(self, seconds: float) -> None:
-        """A test that steps this clock runs the loops' work by hand; nothing may wait on it for
+        """A test that steps this clock runs the loops itself; nothing may wait on this clock for
         long."""
         await asyncio.sleep(0)
 

@@ -61,7 +61,7 @@ BLANK = 9223372036854775794
 
 @dataclass(kw_only=True)
 class Gpu:
-    """A card, or with `instance` a MIG slice of it, and who has it."""
+    """A card, or with `instance` a MIG slice of it, and its pod or job."""
 
     index: int
     node: str
@@ -107,7 +107,7 @@ class Gpu:
         }
 
     def labels(self) -> str:
-        told = {
+        labels = {
             "gpu": str(self.index),
             "UUID": self.uuid,
             "pci_bus_id": f"00000000:{self.index + 1:02X}:00.0",
@@ -115,14 +115,14 @@ class Gpu:
             "modelName": self.model,
         }
         if self.instance:
-            told |= {"GPU_I_PROFILE": "1g.10gb", "GPU_I_ID": self.instance}
-        told |= {"Hostname": self.node, "DCGM_FI_DRIVER_VERSION": "580.82.07"}
-        told |= {as_label(name): value for name, value in self.pod_labels.items()}
+            labels |= {"GPU_I_PROFILE": "1g.10gb", "GPU_I_ID": self.instance}
+        labels |= {"Hostname": self.node, "DCGM_FI_DRIVER_VERSION": "580.82.07"}
+        labels |= {as_label(name): value for name, value in self.pod_labels.items()}
         if self.pod:
-            told |= {"container": "job", "namespace": self.namespace, "pod": self.pod}
+            labels |= {"container": "job", "namespace": self.namespace, "pod": self.pod}
         if self.hpc_job:
-            told |= {"hpc_job": self.hpc_job}
-        return ",".join(f'{name}="{value}"' for name, value in told.items())
+            labels |= {"hpc_job": self.hpc_job}
+        return ",".join(f'{name}="{value}"' for name, value in labels.items())
 
 
 def dcgm_text(gpus: Iterable[Gpu], without: Iterable[str] = ()) -> str:
@@ -130,12 +130,12 @@ def dcgm_text(gpus: Iterable[Gpu], without: Iterable[str] = ()) -> str:
     cards = list(gpus)
     absent = set(without)
     lines: list[str] = []
-    for name, (kind, told) in COUNTERS.items():
+    for name, (kind, description) in COUNTERS.items():
         if name in absent:
             continue
         samples = [(gpu.labels(), gpu.values().get(name, 0)) for gpu in cards if _has(gpu, name)]
         if samples:
-            lines += [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
+            lines += [f"# HELP {name} {description}", f"# TYPE {name} {kind}"]
             lines += [f"{name}{{{labels}}} {value}" for labels, value in samples]
     return "\n".join(lines) + "\n"
 
@@ -150,13 +150,13 @@ def kube_pod_labels(pods: Iterable[Mapping[str, str]]) -> str:
         "# TYPE kube_pod_labels gauge",
     ]
     for one in pods:
-        told = {"namespace": one["namespace"], "pod": one["pod"], "uid": f"uid-{one['pod']}"}
-        told |= {
+        labels = {"namespace": one["namespace"], "pod": one["pod"], "uid": f"uid-{one['pod']}"}
+        labels |= {
             f"label_{as_label(name)}": value
             for name, value in one.items()
             if name not in ("namespace", "pod")
         }
-        lines.append("kube_pod_labels{" + ",".join(f'{k}="{v}"' for k, v in told.items()) + "} 1")
+        lines.append("kube_pod_labels{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "} 1")
     return "\n".join(lines) + "\n"
 
 
@@ -166,7 +166,7 @@ def as_label(name: str) -> str:
 
 
 def hash_of(text: str) -> int:
-    """The same in every process, which hash() is not."""
+    """The same in every process, unlike hash()."""
     return sum(byte * 31**place for place, byte in enumerate(text.encode())) % 0xFFFFFFFF
 
 

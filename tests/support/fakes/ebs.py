@@ -1,4 +1,4 @@
-"""What moto's EC2 does not do by itself: snapshots take time, volumes are attached, snapshots have
+"""Features that moto's EC2 lacks: snapshots take time, volumes are attached, snapshots have
 owners, lists have pages, and there are bytes. It is done to the answers that pass by."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Ebs:
                 waiting.pop(id, None)
 
     def delay(self, snapshot: str, polls: float) -> None:
-        """It is pending for so many."""
+        """This snapshot stays pending for this many descriptions."""
         self._pending[snapshot] = polls
 
     def fail(self, id: str) -> None:
@@ -67,7 +67,7 @@ class Ebs:
         self._failed.add(id)
 
     def attach(self, volume: str, *, stuck: bool = False) -> None:
-        """stuck: only force detaches it."""
+        """Only a forced detach works."""
         self.attached.add(volume)
         if stuck:
             self.stuck.add(volume)
@@ -77,7 +77,7 @@ class Ebs:
         self.stuck.discard(volume)
 
     def hide(self, id: str, polls: int) -> None:
-        """So many descriptions do not show it: EC2 is consistent in the end, and not before."""
+        """This many descriptions omit it, because EC2 is only eventually consistent."""
         self._hidden[id] = polls
 
     def path(self, id: str) -> Path:
@@ -203,7 +203,7 @@ class Ebs:
 
 
 def _passes(waiting: dict[str, float], id: str) -> bool:
-    """Is it still so? One poll less from now on."""
+    """True while polls are left; each call uses one."""
     left = waiting.get(id)
     if left is None:
         return False

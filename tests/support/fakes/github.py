@@ -19,16 +19,16 @@ class Github:
     url: str = ""
     answers: dict[str, str | bytes | int] = field(default_factory=dict)
     delay_s: float = 0.0
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
-        self.asked.append(name)
+        self.requested.append(name)
         await asyncio.sleep(self.delay_s)
-        told = self.answers.get(name, 404)
-        if isinstance(told, int):
-            return web.Response(status=told, headers={"Location": "/elsewhere.keys"})
-        return web.Response(body=told if isinstance(told, bytes) else told.encode())
+        keys = self.answers.get(name, 404)
+        if isinstance(keys, int):
+            return web.Response(status=keys, headers={"Location": "/elsewhere.keys"})
+        return web.Response(body=keys if isinstance(keys, bytes) else keys.encode())
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, is_filter_matchin
 from moto.server import main
 
 PATTERN = frozenset("*?[")
-"""What makes a pattern of a word for moto."""
+"""Characters that make a word a pattern for moto."""
 
 
 def tags_of(self: Any) -> list[dict[str, str]]:
@@ -30,15 +30,19 @@ def tags_of(self: Any) -> list[dict[str, str]]:
 
 
 def filtered(filters: Mapping[str, Any] | None, there: Sequence[Any]) -> list[Any]:
-    """As moto's own, which it asks about all but plain words."""
-    for name, wanted in (filters or {}).items():
-        plain = isinstance(wanted, list) and PATTERN.isdisjoint("".join(wanted))
-        words = frozenset[str](wanted) if plain else frozenset[str]()
+    """The same result as moto's own function, which handles everything but plain words."""
+    for name, values in (filters or {}).items():
+        plain = isinstance(values, list) and PATTERN.isdisjoint("".join(values))
+        plain_values = frozenset[str](values) if plain else frozenset[str]()
 
-        def matches(one: Any, name: str = name, wanted: Any = wanted, words: Any = words) -> bool:
-            value = one.get_filter_value(name) if words else None
+        def matches(
+            one: Any, name: str = name, values: Any = values, plain_values: Any = plain_values
+        ) -> bool:
+            value = one.get_filter_value(name) if plain_values else None
             return (
-                value in words if isinstance(value, str) else is_filter_matching(one, name, wanted)
+                value in plain_values
+                if isinstance(value, str)
+                else is_filter_matching(one, name, values)
             )
 
         there = [one for one in there if matches(one)]

@@ -23,7 +23,7 @@ class Card:
     lacks: frozenset[str] = frozenset()
     """Calls that this card does not support."""
     answers: threading.Event | None = None
-    """Set: it answers. None: it always does."""
+    """If set, calls return; if None, they always return."""
 
 
 class FakeLibrary:

@@ -50,16 +50,16 @@ class Dialling:
         self.port = port
         self.opened: list[tuple[int, int, int, int]] = []
         self.streams: list[TcpStream] = []
-        self.told: list[tuple[int, int, list[str]]] = []
+        self.key_updates: list[tuple[int, int, list[str]]] = []
 
     async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> TcpStream:
         self.opened.append((job_id, attempt, rank, port))
         try:
             stream = TcpStream(*await asyncio.open_connection("127.0.0.1", self.port))
         except OSError as error:
-            raise WrongState(f"nobody listens: {error}") from error
+            raise WrongState(f"nothing listens: {error}") from error
         self.streams.append(stream)
         return stream
 
     async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        self.told.append((job_id, attempt, list(lines)))
+        self.key_updates.append((job_id, attempt, list(lines)))

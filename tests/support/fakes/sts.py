@@ -1,4 +1,4 @@
-"""AWS STS as logins meet it: TLS, SigV4 verified with botocore's own signer, and its troubles."""
+"""AWS STS as logins use it: TLS, SigV4 verified with botocore's own signer, and its faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REGION = "us-east-2"
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/GpuUsers"
 NEVER_S = 60.0
-"""Nobody is to wait so long."""
+"""No client should wait this long."""
 _LIVES = itertools.cycle(range(60, 600))
 ANSWER = """\
 <GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
@@ -41,8 +41,8 @@ ERROR = (
 
 
 class Sts(ThreadingHTTPServer):
-    """people: by access key id, the secret and the ARN that the answer has. trouble: answers in the
-    stead of it all, when set."""
+    """people: by access key id, the secret and the ARN of the answer. trouble: if set, answers
+    instead of all this."""
 
     daemon_threads = True
     block_on_close = False
@@ -50,7 +50,7 @@ class Sts(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.people: dict[str, tuple[str, str]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.trouble: Callable[[_Handler], None] | None = None
         self.authority_ = trustme.CA()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -80,14 +80,14 @@ class Sts(ThreadingHTTPServer):
         self, session: str, *, role: str = "GpuUsers", account: str = ACCOUNT,
         arn: str | None = None,
     ) -> Credentials:  # fmt: skip
-        """A caller with a session of a role; arn: replaces the ARN of the answer."""
+        """A caller with a session of a role; arn: replaces the ARN in the answer."""
         number = len(self.people)
         key, secret = f"ASIAEXAMPLE{number:09}", f"secret-{number}"
         self.people[key] = secret, arn or f"arn:aws:sts::{account}:assumed-role/{role}/{session}"
         return Credentials(key, secret, f"token/{number}+=")
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients hang up here, and refuse our certificate."""
+        """Clients hang up here, or reject our certificate."""
 
     def answer(self, target: str, headers: Mapping[str, str]) -> tuple[int, str]:
         query = dict(parse_qsl(urlsplit(target).query, strict_parsing=True))
@@ -107,7 +107,7 @@ class Sts(ThreadingHTTPServer):
 def signature_of(
     url: str, query: Mapping[str, str], headers: Mapping[str, str], secret: str
 ) -> str:
-    """As it has to be: of the headers the request says are signed, as they arrived."""
+    """The expected signature of the headers that the request lists as signed, as they arrived."""
     kept = {name: value for name, value in query.items() if name != "X-Amz-Signature"}
     request = AWSRequest("GET", f"{url}/", params=kept)
     for name in query["X-Amz-SignedHeaders"].split(";"):
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None: ...
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.requests.append(self.path)
         if self.server.trouble is not None:
             self.server.trouble(self)
             return

@@ -1,4 +1,4 @@
-"""What a pass must have left behind, told by trying every node: small, slow, obviously right.
+"""The result that a pass must leave, found by trying every node: small, slow, obviously right.
 
 The plan that the database keeps (who runs, whose start is planned, on which nodes) is laid out in
 time per node, and looked at from outside: nothing here knows how the planner came to it.
@@ -47,7 +47,7 @@ class Node:
         return self.total[0] - gpus, self.total[1] - cpus, self.total[2] - mem
 
     def fits(self, job: Job, start: float, but: set[int]) -> bool:
-        """Is there room from start for as long as the job may run?"""
+        """Is there room from start on for as long as the job may run?"""
         end = None if job.limit is None else start + job.limit
         inside = False
         for opens, closes, booking in self.closed:
@@ -81,7 +81,7 @@ class Job:
     limit: float | None
     booking: int | None
     claims: bool = False
-    """Others end for it: it waits for their nodes, and takes no others."""
+    """Other jobs end for it: it waits for their nodes, and takes no other nodes."""
 
     def on(self, node: Node) -> Amounts:
         return node.total if self.exclusive else self.amounts
@@ -104,7 +104,7 @@ class Audit:
     depth: int
 
     def could_start(self, job: Job, at: float, but: set[int]) -> bool:
-        """Are there nodes for it at that second, beside all that runs and is planned?"""
+        """Are there nodes for it at that second, beside all running and planned jobs?"""
         for partition in job.partitions:
             sets: Counter[tuple[str, str]] = Counter()
             for node in self.nodes:
@@ -121,7 +121,7 @@ class Audit:
         return False
 
     def check(self, ready: set[int]) -> None:
-        """ready: the jobs that were ready before the pass; its starts may make others so."""
+        """ready: the jobs that were ready before the pass; its starts may make more jobs ready."""
         self._nothing_is_promised_twice()
         for job in self.waiting.values():
             at = self.planned.get(job.job_id)
@@ -152,7 +152,7 @@ class Audit:
 
 
 def audit(sql: Sql, now: datetime) -> Audit:
-    """The plan as the last pass, made at this moment, left it."""
+    """The plan that the last pass, run at this time, left."""
 
     def seconds(moment: datetime | None) -> float | None:
         return None if moment is None else (moment - now) / timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""The dashboards of grafana/, as Grafana would ask their questions."""
+"""The dashboards of grafana/, with the queries that Grafana would send."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Question:
     board: str
     panel: str
     letter: str
-    """Which one of a panel that asks several; empty when it is the only one."""
+    """Which query of a panel with several; empty when it is the only one."""
     text: str
     instant: bool
     sql: bool
@@ -64,9 +64,9 @@ def questions() -> Iterator[Question]:
 
 
 def filled(text: str, chosen: dict[str, str] | None = None) -> str:
-    """A question with its variables given: all of everything, but for what is chosen.
+    """A query with its variables filled in: all values, except for the chosen ones.
 
-    Raises AssertionError when one is left.
+    Raises AssertionError when a variable is left.
     """
     values = {
         "__rate_interval": "10s", "__range": "30s", "__interval": "5s",

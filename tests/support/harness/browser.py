@@ -39,7 +39,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Tab:
-    """A page, and what its console and its network said. width, dark: of the browser."""
+    """A page, and the errors of its console and network. width, dark: of the browser."""
 
     def __init__(
         self, browser: Browser, *, width: int = 1440, dark: bool = False, **more: Any
@@ -51,15 +51,15 @@ class Tab:
         )
         self._context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self._context.new_page()
-        self.said: list[str] = []
+        self.errors: list[str] = []
         self.hosts: set[str] = set()
         self.page.on("console", lambda m: self._heard(m.type, m.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
 
     def _heard(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
-            self.said.append(text)
+            self.errors.append(text)
 
     def __enter__(self) -> Tab:
         return self
@@ -68,7 +68,7 @@ class Tab:
         self._context.close()
 
     def enter(self, address: str) -> None:
-        """Open what odcctl page printed, and say yes."""
+        """Open the link that odcctl page printed, and confirm."""
         self.page.goto(address)
         self.page.get_by_role("button", name="Log in as").click()
         self.page.wait_for_url(lambda url: "/page/enter" not in url)

@@ -1,4 +1,4 @@
-"""A whole odc in a home of its own: the real commands, the real daemon, real jobs."""
+"""A whole odc in its own home: the real commands, the real daemon, real jobs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Odc:
         self.home = home
         self.work = work
         self.user_home = work.with_name(f"{work.name}.user")
-        """Of whoever runs the tests, as far as daemon and commands know."""
+        """The user who runs the tests, as daemon and commands see it."""
         self.environment = {
             name: value
             for name, value in os.environ.items()
@@ -76,8 +76,8 @@ class Odc:
     @contextmanager
     def serving(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
         """odcd in the foreground, ready; ended with TERM at the end."""
-        told = self.home.with_name(f"{self.home.name}.log")
-        with told.open("a") as log, subprocess.Popen(
+        log_file = self.home.with_name(f"{self.home.name}.log")
+        with log_file.open("a") as log, subprocess.Popen(
             [sys.executable, "-m", "odcd", *argv],
             env=self.environment, cwd=self.work, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
@@ -85,10 +85,10 @@ class Odc:
             try:
                 assert process.stdout is not None
                 line = process.stdout.readline()
-                assert "odcd is ready" in line, line + told.read_text()
+                assert "odcd is ready" in line, line + log_file.read_text()
                 yield process
             finally:
-                # One that was stopped hears nothing.
+                # A process that was stopped receives no signal.
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
 
@@ -96,7 +96,7 @@ class Odc:
         self, method: str, path: str, body: object = None, *, key: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> tuple[int, Any]:  # fmt: skip
-        """Status and JSON of the answer. Raises OSError or HTTPException when none comes."""
+        """Status and JSON of the answer. Raises OSError or HTTPException without an answer."""
         with self.asking(method, path, body, key=key, timeout_s=timeout_s) as connection:
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
@@ -106,7 +106,7 @@ class Odc:
         self, method: str, path: str, body: object = None, *, key: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> Iterator[http.client.HTTPConnection]:  # fmt: skip
-        """A request that was sent, for whoever does not care for its answer."""
+        """A request that was sent, for callers that do not need its answer."""
         connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
         connection.sock = socket.socket(socket.AF_UNIX)
         try:
@@ -176,7 +176,7 @@ class Odc:
         return f"\n{path.read_text()[-3000:]}" if path.exists() else ""
 
     def processes(self) -> list[str]:
-        """Command lines of every living process that has to do with this home."""
+        """Command lines of every living process that belongs to this home."""
         mark = os.fsencode(self.home)
         found: list[str] = []
         for entry in Path("/proc").iterdir():
@@ -193,7 +193,7 @@ class Odc:
         return found
 
     def lasting(self) -> list[str]:
-        """Those that stay; one that was killed on a busy machine takes its time to go."""
+        """The processes that stay; one that was killed on a busy machine takes some time to end."""
         deadline = time.monotonic() + ENDING_S
         while (found := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -202,8 +202,8 @@ class Odc:
 
 @contextmanager
 def new_odc(home: Path | None = None, seed: Path | None = None) -> Iterator[Odc]:
-    """One with nothing in it yet, or but a seed's database; whatever was started in it is gone at
-    the end."""
+    """An odc with an empty home, or with a seed's database; everything that was started in it is
+    removed at the end."""
     folder = make_home()
     odc = Odc(home or folder / "home", folder / "work")
     odc.make_folders()
@@ -212,17 +212,17 @@ def new_odc(home: Path | None = None, seed: Path | None = None) -> Iterator[Odc]
     try:
         yield odc
     finally:
-        told = odc.odcd("down", "--force", check=False)
+        stopped = odc.odcd("down", "--force", check=False)
         left = odc.lasting()
         for line in left:
             kill(int(line.partition(" ")[0]))
         remove_home(odc.home)
         shutil.rmtree(folder, ignore_errors=True)
-        assert left == [], f"{told.stdout}{told.stderr}"
+        assert left == [], f"{stopped.stdout}{stopped.stderr}"
 
 
 def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> bool:
-    """Send it, if there is such a process."""
+    """Send the signal, if there is such a process."""
     if pid is None:
         return False
     try:
@@ -233,7 +233,7 @@ def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """No such process, but for a zombie."""
+    """True if there is no such process, or only a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:

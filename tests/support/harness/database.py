@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: one server a run, a template database, clones, plain sessions."""
+"""A real PostgreSQL for tests: one server per run, a template database, clones, plain sessions."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ ROOMY_BYTES = 8 << 30
 
 
 class Sql:
-    """One session with plain calls, for tests that are not asyncio themselves.
+    """One session with plain calls, for tests that do not use asyncio themselves.
 
-    Inside begin() … rollback() a refused statement undoes only itself, so the test goes on.
+    Inside begin() … rollback() a refused statement undoes only itself, so the test continues.
     """
 
     def __init__(self, dsn: str) -> None:
@@ -142,16 +142,17 @@ class TestServer:
         return self._dsn.replace("@/odc?", f"@/{database}?")
 
     def clone(self) -> str:
-        """A database of one's own with the schema; its DSN."""
+        """A separate database with the schema; its DSN."""
         return self._create(TEMPLATE)
 
     def empty(self) -> str:
-        """A database of one's own without anything in it; its DSN."""
+        """An empty separate database; its DSN."""
         return self._create("template1")
 
     def _create(self, template: str) -> str:
         name = next(self._names)
-        self._admin.execute(f"create database {name} template {template}")
+        # Half the time of the other strategy for a database as small as this.
+        self._admin.execute(f"create database {name} template {template} strategy file_copy")
         return self.dsn(name)
 
     def drop(self, dsn: str) -> None:
@@ -175,8 +176,8 @@ def shared_server(run_folder: Path) -> Iterator[TestServer]:
 
 @contextmanager
 def shared_seed(run_folder: Path) -> Iterator[Path]:
-    """A home whose database was made, got the schema and was stopped, to copy from: making one
-    costs seconds."""
+    """A home whose database was created with the schema and then stopped, to copy from: creating
+    one takes seconds."""
     with _shared(run_folder, "seed", _make_seed) as seed:
         yield seed
 
@@ -256,7 +257,7 @@ def remove_home(home: Path) -> None:
 
 
 def admit_root(postgres: EmbeddedPostgres) -> None:
-    """Let the tests in when they are root: the server takes odcd's account only."""
+    """Let the tests in when they run as root: the server accepts only odcd's account."""
     running = postgres.postmaster()
     assert running is not None
     if os.geteuid() == postgres.account.uid:

@@ -9,13 +9,13 @@ from typing import Any
 from tests.support.harness.database import Sql
 
 
-def told(
+def read_events(
     sql: Sql, after: int = 0, job_id: int | None = None, limit: int = 1000
 ) -> list[dict[str, Any]]:
-    """The events after one, once all are final.
+    """The events after this one, once all are final.
 
-    Behind a transaction that is still open, autovacuum's for one, no event is. One statement sees
-    the same open transactions throughout; a later one may see others.
+    No event is final while an earlier transaction is open, for example one of autovacuum. One
+    statement sees the same open transactions throughout; a later one may see others.
     """
     deadline = time.monotonic() + 30
     while True:

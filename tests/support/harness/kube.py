@@ -13,7 +13,7 @@ ODCD = "system:serviceaccount:gpu-controlplane:odcd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kube:
-    """user None: as the kubeconfig says, an administrator."""
+    """user None: the kubeconfig's own user, an administrator."""
 
     kubectl: Path
     kubeconfig: Path
@@ -40,15 +40,15 @@ class Kube:
     def get(self, *args: str, given: object = None) -> Any:
         return json.loads(self.do("get", *args, "--output=json", given=given))
 
-    def can(self, asked: str) -> bool:
-        """Of a subresource: `create pods --subresource=exec`. pods/exec would be a pod's name."""
-        done = self.run("auth", "can-i", *asked.split())
+    def can(self, permission: str) -> bool:
+        """Subresources: `create pods --subresource=exec`. pods/exec would be the name of a pod."""
+        done = self.run("auth", "can-i", *permission.split())
         # Without a namespace of the resource kubectl warns; the answer is the first line.
         assert done.stdout.split()[:1] in (["yes"], ["no"]), done.stderr
         return done.stdout.startswith("yes")
 
     def refusal(self, manifest: dict[str, Any]) -> str:
-        """Why the manifest may not be created; empty when it may. Nothing is created."""
+        """Why the manifest may not be created; empty if it may. Nothing is created."""
         done = self.run("create", "--dry-run=server", "--filename=-", given=manifest)
         assert done.returncode == 0 or done.stderr, "kubectl says nothing"
         return "" if done.returncode == 0 else done.stderr.strip()

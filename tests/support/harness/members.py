@@ -32,10 +32,10 @@ class Members:
         self._ran: dict[Key, str] = {}
         self._created = 0
         self._first = self._last = 0.0
-        self._most = 0
+        self._largest = 0
         self.violations: list[str] = []
 
-    def told(self, at: float, kind: str, found: Manifest) -> None:
+    def record(self, at: float, kind: str, found: Manifest) -> None:
         """For a Watch."""
         labels, uid = found["metadata"]["labels"], found["metadata"]["uid"]
         job, attempt, rank = (int(labels[f"odc.dev/{n}"]) for n in ("job-id", "attempt", "rank"))
@@ -63,7 +63,7 @@ class Members:
                     self.violations.append(f"job {job} has two live pods for rank {rank}: {pods}")
             if kind == "DELETED":
                 del self._pods[uid]
-            self._most = max(self._most, len(self._pods))
+            self._largest = max(self._largest, len(self._pods))
 
     def pods(self) -> list[Pod]:
         with self._lock:
@@ -84,6 +84,7 @@ class Members:
     def summary(self) -> str:
         return (
             f"{self._created:,} created, {len(self._begun):,} of them ran, at most "
-            f"{self._most:,} at once, {len(self.violations)} live at the same time as another pod "
+            f"{self._largest:,} at a time, {len(self.violations)} live at the same time as "
+            "another pod "
             "of their member"
         )

@@ -106,7 +106,7 @@ def stopped(pid: int) -> bool:
 
 def stop_in_the_worst_place(pair: Pair, leader: int) -> float:
     """Stop the leader while one of its backends holds the term and waits for it to read the answer;
-    when that was. READ_MANY is installed."""
+    returns the time. READ_MANY must be installed."""
     deadline = time.monotonic() + TRIES_S
     while time.monotonic() < deadline:
         wait(lambda: pair.sql.value(STUCK), pair.log)

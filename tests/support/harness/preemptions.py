@@ -32,14 +32,15 @@ class Claim:
     due: datetime
     nodes: frozenset[int]
     troubles: int
-    """How often something was done to the cluster or to jobs before it was made."""
+    """Number of changes to the cluster or to jobs before it was taken."""
 
 
 @dataclass
 class Preemptions:
     sql: Sql
     troubles: int = 0
-    """How often anything changed that a plan relies on: nodes, bookings, limits, jobs, policies."""
+    """How often something changed on which a plan depends: nodes, bookings, limits, jobs,
+    policies."""
     claims: dict[int, Claim] = field(default_factory=dict[int, Claim])
     dropped: bool = False
     """The last pass dropped a claim."""
@@ -58,8 +59,7 @@ class Preemptions:
         return {row["job_id"]: row for row in self.sql.rows(f"select * from {table}")}
 
     def check(self, before: Moment, started: list[int], quiet: bool) -> None:
-        """quiet: since the pass before nothing was changed but by time and by jobs that came or
-        ended."""
+        """quiet: since the last pass, only time passed and jobs were submitted or ended."""
         after = self.look(before.now)
         self._starts(before, started)
         self._victims(before, after)
@@ -123,7 +123,7 @@ class Preemptions:
             assert victim["ends_at"] > victim["kill_at"], "it would have ended as soon by itself"
             self._cost_is_told(victim, now)
             at = preemptor["claim_ends_at"] - MARGIN
-            # A task that got a row of its own for this is planned by that from the next pass on.
+            # A task that got its own row for this is planned with it from the next pass on.
             row = after.planned.get(preemptor["job_id"]) or after.planned[preemptor["array_job_id"]]
             assert at == row["planned_start_at"]
             assert at >= victim["kill_at"]
@@ -138,9 +138,9 @@ class Preemptions:
         )
         assert (held["members"], held["ends"]) == (victim["node_count"], 1), "a gang goes whole"
         cost = int((now - since) * (held["gpus"] or held["cpus"]) / SECOND)
-        told = json.loads(victim["preemption"])
-        assert told["lost_gpu_s" if held["gpus"] else "lost_cpu_s"] == cost, told
-        assert told["by"] == victim["preempted_by"]
+        preemption = json.loads(victim["preemption"])
+        assert preemption["lost_gpu_s" if held["gpus"] else "lost_cpu_s"] == cost, preemption
+        assert preemption["by"] == victim["preempted_by"]
 
     def _is_needed(
         self, victim: dict[str, Any], preemptor: dict[str, Any], at: datetime, now: datetime
@@ -161,8 +161,8 @@ class Preemptions:
     # -- planned starts ---------------------------------------------------------------------------
 
     def _slips(self, before: Moment, after: Moment, started: list[int], quiet: bool) -> None:
-        """Whose planned start is later has it told, with its cause; and where nobody changed a
-        thing and the order is that of coming, the cause is not somebody who came later."""
+        """Each delay of a planned start is an event with its cause. If nothing was changed and the
+        policy is fifo, the cause is not a job that was submitted later."""
         events = {
             row["job_id"]: json.loads(row["detail"])
             for row in self.sql.rows(
@@ -200,5 +200,5 @@ class Preemptions:
 
 
 def _place(job: dict[str, Any]) -> tuple[int, datetime, int]:
-    """In the order of coming; a task of an array has the array's place."""
+    """In submission order; a task of an array has the array's place."""
     return job["nice"], job["queued_at"], job["array_job_id"] or job["job_id"]

@@ -30,7 +30,7 @@ needs_prometheus = pytest.mark.skipif(
 
 
 class Exporter:
-    """Serves at /metrics what `render` gives at the moment."""
+    """Serves the current result of `render` at /metrics."""
 
     def __init__(self, render: Callable[[], str]) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -71,15 +71,15 @@ class Scrape:
     targets: Sequence[str]
     honor_labels: bool = False
     labels: dict[str, str] = field(default_factory=dict)
-    """Of the targets, as a service discovery gives them: namespace and pod of the exporter."""
+    """Of the targets, as service discovery sets them: namespace and pod of the exporter."""
 
 
 class QueryRefused(AssertionError):
-    """Prometheus did not take an expression, or could not answer it."""
+    """Prometheus did not accept an expression, or could not evaluate it."""
 
 
 class Prometheus:
-    """prometheus(1) in a folder of its own; use it with `with`. Blocks made before it stay."""
+    """prometheus(1) in its own folder; use it with `with`. Blocks created before it stay."""
 
     def __init__(
         self, folder: Path, *, scrapes: Iterable[Scrape] = (), rules: Iterable[Path] = (),
@@ -166,7 +166,7 @@ class Prometheus:
         return found[0]
 
     def names(self) -> set[str]:
-        """Of all metrics that it has."""
+        """The names of all its metrics."""
         return set(self._api("label/__name__/values", {}))
 
     def rules(self) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ class Prometheus:
         return [rule for group in self._api("rules", {})["groups"] for rule in group["rules"]]
 
     def targets(self) -> dict[str, str]:
-        """How each target is doing, by its address: up, down, unknown."""
+        """The state of each target, by its address: up, down, unknown."""
         found = self._api("targets", {})["activeTargets"]
         return {each["labels"]["instance"]: each["health"] for each in found}
 

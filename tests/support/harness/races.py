@@ -1,4 +1,4 @@
-"""Two connections that meet: the one waits for a lock that the other holds."""
+"""Two connections that meet: one waits for a lock that the other holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncpg
 
 
 async def until_it_waits(watcher: asyncpg.Connection, pid: int) -> None:
-    """Return when the backend waits for a lock. The server looks, so that nothing here sleeps."""
+    """Return when the backend waits for a lock. The server checks, so that nothing here sleeps."""
     await watcher.execute(
         f"""
         do $$ begin

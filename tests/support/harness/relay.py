@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 
 class Relay:
-    """Passes connections of a unix socket on to another; dsn: through it."""
+    """Passes connections of one Unix socket to another; dsn: through the relay."""
 
     def __init__(self, dsn: str) -> None:
         query = parse_qs(urlsplit(dsn).query)
@@ -35,7 +35,7 @@ class Relay:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def cut(self) -> None:
-        """No data passes any longer, in either direction; new connections get no answer."""
+        """No data passes from now on, in either direction; new connections get no answer."""
         self._open.clear()
 
     def mend(self) -> None:

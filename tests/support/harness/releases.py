@@ -1,4 +1,4 @@
-"""What a release's daemon asks of its database, kept in tests/sql/releases.
+"""The SQL functions that a release's daemon calls, kept in tests/sql/releases.
 
 In a rolling upgrade old daemons run on the next schema, which must answer all of it.
 
@@ -47,12 +47,12 @@ Pairs = list[list[str]]
 
 
 def recorded() -> list[dict[str, Any]]:
-    """The releases on record, the oldest first."""
+    """The recorded releases, the oldest first."""
     return [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
 
 
 def texts(root: Path) -> Iterator[str]:
-    """Every string of the daemon's code."""
+    """Every string in the daemon's code."""
     for path in sorted((root / "odcd").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -60,8 +60,8 @@ def texts(root: Path) -> Iterator[str]:
 
 
 async def statements(connection: asyncpg.Connection, found: set[str]) -> list[dict[str, Any]]:
-    """Those that the database takes, and what they answer; part of one that is put together of
-    several is none."""
+    """The statements that the database accepts, and their results; a part of a composed statement
+    is not counted."""
     kept: list[dict[str, Any]] = []
     for sql in sorted(found):
         try:
@@ -77,11 +77,11 @@ async def answer(connection: asyncpg.Connection, sql: str) -> Pairs:
     return [[a.name, a.type.name] for a in prepared.get_attributes()]
 
 
-async def functions(connection: asyncpg.Connection, words: set[str]) -> list[dict[str, Any]]:
-    """Those that the words name: how they are called by name, and what they return."""
+async def functions(connection: asyncpg.Connection, names: set[str]) -> list[dict[str, Any]]:
+    """The functions with these names: how they are called by name, and what they return."""
     kept: list[dict[str, Any]] = []
     for row in await connection.fetch(FUNCTIONS):
-        if row["name"] not in words or row["name"].startswith("_"):
+        if row["name"] not in names or row["name"].startswith("_"):
             continue
         modes = row["modes"] or ["i"] * row["count"]
         every = list(zip(row["names"], row["types"], modes, strict=False))
@@ -100,7 +100,8 @@ async def functions(connection: asyncpg.Connection, words: set[str]) -> list[dic
 
 
 def answers_as_before(old: dict[str, Any], new: list[dict[str, Any]]) -> bool:
-    """A call of the old function, with any of its arguments by name, works on one of the new."""
+    """True if a call of the old function, with any of its arguments by name, works on one of the
+    new ones."""
     takes = {tuple(pair) for pair in old["takes"]}
     returns = {tuple(pair) for pair in old["returns"]}
     return any(

@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 
 def _as_is() -> None:
-    """No change."""
+    """The default: no change."""
 
 
 def digest_of(text: str) -> str:
@@ -29,7 +29,7 @@ def digest_of(text: str) -> str:
 
 
 def a_dispatch(job: int, script: str, work_dir: Path, **changes: Any) -> dict[str, Any]:
-    """One member, as the runner gets it; sane defaults, of the user who runs the test."""
+    """One member, as the runner gets it; sane defaults, for the user who runs the test."""
     members = changes.pop("members", None) or [a_part(0, work_dir)]
     environment = changes.pop("environment_text", '{"PATH": "/usr/bin:/bin"}')
     return {
@@ -101,7 +101,7 @@ class Client:
             self.facts += message["facts"]
 
     def ask_together(self, *requests: dict[str, Any]) -> list[dict[str, Any]]:
-        """Each with its op: the runner reads them in one go, before it does anything else."""
+        """Each with its op: the runner reads them all before it does anything."""
         numbers = range(self._number + 1, self._number + 1 + len(requests))
         self._number += len(requests)
         self._sock.sendall(
@@ -140,34 +140,35 @@ class Client:
         return self.ask(**a_start(*dispatches))
 
     def wait(self, enough: Callable[[list[dict[str, Any]]], Any]) -> Any:
-        """Read facts until enough(facts) is true; its value. Fails after PATIENCE_S."""
+        """Read facts until enough(facts) is true; returns its value. Fails after PATIENCE_S."""
         deadline = time.monotonic() + PATIENCE_S
         while not (value := enough(self.facts)):
             self._sock.settimeout(max(0.01, deadline - time.monotonic()))
             try:
                 self.facts += self._next()["facts"]
             except TimeoutError:
-                raise AssertionError(f"not told within {PATIENCE_S} s: {self.facts}") from None
+                raise AssertionError(f"not reported within {PATIENCE_S} s: {self.facts}") from None
         self._sock.settimeout(PATIENCE_S)
         return value
 
     def wait_for(self, job: int, kind: str, rank: int = 0, attempt: int = 1) -> dict[str, Any]:
-        wanted = (job, attempt, rank, kind)
+        expected = (job, attempt, rank, kind)
         return self.wait(
             lambda facts: next(
-                (f for f in facts if (f["job"], f["attempt"], f["rank"], f["kind"]) == wanted), None
+                (f for f in facts if (f["job"], f["attempt"], f["rank"], f["kind"]) == expected),
+                None,
             )
         )
 
     def wait_end(self, job: int, rank: int = 0, attempt: int = 1) -> dict[str, Any]:
-        """The fact that ends the member, of whichever kind."""
-        wanted = (job, attempt, rank)
+        """The fact that ends the member, of any kind."""
+        expected = (job, attempt, rank)
         return self.wait(
             lambda facts: next(
                 (
                     f
                     for f in facts
-                    if (f["job"], f["attempt"], f["rank"]) == wanted and f["kind"] != "started"
+                    if (f["job"], f["attempt"], f["rank"]) == expected and f["kind"] != "started"
                 ),
                 None,
             )
@@ -199,7 +200,7 @@ class RunnerHome:
         return int((self.run_dir / protocol.LOCK_NAME).read_text())
 
     def client(self, term: int | None = 1, versions: tuple[int, ...] = (1,)) -> Client:
-        """With a term, one that observes. Closed at the end."""
+        """With a term, a leader; without one, an observer. Closed at the end."""
         try:
             client = Client(self.run_dir, term, versions)
         except OSError as error:
@@ -234,10 +235,8 @@ class RunnerHome:
 def forked_runner(
     run_dir: Path, *, account: pwd.struct_passwd | None = None, change: Callable[[], None] = _as_is
 ) -> int:
-    """A runner that is the account's, forked: that account may be unable to reach this Python.
-
-    change: made to its code first, as what another version of it does.
-    """
+    """A forked runner for an account that may be unable to read this Python. change: applied to its
+    code first, to simulate another version."""
     ready, started = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -260,7 +259,7 @@ def forked_runner(
 
 
 def is_running(pid: int) -> bool:
-    """Is there such a process, and not as a zombie?"""
+    """Is there such a process, zombies excluded?"""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -269,7 +268,7 @@ def is_running(pid: int) -> bool:
 
 
 def until(true: Callable[[], Any]) -> Any:
-    """Look again and again until it is true; fails after PATIENCE_S."""
+    """Check again and again until it is true; fails after PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while not (value := true()):
         assert time.monotonic() < deadline, "it did not become true"

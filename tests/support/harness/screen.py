@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 
 from odcd.runner import terminal
 from tests.support.harness.runner import PATIENCE_S, Client, RequestRefused, until
 
 
 class Screen:
-    """One attached client; keeps what it was shown."""
+    """One attached client; keeps the output that it received."""
 
     def __init__(self, client: Client, job: int = 1) -> None:
         def attach() -> int | None:
@@ -41,12 +42,15 @@ class Screen:
         self._sock.sendall(terminal.frame(b"r", struct.pack(">HH", rows, columns)))
 
     def read_until(self, text: str) -> None:
+        until = time.monotonic() + PATIENCE_S
         while text not in self.shown:
             assert self.end is None, f"ended without showing {text!r}: {self.shown!r}"
+            # What is shown may never end.
+            assert time.monotonic() < until, f"never showed {text!r}: {self.shown[-2000:]!r}"
             self.read()
 
     def read_past(self, text: str) -> None:
-        """Until it was shown, and forget all up to it."""
+        """Wait until this was shown, and discard everything up to it."""
         self.read_until(text)
         self.shown = self.shown.partition(text)[2]
 

@@ -27,10 +27,10 @@ Address = tuple[str, int]
 
 
 class Refused(Exception):
-    """odcd answered, and said no."""
+    """odcd answered with a refusal."""
 
-    def __init__(self, status: int, told: Any) -> None:
-        super().__init__(f"{status}: {told}")
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__(f"{status}: {body}")
         self.status = status
 
 
@@ -44,7 +44,7 @@ class Served(Child):
         self.address = address
 
     def start(self) -> None:
-        """Returns when it answers; whether it leads is another matter."""
+        """Returns when it answers, whether or not it leads."""
         written = self.log.stat().st_size if self.log.exists() else 0
         super().start()
         self.wait_until(lambda: "odcd is ready" in self._since(written), "odcd to be ready")
@@ -56,8 +56,8 @@ class Served(Child):
         self, method: str, path: str, token: str, body: object = None, *,
         key: str | None = None, timeout_s: float = 30.0,
     ) -> Any:  # fmt: skip
-        """Raises Refused; OSError or HTTPException when no answer came. key: makes it happen once,
-        however often it is asked."""
+        """Raises Refused; OSError or HTTPException without an answer. key: the request takes effect
+        once, however often it is sent."""
         connection = http.client.HTTPConnection(*self.address, timeout=timeout_s)
         try:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -65,16 +65,16 @@ class Served(Child):
             data = None if body is None else json.dumps(body)
             connection.request(method, path, data, headers)
             answer = connection.getresponse()
-            told = json.loads(answer.read() or "null")
+            answer_body = json.loads(answer.read() or "null")
             if answer.status >= 300:
-                raise Refused(answer.status, told)
-            return told
+                raise Refused(answer.status, answer_body)
+            return answer_body
         finally:
             connection.close()
 
 
 class Site:
-    """A PostgreSQL and a kubeconfig of odcd's account; daemons are made on them."""
+    """A PostgreSQL and a kubeconfig of odcd's account; daemons are created on them."""
 
     def __init__(self, folder: Path, postgres: EmbeddedPostgres, plane: ControlPlane) -> None:
         self.folder = folder
@@ -114,7 +114,7 @@ class Site:
         return Served(argv, self.folder / f"{name}.log", env, address)
 
     def token(self, user: str, uid: int) -> str:
-        """The schema must be there: a daemon was started."""
+        """The schema must exist: a daemon was started before."""
         done = subprocess.run(
             [sys.executable, "-m", "odcd", "token", user, "--uid", str(uid), "--hours", "24",
              "--dsn", self.dsn],
@@ -129,7 +129,7 @@ class Site:
 
 
 def install(plane: ControlPlane) -> None:
-    """Namespaces, rights, priorities and policies as shipped; of odcd itself nothing runs there."""
+    """Namespaces, rights, priorities and policies as shipped, without odcd itself."""
     import yaml
 
     rendered = yaml.safe_load_all(plane.kubectl("kustomize", str(K8S / "base")))
@@ -140,8 +140,8 @@ def install(plane: ControlPlane) -> None:
 
 @contextmanager
 def a_site(plane: ControlPlane, *, durable: bool = False) -> Iterator[Site]:
-    """With manifests installed and PostgreSQL running; all of it but the manifests goes at the
-    end."""
+    """With installed manifests and a running PostgreSQL; at the end everything but the manifests is
+    removed."""
     install(plane)
     folder = make_home()
     home = folder / "database"

@@ -1,6 +1,6 @@
-"""Thousands of jobs on a cluster in which things go wrong, and what must be true afterwards.
+"""Thousands of jobs on a cluster with faults, and the conditions that must be true afterwards.
 
-One seed makes all choices; what they meet is up to the machine.
+One seed makes all choices; their timing depends on the machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REMIND_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SoakJob:
     """A job, and how it ends if nothing happens to it."""
 
     nodes: int
@@ -52,7 +52,7 @@ class Asked:
 
     @property
     def end(self) -> tuple[str, int]:
-        """As it ends by itself; what stays does not."""
+        """Its end without faults; jobs that never end are cancelled."""
         if self.run_s is None:
             return "CANCELLED", 0
         return ("COMPLETED" if self.exit_code == 0 else "FAILED"), self.exit_code
@@ -70,8 +70,8 @@ class Soak:
     spread_s: float
     """The time over which jobs are submitted, so that there are always some to go wrong."""
     token: str = ""
-    accepted: dict[int, Asked] = field(default_factory=dict)
-    staying: dict[int, Asked] = field(default_factory=dict)
+    accepted: dict[int, SoakJob] = field(default_factory=dict)
+    staying: dict[int, SoakJob] = field(default_factory=dict)
     repeated: int = 0
     """Requests without an answer, which were sent again under the same key."""
     took_s: float = 0.0
@@ -82,17 +82,17 @@ class Soak:
     def run(self, patience_s: float) -> None:
         self.token = self.site.token("ann", 5001)
         chance = random.Random(f"{self.seed}/jobs")
-        stay = [Asked(nodes=1 + n % 3, gpus=1 + n % 8, run_s=None, exit_code=0, requeue=True)
+        stay = [SoakJob(nodes=1 + n % 3, gpus=1 + n % 8, run_s=None, exit_code=0, requeue=True)
                 for n in range(STAYING)]  # fmt: skip
         self.staying = self._submit("stay", stay)
-        asked = list(some_jobs(chance, self.jobs))
+        jobs = list(some_jobs(chance, self.jobs))
         begin = time.monotonic()
         with self.faults.happening():
-            self._submit_all(asked, begin)
-            # The last ones are left in peace: all faults would meet those few.
+            self._submit_all(jobs, begin)
+            # The last ones are undisturbed: otherwise all faults would hit those few.
             few = self.jobs // 20
             self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
-        # KWOK does not write again what failed to be written; a new one looks at all pods.
+        # KWOK does not repeat failed writes; a new one looks at all pods.
         self.faults.kwok.restart()
         self._until(self._none_left, "all jobs to end", 3 * QUIET_S)
         self.took_s = time.monotonic() - begin
@@ -106,8 +106,8 @@ class Soak:
             self.faults.remind()
         return False
 
-    def _submit_all(self, asked: list[Asked], begin: float) -> None:
-        batches = [asked[n : n + BATCH] for n in range(0, len(asked), BATCH)]
+    def _submit_all(self, jobs: list[SoakJob], begin: float) -> None:
+        batches = [jobs[n : n + BATCH] for n in range(0, len(jobs), BATCH)]
         lock = threading.Lock()
 
         def send(number: int) -> None:
@@ -121,15 +121,15 @@ class Soak:
         with ThreadPoolExecutor(CLIENTS) as pool:
             list(pool.map(send, range(len(batches))))
 
-    def _submit(self, key: str, asked: list[Asked]) -> dict[int, Asked]:
-        """Until it is answered, by whichever daemon."""
-        body = {"jobs": [one.body for one in asked]}
+    def _submit(self, key: str, jobs: list[SoakJob]) -> dict[int, SoakJob]:
+        """Repeat until a daemon answers."""
+        body = {"jobs": [one.body for one in jobs]}
         turn = 0
         while True:
             daemon = self.daemons[turn % len(self.daemons)]
             turn += 1
             try:
-                told = daemon.call(
+                answer = daemon.call(
                     "POST", "/v1/jobs/batch", self.token, body,
                     key=f"{self.seed}-{key}", timeout_s=ASK_S,
                 )  # fmt: skip
@@ -142,7 +142,7 @@ class Soak:
                     raise
                 time.sleep(0.2)
                 continue
-            return dict(zip(told["ids"], asked, strict=True))
+            return dict(zip(answer["ids"], jobs, strict=True))
 
     def _left(self) -> int:
         with self.site.sql() as sql:
@@ -154,15 +154,15 @@ class Soak:
 
     def _until(self, true: Any, what: str, within_s: float) -> None:
         until = time.monotonic() + within_s
-        told = time.monotonic()
+        reported_at = time.monotonic()
         while not true():
             assert self.watch.failed is None, self.watch.failed
             self.faults.check()
             assert time.monotonic() < until, (
                 f"waited {within_s:g} s in vain for {what}\n{self.left_over()}{self.log()}"
             )
-            if time.monotonic() - told > 15:
-                told = time.monotonic()
+            if time.monotonic() - reported_at > 15:
+                reported_at = time.monotonic()
                 print(
                     f"{self._left()} jobs left, {self.members.summary()}, {self.faults.summary()}"
                 )
@@ -205,7 +205,7 @@ class Soak:
                 return daemon.call(method, path, self.token, body)
             except (OSError, http.client.HTTPException):
                 continue
-        raise AssertionError(f"nobody answers {path}{self.log()}")
+        raise AssertionError(f"no daemon answers {path}{self.log()}")
 
     # -- what must be true ----------------------------------------------------------------------
 
@@ -224,23 +224,26 @@ class Soak:
         return booked ^ self.members.alive()
 
     def wrong(self) -> list[str]:
-        """All that is not as it must be; empty when all is well."""
+        """All violations; empty when there are none."""
         found = list(self.members.violations)
         with self.site.sql() as sql:
             found += sql.values("select odc.check_books()")
             jobs = {row["id"]: row for row in sql.rows("select * from odc.job")}
             ends = Counter(sql.values("select job_id from odc.event where kind = 'ended'"))
             attempts = sql.rows("select * from odc.attempt order by job_id, attempt")
-        asked = self.accepted | self.staying
-        found += [f"job {job} was made, and nobody was told" for job in jobs.keys() - asked.keys()]
-        found += [f"job {job} is lost" for job in asked.keys() - jobs.keys()]
-        for job in sorted(asked.keys() & jobs.keys()):
+        expected = self.accepted | self.staying
+        found += [
+            f"job {job} was created, and no client got its id"
+            for job in jobs.keys() - expected.keys()
+        ]
+        found += [f"job {job} is lost" for job in expected.keys() - jobs.keys()]
+        for job in sorted(expected.keys() & jobs.keys()):
             if jobs[job]["state"] is None:
                 found.append(f"job {job} has not ended")
             if ends[job] != 1:
                 found.append(f"job {job} ended {ends[job]} times")
         excused = {(row["job_id"], row["attempt"]) for row in attempts if self.faults.explain(row)}
-        for job, one in sorted(asked.items()):
+        for job, one in sorted(expected.items()):
             row = jobs.get(job)
             if row is None or row["state"] is None:
                 continue
@@ -268,12 +271,12 @@ class Soak:
             )
             requeued = sql.value("select count(*) from odc.attempt where requeued")
             terms = sql.value("select term from odc.term")
-        told = ", ".join(f"{row['jobs']:,} {row['state']}" for row in ends)
+        ended_as = ", ".join(f"{row['jobs']:,} {row['state']}" for row in ends)
         gangs = sum(one.nodes > 1 for one in self.accepted.values())
         return (
             f"- jobs: {len(self.accepted):,}, of them {gangs:,} gangs, and {STAYING} that never "
             "end; "
-            f"ended as {told}; {requeued:,} attempts requeued\n"
+            f"ended as {ended_as}; {requeued:,} attempts requeued\n"
             f"- pods: {self.members.summary()}\n"
             f"- faults: {self.faults.summary()}; {terms} terms of leadership; {self.repeated} "
             f"requests without an answer, sent again\n"
@@ -281,11 +284,11 @@ class Soak:
         )
 
 
-def some_jobs(chance: random.Random, count: int) -> Iterator[Asked]:
-    """15 % gangs, of them some of whole nodes; one in six fails by itself."""
+def some_jobs(chance: random.Random, count: int) -> Iterator[SoakJob]:
+    """15 % gangs, some of them of whole nodes; one in six fails by itself."""
     for _ in range(count):
         gang = chance.random() < 0.15
-        yield Asked(
+        yield SoakJob(
             nodes=chance.randint(2, 8) if gang else 1,
             gpus=chance.choice([1, 2, 4, 8]) if gang else chance.choice([1, 1, 1, 2, 4, 8]),
             run_s=chance.choice([0, 1, 2, 5, 10, 20]),

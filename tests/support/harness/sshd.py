@@ -22,7 +22,7 @@ LINES = {
     "passwd": (f"{USER}:*:{UID}:{UID}::{{home}}:/bin/sh", "sshd:*:64101:64101::/:/bin/false"),
     "group": (f"{USER}:*:{UID}:", "sshd:*:64101:"),
 }
-"""Whom a dev server has; seen by this server alone."""
+"""The users of a dev server; only this server sees them."""
 CONFIG = """\
 ListenAddress 127.0.0.1:{port}
 HostKey {folder}/host_key
@@ -40,7 +40,7 @@ Subsystem sftp internal-sftp
 
 
 class NoServer(Exception):
-    """The text says how to have one."""
+    """The message says how to install one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Program:
     path: Path
     libraries: Path | None = None
     helpers: Path | None = None
-    """Where newer ones have the programs that they are made of."""
+    """Where newer packages install the programs that they start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def an_sshd(folder: Path) -> Iterator[Sshd]:
         _wait(process, server)
         yield server
     finally:
-        # Sessions too: each has a process of its own.
+        # Sessions too: each has its own process.
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(60)
 

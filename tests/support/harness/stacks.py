@@ -1,4 +1,4 @@
-"""odc on each of its executors, spoken to through odcctl alone."""
+"""odc on each of its executors, used only through odcctl."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDED = (
 
 
 class Stack:
-    """A daemon, which may be killed and started again, and its user's odcctl.
+    """A daemon, which may be killed and restarted, and its user's odcctl.
 
     nodes: names of two nodes with 8 GPUs each, or more.
     """
@@ -89,7 +89,7 @@ class Stack:
         return "\n" + self.odc.home.with_name("serve.log").read_text()[-4000:]
 
     def sql(self, *statements: str) -> None:
-        """As if it had come to be so."""
+        """As if it had happened by itself."""
 
         async def run() -> None:
             connection = await asyncpg.connect(self.dsn)
@@ -102,7 +102,7 @@ class Stack:
         asyncio.run(run())
 
     def value(self, query: str) -> Any:
-        """The answer of the database."""
+        """The result of a query of the database."""
 
         async def run() -> Any:
             connection = await asyncpg.connect(self.dsn)
@@ -140,12 +140,12 @@ class Stack:
     def end(self, job: int | str) -> dict[str, Any]:
         return self.until(job, *ENDED)
 
-    def until_it_says(self, job: int, text: str) -> str:
-        def said() -> str | None:
-            told = self("logs", str(job), check=False)
-            return told if text in told else None
+    def wait_for_output(self, job: int, text: str) -> str:
+        def found() -> str | None:
+            output = self("logs", str(job), check=False)
+            return output if text in output else None
 
-        return wait(said, lambda: f"job {job} said {self('logs', str(job), check=False)}")
+        return wait(found, lambda: f"job {job} said {self('logs', str(job), check=False)}")
 
 
 @contextmanager

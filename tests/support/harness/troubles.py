@@ -28,12 +28,12 @@ SPOILT = {
     "share_409": 0.01, "share_429": 0.01, "share_500": 0.01, "share_lost": 0.01,
     "drop_watch_s": 20.0,
 }  # fmt: skip
-"""Of what the daemons ask of the API server, all the time."""
+"""Faults on all requests of the daemons to the API server, active all the time."""
 
 
 @dataclass
 class Loss:
-    """A node that was away."""
+    """A node was lost."""
 
     node: str
     since: datetime
@@ -50,12 +50,12 @@ class Faults:
     members: Members
     seed: int
     gap_s: tuple[float, float]
-    """Between two faults, at least and at most."""
+    """Between two faults, minimum and maximum."""
     pause_s: float
     """How long a leader is stopped."""
     losses: list[Loss] = field(default_factory=list)
     deleted: set[tuple[int, int]] = field(default_factory=set)
-    """Attempts of which a pod was deleted by hand."""
+    """Attempts with a pod that was deleted by hand."""
     count: Counter[str] = field(default_factory=Counter)
     _later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     _stopped: set[int] = field(default_factory=set)
@@ -67,7 +67,7 @@ class Faults:
 
     @contextmanager
     def happening(self) -> Iterator[None]:
-        """Inside; when it is left all is mended."""
+        """Within the block; on exit everything is repaired."""
         over = threading.Event()
         thread = threading.Thread(target=self._run, args=(over,), name="faults")
         thread.start()
@@ -241,7 +241,7 @@ class Faults:
         until_ready(self.plane.api, {loss.node for loss in self.losses})
 
     def explain(self, attempt: Mapping[str, Any]) -> bool:
-        """Whether what was done to its pods or nodes may have ended this attempt."""
+        """Whether a fault on its pods or nodes may have ended this attempt."""
         if (attempt["job_id"], attempt["attempt"]) in self.deleted:
             return True
         return any(
@@ -257,5 +257,5 @@ class Faults:
             for rule, number in self.proxy.counts().items()
             if rule in SPOILT
         }
-        told = sorted({**self.count, **spoilt}.items())
-        return ", ".join(f"{number} {kind}" for kind, number in told) or "none"
+        counts = sorted({**self.count, **spoilt}.items())
+        return ", ".join(f"{number} {kind}" for kind, number in counts) or "none"

@@ -1,4 +1,4 @@
-"""Do something as another user of this machine, in a child process; only root can."""
+"""Do something as another user of this machine, in a child process; requires root."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ needs_open_checkout = pytest.mark.skipif(
 
 
 def as_user(name: str, work: Callable[[], T]) -> T:
-    """Return or raise the result of work(), run by that user."""
+    """Return or raise the result of work(), run as that user."""
     entry = pwd.getpwnam(name)
     reading, writing = os.pipe()
     pid = os.fork()

@@ -1,4 +1,4 @@
-"""What outlives a test: an event loop, and on it connections whose backends know the functions.
+"""Kept between tests: an event loop, and connections whose backends know the functions.
 
 A new backend compiles every function at its first call, which takes it ten times what the calls of
 a short test take.
@@ -28,7 +28,7 @@ _kept: list[_Kept] = []
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """As asyncio.run() would, on the loop that stays; tasks left over are ended."""
+    """As asyncio.run(), on the loop that stays; remaining tasks are cancelled."""
 
     async def whole() -> T:
         try:
@@ -45,7 +45,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def cool() -> None:
-    """End what was kept."""
+    """Close everything that was kept."""
     while _kept:
         kept = _kept.pop()
         for database in kept.databases.values():
@@ -54,8 +54,8 @@ def cool() -> None:
 
 
 class WarmDatabase(Database):
-    """A pool that stays open when it is closed, for the next one of this DSN. Within run() only;
-    whoever drops the database calls cool() before."""
+    """A pool that stays open when it is closed, for the next pool of this DSN. Use it only within
+    run(). Call cool() before the database is dropped."""
 
     async def open(self) -> None:
         kept = _kept[0].databases.pop(self.dsn, None)

@@ -20,10 +20,10 @@ once: a control plane, or a Prometheus that scrapes a live odcd for all panels. 
 and uids that only one test at a time can use."""
 
 TRIED_AGAIN = (
-    "tests/e2e/test_box.py",
+    "tests/e2e/test_dev_server.py",
     "tests/grafana/test_live.py",
     "tests/kubernetes/test_applied.py",
-    "tests/kubernetes/test_box",
+    "tests/kubernetes/test_dev_server",
     "tests/kubernetes/test_build",
     "tests/kubernetes/test_gpu_use.py",
     "tests/kubernetes/test_installed.py",

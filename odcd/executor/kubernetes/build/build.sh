@@ -24,7 +24,7 @@ tries=0
 until buildctl --addr "$BUILDKIT_HOST" debug workers >/dev/null 2>&1; do
     tries=$((tries + 1))
     if [ "$tries" -gt "${ODC_TRIES:-120}" ]; then
-        echo 'odc: BuildKit does not start in the container beside this one'
+        echo 'odc: BuildKit did not start in the other container of this pod'
         exit 1
     fi
     sleep 1
@@ -48,7 +48,7 @@ if [ "$code" != 0 ]; then
 fi
 digest=$(sed -n 's/.*"containerimage.digest": *"\(sha256:[0-9a-f]\{64\}\)".*/\1/p' /scratch/metadata.json | head -n 1)
 if [ -z "$digest" ]; then
-    echo 'odc: BuildKit has not said which image it made'
+    echo 'odc: BuildKit did not report the image that it built'
     exit 1
 fi
 printf '%s' "$digest" >/dev/termination-log

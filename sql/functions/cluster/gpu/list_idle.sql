@@ -13,7 +13,7 @@ begin
     return (
         with idle as materialized (
             select * from _idle_jobs(p_now)
-        ), told as materialized (
+        ), listed as materialized (
             select i.*, j.array_job_id, j.array_task_id, j.name, j.kind, j.user_name as "user", a.name as account, p.name as partition,
                    h.gpu_type, h.node_names, r.started_at, r.ends_at, g.util_ratio
               from idle as i
@@ -32,10 +32,10 @@ begin
         ), fitting as (
             -- There are few shapes, however many jobs wait.
             select t.gpu_type, s.id as shape_id, s.node_count * s.gpus_per_node as gpus
-              from (select distinct gpu_type from told) as t
+              from (select distinct gpu_type from listed) as t
               join shape as s on s.gpus_per_node > 0 and (s.gpu_type is null or s.gpu_type = t.gpu_type)
              where exists (select from node_group as n where n.gpu_type = t.gpu_type and n.partition_ids && s.partition_ids)
-        ), wanted as (
+        ), waiting_for as (
             select f.gpu_type, p.queued_at, p.open_count, p.open_count * f.gpus as gpus, j.user_name
               from fitting as f
               join pending as p on p.shape_id = f.shape_id and p.ready
@@ -43,9 +43,9 @@ begin
         ), waiting as (
             select w.gpu_type, sum(w.open_count) as jobs, sum(w.gpus) as gpus, min(w.queued_at) as since,
                    (select json_agg(u.user_name order by u.since, u.user_name)
-                      from (select x.user_name, min(x.queued_at) as since from wanted as x where x.gpu_type = w.gpu_type
+                      from (select x.user_name, min(x.queued_at) as since from waiting_for as x where x.gpu_type = w.gpu_type
                              group by x.user_name order by 2, 1 limit 10) as u) as users
-              from wanted as w
+              from waiting_for as w
              group by w.gpu_type
         )
         select json_build_object(
@@ -57,7 +57,7 @@ begin
                                        'idle_since', _iso(t.idle_since), 'lost_gpu_s', round(t.lost_gpu_s),
                                        'util_ratio', round(t.util_ratio::numeric, 4), 'alone_since', _iso(t.alone_since),
                                        'started_at', _iso(t.started_at), 'ends_at', _iso(t.ends_at))
-                                   order by t.lost_gpu_s desc, t.job_id), '[]') from told as t),
+                                   order by t.lost_gpu_s desc, t.job_id), '[]') from listed as t),
                    'waiting', (select coalesce(json_agg(json_build_object(
                                           'gpu_type', w.gpu_type, 'jobs', w.jobs, 'gpus', w.gpus, 'since', _iso(w.since), 'users', w.users)
                                       order by w.gpu_type), '[]') from waiting as w))::text

@@ -20,7 +20,7 @@ language sql stable as $$
                       h.planned_start_at is not null as planned,
                       case when p.tasks is null then 1 else odc._task_count(p.tasks) end as tasks) as w
          group by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, w.own, w.planned, p.reason
-    ), told as materialized (
+    ), shown as materialized (
         select s.partition_ids[1] as partition_id, c.tasks, c.since,
                coalesce(c.own, l.reason, case when c.planned then 'Resources' end, f.reason, c.reason, 'None') as reason,
                c.own is null and l.reason is not null or c.own = 'JobArrayTaskLimit' as at_limit
@@ -31,7 +31,7 @@ language sql stable as $$
                and l.qos_id = c.qos_id
           left join odc.refusal as f on f.shape_id = c.shape_id
     ), state as (
-        select t.partition_id, 'PENDING'::odc.job_state as state, sum(t.tasks) as jobs from told as t group by t.partition_id
+        select t.partition_id, 'PENDING'::odc.job_state as state, sum(t.tasks) as jobs from shown as t group by t.partition_id
          union all
         select r.partition_id, r.state, count(*) from odc.running as r group by r.partition_id, r.state
     ), head as (
@@ -43,17 +43,17 @@ language sql stable as $$
       left join state as n on n.partition_id = t.id and n.state = s.state
      union all
     select 'odcd_job_oldest_wait_seconds', array[t.name],
-           coalesce(greatest(0, date_part('epoch', p_now - (select min(o.since) from told as o where o.partition_id = t.id))), 0)
+           coalesce(greatest(0, date_part('epoch', p_now - (select min(o.since) from shown as o where o.partition_id = t.id))), 0)
       from odc.partition as t
      union all
     select 'odcd_jobs_pending', array[z.reason], sum(z.tasks)::double precision
-      from (select o.reason, o.tasks from told as o
+      from (select o.reason, o.tasks from shown as o
              union all
             select u, 0 from unnest('{None,Resources,Priority,Dependency,DependencyNeverSatisfied,BeginTime,JobHeldUser,JobHeldAdmin,JobArrayTaskLimit,ImageBuild,DiskBusy,SnapshotPending}'::text[]) as u) as z
      group by z.reason
      union all
     select 'odcd_jobs_at_limit', array[z.reason], sum(z.tasks)::double precision
-      from (select o.reason, o.tasks from told as o where o.at_limit
+      from (select o.reason, o.tasks from shown as o where o.at_limit
              union all
             select 'JobArrayTaskLimit', 0
              union all

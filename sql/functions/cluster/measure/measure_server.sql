@@ -8,11 +8,11 @@ language sql stable as $$
     select 'odcd_leader_since_timestamp_seconds', '{}', date_part('epoch', t.taken_at) from odc.term as t where t.taken_at is not null
      union all
     select u.metric, '{}', u.value
-      from (select odc._eta_summary(p_now) as told) as e
-     cross join lateral (values ('odcd_eta_scored', (e.told ->> 'scored')::double precision),
-                                ('odcd_eta_coverage_ratio', (e.told ->> 'coverage')::double precision),
-                                ('odcd_eta_error_seconds', (e.told ->> 'mean_abs_error_s')::double precision),
-                                ('odcd_eta_bias_seconds', (e.told ->> 'bias_s')::double precision),
-                                ('odcd_eta_width_seconds', (e.told ->> 'mean_width_s')::double precision)) as u (metric, value)
+      from (select odc._eta_summary(p_now) as summary) as e
+     cross join lateral (values ('odcd_eta_scored', (e.summary ->> 'scored')::double precision),
+                                ('odcd_eta_coverage_ratio', (e.summary ->> 'coverage')::double precision),
+                                ('odcd_eta_error_seconds', (e.summary ->> 'mean_abs_error_s')::double precision),
+                                ('odcd_eta_bias_seconds', (e.summary ->> 'bias_s')::double precision),
+                                ('odcd_eta_width_seconds', (e.summary ->> 'mean_width_s')::double precision)) as u (metric, value)
      where u.value is not null
 $$;

@@ -55,7 +55,7 @@ begin
      where s.name = n.name
        and (n.zone, n.efa_domain, n.topology, n.features, n.declared)
            is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared);
-    with told as (
+    with reported as (
         update node as n
            set state = s.state, reason = s.reason, reason_by = s.reason_by,
                state_at = case when n.state = s.state then n.state_at else p_now end
@@ -72,7 +72,7 @@ begin
     )
     insert into event (at, kind, actor, node_id, detail)
     select p_now, 'node_' || lower(c.state::text), 'odcd', c.id, jsonb_strip_nulls(jsonb_build_object('reason', c.reason))
-      from (select * from told union all select * from missing) as c
+      from (select * from reported union all select * from missing) as c
      where c.state_at = p_now
      order by c.id;
     perform _regroup_nodes();

@@ -60,7 +60,7 @@ begin
         delete from node_quarantine as q using changed as c where q.node_id = c.id
     ), forgiven as (
         delete from node_strike as s using changed as c where s.node_id = c.id and p_state = 'UP'
-    ), anew as (
+    ), uncounted as (
         update node_free as f set ended = 0 from changed as c where f.node_id = c.id and p_state = 'UP' and f.ended > 0
     )
     insert into event (at, kind, actor, node_id, detail)

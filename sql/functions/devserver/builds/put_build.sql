@@ -31,8 +31,8 @@ begin
     if v_build.state in ('queued', 'building') and not exists (select from build_context as c where c.build_id = v_build.id) then
         if (select count(*) from build_context as c where c.uid = v_uid and c.at > p_now - interval '1 day') >= v_most then
             raise exception using errcode = 'OD009',
-                message = format('user %s has %s contexts that wait to be built, and no more are allowed', v_user, v_most),
-                hint = 'A context is removed once it is built, or after a day. Reserve with one of these, or wait.';
+                message = format('user %s already has %s contexts that wait to be built, the maximum', v_user, v_most),
+                hint = 'A context is removed once it is built, or after a day. Reserve with one of them, or wait.';
         end if;
         insert into build_context (build_id, content, uid, at) values (v_build.id, p_context, v_uid, p_now);
         insert into event (at, kind, actor, detail)

@@ -17,11 +17,11 @@ begin
             raise exception using errcode = 'OD037',
                 message = format('disk "%s" was deleted; its snapshots %s', p_name,
                                  case when v_gone > p_now then format('are kept until %s', _iso(v_gone)) else 'are gone' end),
-                hint = '`odcctl disk create` makes a new disk with that name.';
+                hint = '`odcctl disk create` creates a new disk with that name.';
         end if;
         raise exception using errcode = 'OD036',
             message = format('%s no disk "%s"', case when p_user is null then 'you have' else format('user %s has', p_user) end, p_name),
-            hint = format('`odcctl disk list` shows the disks; `odcctl disk create %s` makes this one.', p_name);
+            hint = format('`odcctl disk list` shows the disks; `odcctl disk create %s` creates this one.', p_name);
     end if;
     return v_disk;
 end;

@@ -11,7 +11,7 @@ language sql stable as $$
                 then format('disk "%s" is being saved after reservation %s', d.name, d.holder) || coalesce(': ' || v.trouble, '')
                 when d.holder is not null then format('disk "%s" is in use by reservation %s', d.name, d.holder)
                 when p_lacks = 'snapshot'
-                then format('the snapshot%s of disk "%s" is being made%s', coalesce(' ' || s.cloud_id, ''), d.name,
+                then format('the snapshot%s of disk "%s" is being created%s', coalesce(' ' || s.cloud_id, ''), d.name,
                             coalesce(': ' || s.progress || ' %', '')) || coalesce(': ' || s.trouble, '')
                 else format('another reservation gets disk "%s" first', d.name) end,
            nullif(d.holder, p_job_id)

@@ -25,7 +25,7 @@ begin
     if v_from is null then
         raise exception using errcode = 'OD012',
             message = format('disk "%s" has no completed snapshot to clone', p_name),
-            hint = 'A snapshot is made when a reservation that uses the disk ends.';
+            hint = 'A snapshot is created when a reservation that uses the disk ends.';
     end if;
     insert into disk (uid, user_name, name, size_gib, origin, made_at)
     values (v_uid, coalesce(p_new_user, v_disk.user_name), p_new_name, v_disk.size_gib, v_from, p_now) returning id into v_id;

@@ -28,7 +28,7 @@ begin
     if v_snapshot.state in ('wanted', 'pending') and p_verb in ('create', 'look') then
         if v_state in ('error', 'missing') then
             update disk_snapshot set state = 'error', due_at = null,
-                   trouble = case v_state when 'error' then 'the cloud failed to make it' else 'the cloud no longer has it' end where id = p_id;
+                   trouble = case v_state when 'error' then 'the cloud failed to create it' else 'the cloud no longer has it' end where id = p_id;
             if (select count(*) from disk_snapshot as s where s.volume_id = v_volume.id and s.state = 'error') >= v_max_failed and v_disk.trouble is null then
                 update disk set trouble_at = p_now, trouble = format(
                            'a snapshot of its volume %s failed %s times; the volume is kept and odc tries again, but an operator should check it',

@@ -65,7 +65,7 @@ begin
     elsif v_volume.state = 'releasing' and v_state = 'missing' then
         update disk_volume set state = 'lost', state_at = p_now, due_at = null where id = p_id;
         update disk set holder = null, trouble_at = p_now, trouble = format(
-                   'its volume %s is gone, and so is what reservation %s wrote on it; an operator must check it (`odcctl disk unlock` continues from the newest snapshot)',
+                   'its volume %s is gone, and with it the data that reservation %s wrote; an operator must check it (`odcctl disk unlock` continues from the newest snapshot)',
                    v_volume.cloud_id, v_volume.job_id)
          where id = v_disk.id;
         insert into event (at, kind, actor, job_id, detail)

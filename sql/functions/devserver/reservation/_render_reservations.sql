@@ -3,6 +3,7 @@
 --                       itself: only the owner and operators get it; users whose keys were added can read it inside
 --            p_history  include the history of each, oldest first
 --            p_positions  as queue_positions returned them recently
+-- It is one query, because each of its columns is one key of the answer.
 create or replace function odc._render_reservations(p_ids bigint[], p_actor jsonb, p_history boolean, p_positions jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -51,26 +52,7 @@ begin
                      (select coalesce(json_agg(json_build_object('minutes', n.minutes, 'at', _iso(n.sent_at)) order by n.sent_at), '[]')
                         from reservation_warning as n where n.job_id = j.id and n.sent_at is not null) as warnings,
                      i.idle_s, o.oom_count, _iso(o.last_oom_at) as last_oom_at, coalesce(v.ask -> 'labels', '{}') as labels, j.comment,
-                     (select json_agg(json_build_object('phase', o.phase, 'at', _iso(o.at), 'took_s', round(extract(epoch from o.until - o.at), 3)) order by o.at, o.n)
-                        from (select 1 as n, 'queued' as phase, j.submitted_at as at, coalesce(r.started_at, j.started_at, j.ended_at) as until
-                               union all
-                              select 2, 'starting', coalesce(r.started_at, j.started_at),
-                                     coalesce((select min(e.at) from box_phase as e where e.job_id = j.id and e.attempt = coalesce(r.attempt, j.attempt)),
-                                              v.launched_at, j.ended_at)
-                               union all
-                              select 3, e.phase, min(e.at), coalesce(lead(min(e.at)) over (order by min(e.at)), v.launched_at, r.intent_at, j.ended_at)
-                                from box_phase as e where e.job_id = j.id and e.attempt = coalesce(r.attempt, j.attempt) group by e.phase
-                               union all
-                              select 3, 'disk', m.made_at, coalesce(m.published_at, m.over_at)
-                                from disk_volume as m where m.job_id = j.id and m.attempt = coalesce(r.attempt, j.attempt)
-                               union all
-                              select 0, 'image_build', greatest(j.submitted_at, coalesce(m.started_at, j.submitted_at)), coalesce(m.ended_at, j.ended_at)
-                               where m.id is not null and (m.ended_at is null or m.ended_at > j.submitted_at)
-                               union all
-                              select 4, 'active', v.launched_at, coalesce(r.intent_at, j.ended_at)
-                               union all
-                              select 5, 'cleaning_up', r.intent_at, null) as o
-                       where o.at is not null) as phases,
+                     h.phases,
                      case when p_history then _reservation_history(j.id) end as history
                 from job as j
                 join reservation as v on v.job_id = j.id
@@ -97,7 +79,8 @@ begin
                      select count(*) filter (where e.oom)::integer as oom_count, max(e.ended_at) filter (where e.oom) as last_oom_at
                        from box_restart as e where e.job_id = j.id) as o
                 left join lateral (
-                     select * from _box_progress(j.id, r.attempt, r.node_count) where r.intent is null and v.launched_at is null) as t on true
+                     select * from _start_progress(j.id, r.attempt, r.node_count) where r.intent is null and v.launched_at is null) as t on true
+               cross join lateral _reservation_phases(j, v, r, m) as h
                cross join lateral (select case when p.lacks = 'image' then _build_text(m.state, m.step) end as text) as u
                cross join lateral (
                      select case when p.job_id is not null then case when u.text is not null then 'image_build' end when r.job_id is null then null

@@ -7,7 +7,7 @@ language sql stable as $$
     with type as (
         select t.* from json_to_recordset(odc.list_availability(p_now)::json) as t (
                gpu_type text, gpus_per_node integer, nodes integer, nodes_up integer, total integer, free integer, running integer, queued integer)
-    ), box as (
+    ), live as (
         select odc._reservation_status(coalesce(r.state, 'PENDING'), r.intent, true) as status
           from odc.reservation as v
           left join odc.running as r on r.job_id = v.job_id
@@ -18,9 +18,9 @@ language sql stable as $$
                'gpus_free', coalesce(sum(t.free) filter (where t.gpus_per_node > 0), 0),
                'gpus_used', coalesce(sum(t.total - t.free) filter (where t.gpus_per_node > 0), 0),
                'nodes', coalesce(sum(t.nodes), 0), 'nodes_up', coalesce(sum(t.nodes_up), 0),
-               'reservations', (select json_build_object('active', count(*) filter (where b.status = 'active'),
-                                                         'preparing', count(*) filter (where b.status = 'preparing'),
-                                                         'queued', count(*) filter (where b.status = 'queued')) from box as b),
+               'reservations', (select json_build_object('active', count(*) filter (where l.status = 'active'),
+                                                         'preparing', count(*) filter (where l.status = 'preparing'),
+                                                         'queued', count(*) filter (where l.status = 'queued')) from live as l),
                'jobs', json_build_object('running', (select count(*) from odc.running), 'pending', (select coalesce(sum(greatest(p.open_count, 1)), 0) from odc.pending as p)),
                'types', coalesce(json_agg(json_build_object('gpu_type', t.gpu_type, 'total', t.total, 'free', t.free, 'active', t.running, 'queued', t.queued)
                                           order by t.gpu_type), '[]'))::text

@@ -12,16 +12,16 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
     perform from running as r where r.job_id = any (p_job_ids) order by r.job_id for share;
-    with told as (
+    with reported as (
         select t.job_id, t.attempt, t.rank, t.kind, t.at, t.detail, t.n
           from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_details) with ordinality
                as t (job_id, attempt, rank, kind, at, detail, n)
           join running as r on r.job_id = t.job_id and r.attempt = t.attempt
           join reservation as v on v.job_id = t.job_id
-    ), anew as (
+    ), restarted as (
         insert into box_restart (job_id, attempt, rank, ended_at, oom, detail)
         select distinct on (t.job_id, t.attempt, t.rank, t.at) t.job_id, t.attempt, t.rank, t.at, t.kind = 'oom', t.detail
-          from told as t where t.kind in ('restart', 'oom')
+          from reported as t where t.kind in ('restart', 'oom')
          order by t.job_id, t.attempt, t.rank, t.at, t.kind
             on conflict do nothing
         returning *
@@ -29,11 +29,11 @@ begin
         insert into event (at, kind, actor, job_id, detail)
         select p_now, case when a.oom then 'box_oom' else 'box_restarted' end, 'odcd', a.job_id,
                jsonb_strip_nulls(jsonb_build_object('rank', a.rank, 'ended_at', _iso(a.ended_at), 'detail', a.detail))
-          from anew as a order by a.job_id, a.rank, a.ended_at
+          from restarted as a order by a.job_id, a.rank, a.ended_at
     )
     insert into box_phase as p (job_id, attempt, rank, phase, at, told_at, message)
     select distinct on (t.job_id, t.attempt, t.rank, t.kind) t.job_id, t.attempt, t.rank, t.kind, t.at, t.at, t.detail
-      from told as t where t.kind not in ('restart', 'oom')
+      from reported as t where t.kind not in ('restart', 'oom')
      order by t.job_id, t.attempt, t.rank, t.kind, t.n desc
         on conflict (job_id, attempt, rank, phase) do update set told_at = greatest(p.told_at, excluded.told_at), message = excluded.message;
     notify odc;

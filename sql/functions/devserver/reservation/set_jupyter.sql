@@ -15,7 +15,7 @@ begin
     select * into v_run from running as r where r.job_id = p_job_id;
     if v_job.state is not null or v_run.intent in ('cancel', 'timeout') then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is over', p_job_id), hint = 'Reserve again with: odcctl reserve --jupyter';
+            message = format('reservation %s has ended', p_job_id), hint = 'Reserve again with: odcctl reserve --jupyter';
     elsif not v_asked.ask ? 'ssh_keys' then
         raise exception using errcode = 'OD012',
             message = format('odc cannot start Jupyter Lab in reservation %s, because the reservation does not run odc''s start program', p_job_id),

@@ -20,7 +20,7 @@ begin
     select * into v_run from running as r where r.job_id = p_job_id;
     if v_job.state is not null or v_run.intent in ('cancel', 'timeout') then
         raise exception using errcode = 'OD012',
-            message = format('reservation %s is over', p_job_id), hint = 'No one can connect to it any longer.';
+            message = format('reservation %s has ended', p_job_id), hint = 'No one can connect to it now.';
     elsif not v_asked.ask ? 'ssh_keys' then
         raise exception using errcode = 'OD012',
             message = format('reservation %s cannot be reached by SSH', p_job_id), hint = 'It cannot be shared with the SSH keys of others.';

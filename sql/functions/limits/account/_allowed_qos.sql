@@ -8,7 +8,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_default integer;
 begin
-    with said as (
+    with settings as (
         select case when m.partition_id is null then -1 else -2 end as depth, m.id, m.qos_ids, m.default_qos_id
           from association as m
          where m.account_id = p_account_id and m.uid = p_uid
@@ -18,8 +18,8 @@ begin
           from _account_lines() as l join account as a on a.id = l.ancestor_id
          where l.account_id = p_account_id
     )
-    select (select s.qos_ids from said as s where s.qos_ids is not null order by s.depth, s.id limit 1),
-           (select s.default_qos_id from said as s where s.default_qos_id is not null order by s.depth, s.id limit 1)
+    select (select s.qos_ids from settings as s where s.qos_ids is not null order by s.depth, s.id limit 1),
+           (select s.default_qos_id from settings as s where s.default_qos_id is not null order by s.depth, s.id limit 1)
       into allowed, v_default;
     allowed := array(select q.id from qos as q
                       where q.deleted_at is null and case when allowed is null then not q.restricted else q.id = any (allowed) end

@@ -1,5 +1,5 @@
 -- odc._plan_limits: the limits that apply to classes of pending jobs, and the amounts left. Without limits it reads
--- one empty table and returns nulls.
+-- one empty table and returns nulls. It is one function, because the parts read each other's arrays.
 -- Arguments  parallel, one per class: shape, time limit, user, account, QOS; p_what_if: as of decide, where a shape
 --            is negative: -1, -2, …
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to if no limit applies

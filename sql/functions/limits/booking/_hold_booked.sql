@@ -23,7 +23,7 @@ begin
           from gone as g
          where p.job_id = g.job_id
         returning p.job_id, p.array_job_id, g.id, g.name, g.state
-    ), told as (
+    ), noted as (
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'held', p_actor, h.job_id, jsonb_build_object(
                    'reason', 'ReservationDeleted', 'booking_id', h.id, 'booking', h.name)

@@ -6,7 +6,7 @@ create or replace function odc.delete_licence(p_actor jsonb, p_name text, p_now 
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_told  json;
+    v_licence  json;
     v_count integer;
     v_jobs  text;
 begin
@@ -16,7 +16,7 @@ begin
     if not found then
         perform _check_licences(jsonb_build_object(p_name, 1));
     end if;
-    v_told := (select l.told from json_array_elements(list_licences()::json) as l (told) where l.told ->> 'name' = p_name);
+    v_licence := (select l.item from json_array_elements(list_licences()::json) as l (item) where l.item ->> 'name' = p_name);
     select count(*), string_agg(q.job_id::text, ', ' order by q.job_id) filter (where q.n <= 10) into v_count, v_jobs
       from (select q.job_id, row_number() over (order by q.job_id) as n
               from (select r.job_id, r.shape_id from running as r union all select p.job_id, p.shape_id from pending as p) as q
@@ -32,6 +32,6 @@ begin
     delete from licence where name = p_name;
     insert into event (at, kind, actor, detail)
     values (p_now, 'licence_deleted', p_actor ->> 'user', jsonb_build_object('name', p_name));
-    return v_told;
+    return v_licence;
 end;
 $$;

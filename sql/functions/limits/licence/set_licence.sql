@@ -21,6 +21,6 @@ begin
     insert into event (at, kind, actor, detail)
     values (p_now, 'licence_set', p_actor ->> 'user', jsonb_build_object('name', p_name, 'total', p_total));
     notify odc;
-    return (select l.told from json_array_elements(list_licences()::json) as l (told) where l.told ->> 'name' = p_name);
+    return (select l.item from json_array_elements(list_licences()::json) as l (item) where l.item ->> 'name' = p_name);
 end;
 $$;

@@ -17,7 +17,7 @@ begin
     if found then
         raise exception using errcode = 'OD012',
             message = format('partitions "%s" (policy %s) and "%s" (policy %s) share nodes and both have tier %s: their jobs '
-                             'would have no order among them', v_two.a, v_two.a_policy, v_two.b, v_two.b_policy, v_two.tier),
+                             'would have no common order', v_two.a, v_two.a_policy, v_two.b, v_two.b_policy, v_two.tier),
             hint = format('Give them different tiers: odcctl partition edit %s --tier %s; or give both the same policy.',
                           v_two.b, case when v_two.tier < 65533 then v_two.tier + 1 else v_two.tier - 1 end);
     end if;

@@ -52,7 +52,7 @@ begin
         end if;
         if p_place = 'running' and v_limit > p_job.time_limit_s and not p_operator then
             raise exception using errcode = 'OD013',
-                message = format('the time limit of running job %s cannot be lengthened: the plan relies on its %s',
+                message = format('the time limit of running job %s cannot be lengthened: the plan relies on its time limit of %s',
                                  p_job.id, _duration(p_job.time_limit_s)),
                 hint = 'Its owner may shorten the time limit; only an operator may lengthen it.';
         end if;

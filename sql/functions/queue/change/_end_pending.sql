@@ -41,7 +41,7 @@ begin
         returning j.id
     ), ended as (
         select id from whole union all select id from unnest(v_parts) as id
-    ), told as (
+    ), noted as (
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'ended', p_actor, id, jsonb_build_object('state', p_state) from ended order by id
     )

@@ -1,4 +1,5 @@
--- odc._find_jobs: the jobs that a command applies to, and the place of each.
+-- odc._find_jobs: the jobs that a command applies to, and the place of each. It is one statement, because the answer about
+-- a request depends on whether anything was found for it.
 -- Arguments  p_actor    {user, uid, operator}
 --            p_filters  {ids: [{job_id, tasks, alone}], job_ids: [id]} names jobs, arrays and tasks, and other filters
 --                       restrict them further. alone: of an array only the pending range, without tasks that have

@@ -17,7 +17,7 @@ begin
         update running as r set checkpoint_at = p_now
           from found as f
          where r.job_id = f.job_id and f.place = 'running' and f.runs
-    ), told as (
+    ), noted as (
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'checkpointed', p_actor ->> 'user', job_id, jsonb_build_object('attempt', attempt)
           from found where place = 'running' and runs

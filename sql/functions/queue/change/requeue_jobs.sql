@@ -20,7 +20,7 @@ begin
                intent_by = p_actor ->> 'user', intent_at = p_now, state = 'COMPLETING'
           from found as f
          where r.job_id = f.job_id and f.place = 'running' and f.may and f.intent is null
-    ), told as (
+    ), noted as (
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'requeue_asked', p_actor ->> 'user', job_id, jsonb_build_object('hold', p_hold)
           from found where place = 'running' and may and intent is null

@@ -1,14 +1,14 @@
 -- odc._end_attempts: close attempts whose members have all ended. Each job ends or returns to the queue.
 -- Arguments  p_job_ids  running jobs, locked by the caller
 -- Locks      usage; pending, running, job, node_free, allocation, gpu_now, gpu_use rows of these jobs
+-- All writes are one statement, because it may run for thousands of jobs and each part needs the rows of the parts before.
 create or replace function odc._end_attempts(p_job_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_max_launches constant integer := 5;
-    v_max_boxes    constant integer := 3;   -- attempts to start a reservation; one that was active never starts again
-    v_ended    bigint[];
-    v_requeued bigint[];
+    v_ended        bigint[];
+    v_requeued     bigint[];
 begin
     perform _charge_usage(p_job_ids, p_now);
     perform _release_disks(p_job_ids, p_now);
@@ -17,40 +17,7 @@ begin
      where r.job_id = any (p_job_ids) and r.intent = 'preempt'
        and (r.stop_sent_at is null or r.exited_at < r.stop_sent_at);
     with verdict as materialized (
-        select r.job_id, j.requeue and once_more as may_requeue,
-               case when r.intent in ('cancel') then 'CANCELLED'
-                    when r.intent = 'deadline' then 'DEADLINE'
-                    when r.intent = 'preempt' then 'PREEMPTED'
-                    when r.intent = 'node_fail' then 'NODE_FAIL'
-                    when r.intent in ('requeue', 'requeue_hold') then 'CANCELLED'
-                    when r.intent = 'timeout' then 'TIMEOUT'
-                    when r.exit_cause = 'lost' or half_launched then 'NODE_FAIL'
-                    when r.exit_cause = 'timeout' then 'TIMEOUT'
-                    when r.exit_cause = 'oom' then 'OUT_OF_MEMORY'
-                    when r.exit_cause is not null then 'FAILED'
-                    else 'COMPLETED' end::job_state as state,
-               case when r.intent in ('requeue', 'requeue_hold') then 'Requeued'
-                    when r.intent = 'preempt' then 'Preempted'
-                    when r.intent = 'cancel' or r.intent = 'deadline' then null
-                    when r.intent = 'timeout' then 'TimeLimit'
-                    when r.exit_cause = 'lost' or r.intent = 'node_fail' or half_launched then 'NodeFail'
-                    when r.exit_cause = 'timeout' then 'TimeLimit'
-                    when r.exit_cause = 'oom' then 'OutOfMemory'
-                    when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
-                    when r.exit_cause = 'failed' then 'NonZeroExitCode' end as reason,
-               once_more and coalesce(r.intent in ('requeue', 'requeue_hold')
-                        or (r.intent = 'node_fail' and j.requeue)
-                        or (r.intent = 'preempt' and r.preemption ->> 'mode' = 'requeue' and j.requeue)
-                        or (r.intent is null or r.intent = 'member_failed')
-                           and (((r.exit_cause = 'lost' or half_launched) and j.requeue)
-                                or (r.exit_cause = 'launch' and not half_launched)), false) as again
-          from running as r
-          join job as j on j.id = r.job_id
-          left join reservation as v on v.job_id = r.job_id
-         cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < v_max_boxes as once_more) as o
-         -- One member of a gang could not be launched while another ran: the job has run.
-         cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)
-         where r.job_id = any (p_job_ids)
+        select * from _attempt_verdicts(p_job_ids)
     ), gone as (
         delete from running as r where r.job_id = any (p_job_ids) returning r.*
     ), freed as (
@@ -76,7 +43,7 @@ begin
             on conflict (node_id, uid, script_digest, cause) do update
            set at = excluded.at, job_id = excluded.job_id, nths = (excluded.nths || s.nths)[:20]
     ), done as materialized (
-        select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names, n.gpus, n.real_gpus, n.cpus,
+        select g.*, v.state as end_state, v.reason as end_reason, v.again, n.names, n.gpus, n.real_gpus, n.cpus,
                case when g.exit_signal is null then g.exit_code else 0 end as code,
                -- When the attempt ended, not when odc learned of it; never before its start or after p_now.
                greatest(g.started_at, least(p_now, coalesce(g.exited_at, p_now))) as over_at

@@ -47,7 +47,7 @@ begin
                        when c.kind = 'start_failed' then case when c.cause = 'launch' then 'launch' else 'start_failed' end
                        when c.cause in ('timeout', 'oom') then c.cause
                        when c.exit_code <> 0 or c.signal is not null then 'failed' end as cause
-    ), told as (
+    ), recorded as (
         select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
                max(m.ended_at) as ended_at,
                max(m.exit_code) as exit_code, max(m.detail) as detail,
@@ -78,7 +78,7 @@ begin
                          then coalesce(r.intent, 'member_failed') else r.intent end,
            intent_at = case when t.cause is not null and r.live_members > t.ended
                             then coalesce(r.intent_at, p_now) else r.intent_at end
-      from told as t
+      from recorded as t
      where r.job_id = t.job_id;
 
     if exists (select from reservation as v where v.job_id = any (p_job_ids) and v.launched_at is null) then

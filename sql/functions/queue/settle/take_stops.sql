@@ -8,7 +8,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
     return query
-    with told as (
+    with due as (
         update running as r set stop_sent_at = case when p_again then coalesce(r.stop_sent_at, p_now) else p_now end
          where r.intent is not null
            and (p_again or r.stop_sent_at is null or r.stop_sent_at < p_now - interval '60 seconds')
@@ -16,6 +16,6 @@ begin
                   case when r.intent = 'preempt' and r.kill_at > r.intent_at
                        then greatest(0, extract(epoch from r.kill_at - p_now))::double precision end
     )
-    select * from told as t order by t.job_id;
+    select * from due as t order by t.job_id;
 end;
 $$;

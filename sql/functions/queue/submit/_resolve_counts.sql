@@ -2,6 +2,7 @@
 -- shares. Without a node count, it is the smallest number of nodes that have room for the totals, on the node type that
 -- needs the fewest. Every node gets the same amounts, so a total of GPUs must divide evenly over the nodes. With n to m
 -- nodes, a total also chooses the smallest sufficient number; without a total the number stays open.
+-- It is one function, because each number is derived from the numbers before it.
 -- Arguments  p_ask   the job as submitted
 --            p_gpus, p_cpus, p_mems  sizes of the nodes it might run on, parallel
 -- Raises     OD010 BadRequest: the numbers contradict one another

@@ -21,15 +21,15 @@ begin
         return false;
     end if;
     with away as materialized (
-        select a.job_id, a.rank, format('node %s: %s', n.name, n.reason) as told
+        select a.job_id, a.rank, format('node %s: %s', n.name, n.reason) as cause_text
           from node as n
           join allocation as a on a.node_id = n.id and a.state <> 'ended'
          where n.state = 'DOWN' and n.reason_by is null and n.state_at <= p_now - p_grace
     ), failing as (
         update running as r
            set intent = 'node_fail', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING',
-               exit_detail = coalesce(r.exit_detail, d.told)
-          from (select w.job_id, string_agg(w.told, '; ' order by w.told) as told from away as w group by w.job_id) as d
+               exit_detail = coalesce(r.exit_detail, d.cause_text)
+          from (select w.job_id, string_agg(w.cause_text, '; ' order by w.cause_text) as cause_text from away as w group by w.job_id) as d
          where r.job_id = d.job_id and r.intent is null
         returning r.job_id
     )

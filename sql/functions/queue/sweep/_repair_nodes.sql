@@ -22,7 +22,7 @@ language sql volatile set search_path = odc, pg_temp as $$
     ), wrong as materialized (
         select d.*, bit_count(d.gpu_mask::bit(64))::integer as gpus,
                format('node %s: %s GPUs, %s CPUs, %s MiB were free and %s jobs ran; corrected to %s, %s, %s and %s',
-                      d.name, f.gpus, f.cpus, f.mem_mib, f.jobs, bit_count(d.gpu_mask::bit(64)), d.cpus, d.mem_mib, d.jobs) as told
+                      d.name, f.gpus, f.cpus, f.mem_mib, f.jobs, bit_count(d.gpu_mask::bit(64)), d.cpus, d.mem_mib, d.jobs) as difference
           from due as d
           join node_free as f on f.node_id = d.node_id
          where (f.gpu_mask, f.gpus, f.cpus, f.mem_mib, f.jobs)
@@ -33,7 +33,7 @@ language sql volatile set search_path = odc, pg_temp as $$
           from wrong as w
          where f.node_id = w.node_id
     )
-    select array(select w.told from wrong as w
+    select array(select w.difference from wrong as w
                   union all
                  select format('node %s: two jobs hold the same GPU; end one of them', d.name) from due as d where d.shared
                   order by 1);

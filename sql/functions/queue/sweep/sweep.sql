@@ -20,7 +20,7 @@ declare
     v_begun   bigint[];
     v_late    bigint[];
     v_booked  timestamptz;
-    v_boxes   boolean;          -- reservations are to end
+    v_changed boolean := false; -- reservations ended, or jobs lack other things than before
     v_late_runs boolean;
 begin
     perform _hold_term(p_term);
@@ -47,15 +47,19 @@ begin
     if v_late is not null then
         perform _end_pending(v_late, null, null, 'DEADLINE', 'odcd', p_now);
     end if;
-    -- Before time limits are checked: the time of reservations that are not active yet has not begun.
-    v_boxes := _sweep_reservations(p_stale_after, p_now);
-    v_boxes := _sweep_disks(p_now) or v_boxes;
+    -- Before time limits are checked, because the time of reservations that are not active yet has not begun.
+    if exists (select from reservation) then
+        v_changed := _end_late_reservations(p_stale_after, p_now);
+        perform _forget_ended_reservations();
+        perform _postpone_reservation_ends(p_now);
+    end if;
+    v_changed := _sweep_disks(p_now) or v_changed;
     update running
        set intent = case when deadline_at <= p_now then 'deadline' else 'timeout' end::end_intent,
            intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING'
      where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun or not p_keeps_time and ends_at <= p_now);
     v_late_runs := found;
-    if v_begun is not null or v_late is not null or v_late_runs or v_boxes or _fail_nodes(p_node_grace, p_now) then
+    if v_begun is not null or v_late is not null or v_late_runs or v_changed or _fail_nodes(p_node_grace, p_now) then
         notify odc;
     end if;
 

@@ -66,7 +66,7 @@ begin
                    'array_tasks', null, 'name', l.name, 'user', l.user_name, 'gpus', a.gpus,
                    'gpu_indexes', array(select g from generate_series(0, 61) as g where a.gpu_mask & (1::bigint << g) <> 0),
                    'starts_at', _iso(l.started_at), 'likely_end_at', case when e.likely_end_at is not null then _iso(greatest(e.likely_end_at, p_now)) end,
-                   'ends_at', _iso(greatest(l.ends_at, p_now))) as told
+                   'ends_at', _iso(greatest(l.ends_at, p_now))) as detail
           from allocation as a
           join live as l on l.job_id = a.job_id
           left join live_end as e on e.job_id = l.job_id
@@ -92,7 +92,7 @@ begin
          cross join lateral _occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_from, p_to) as o
     )
     select coalesce(jsonb_object_agg(x.node_id, x.bars), '{}') into v_bars
-      from (select b.node_id, jsonb_agg(b.told order by b.kind_ord, b.starts_at, (b.told ->> 'job_id')::bigint, b.told ->> 'name') as bars
+      from (select b.node_id, jsonb_agg(b.detail order by b.kind_ord, b.starts_at, (b.detail ->> 'job_id')::bigint, b.detail ->> 'name') as bars
               from bar as b
              group by b.node_id) as x;
 

@@ -5,9 +5,9 @@
 create or replace function odc._preemption_of(p_job_id bigint, p_now_going jsonb, p_before integer)
 returns jsonb
 language sql stable as $$
-    select p.told || jsonb_build_object('text', odc._preemption_text(p.told))
+    select p.details || jsonb_build_object('text', odc._preemption_text(p.details))
       from (select coalesce(p_now_going, case when p_before is not null then (
                        select t.preemption from odc.attempt as t
                         where t.job_id = p_job_id and t.attempt < p_before and t.preemption is not null
-                        order by t.attempt desc limit 1) end) as told) as p
+                        order by t.attempt desc limit 1) end) as details) as p
 $$;

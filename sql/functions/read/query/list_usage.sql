@@ -31,7 +31,7 @@ begin
               from span as s
              cross join lateral (select greatest(0, extract(epoch from least(s.ended_at, p_until) - greatest(s.started_at, p_since))) as s) as t
              group by s.job_id
-        ), told as (
+        ), spent as (
             select j.user_name as "user", a.name as account, q.name as qos, coalesce(t.name, '-') as partition,
                    coalesce(h.gpu_type, n.gpu_type, '-') as gpu_type, j.kind::text as kind, u.gpu_s, u.cpu_s,
                    case when b.began_at >= p_since and b.began_at < p_until
@@ -54,7 +54,7 @@ begin
                and (v_types is null or coalesce(h.gpu_type, n.gpu_type) = any (v_types))
                and (p_filters ->> 'kind' is null or j.kind::text = p_filters ->> 'kind')
         ), keyed as (
-            select t.*, array(select to_jsonb(t) ->> k from unnest(p_by) as k) as key from told as t
+            select t.*, array(select to_jsonb(t) ->> k from unnest(p_by) as k) as key from spent as t
         ), grouped as (
             select k.key, count(*) as jobs, round(sum(k.gpu_s))::bigint as gpu_s, round(sum(k.cpu_s))::bigint as cpu_s, count(k.wait_s) as began,
                    round(avg(k.wait_s))::bigint as mean_s, round(percentile_disc(0.5) within group (order by k.wait_s))::bigint as median_s,

@@ -6,7 +6,8 @@ language sql stable as $$
     select format('needs %s%s%s with %s%s%s%s',
                   case when p_shape.node_count_max is not null then 'at least ' else '' end,
                   p_shape.node_count, case when p_shape.node_count = 1 then ' node' else ' nodes' end,
-                  case when p_shape.exclusive then 'nothing else on it'
+                  case when p_shape.exclusive
+                       then case when p_shape.node_count = 1 then 'no other jobs on it' else 'no other jobs on them' end
                        when p_shape.gpus_per_node > 0
                        then format('%s free %s%s', p_shape.gpus_per_node,
                                    coalesce(p_shape.gpu_type || ' ', ''),
@@ -14,7 +15,7 @@ language sql stable as $$
                        else format('%s free %s and %s MiB', p_shape.cpus_per_node,
                                    case when p_shape.cpus_per_node = 1 then 'CPU' else 'CPUs' end,
                                    p_shape.mem_per_node_mib) end,
-                  case when p_shape.node_count > 1 then ' each' else '' end,
+                  case when p_shape.node_count > 1 and not p_shape.exclusive then ' each' else '' end,
                   case when p_shape.switches is null then ''
                        else format(', and waits %s for them to be in at most %s topology %s',
                                    coalesce('up to ' || odc._duration(p_shape.switches_wait_s), 'as long as it takes'),

@@ -48,7 +48,7 @@ begin
                        'mode', case when q.preempt_mode = 'requeue' and j.requeue then 'requeue' else 'cancel' end,
                        'at', _iso(p_now), 'ran_s', floor(extract(epoch from p_now - r.started_at))::bigint,
                        'checkpoint_at', _iso(r.checkpoint_at), 'grace_s', q.grace_s,
-                       case when a.gpus > 0 then 'lost_gpu_s' else 'lost_cpu_s' end, v.cost / 1000)) as told
+                       case when a.gpus > 0 then 'lost_gpu_s' else 'lost_cpu_s' end, v.cost / 1000)) as detail
               from unnest(p_victims, p_for, p_costs) as v (job_id, for_id, cost)
               join running as r on r.job_id = v.job_id
               join job as j on j.id = v.job_id
@@ -57,16 +57,16 @@ begin
               join qos as w on w.id = p.qos_id
              cross join lateral (select sum(l.gpus) as gpus from allocation as l where l.job_id = v.job_id) as a
              where v.for_id = v_queue_id and r.intent is null
-        ), told as (
+        ), marked as (
             update running as r
                set intent = 'preempt', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING',
-                   preempted_by = v_id, kill_at = v.kill_at, preemption = v.told
+                   preempted_by = v_id, kill_at = v.kill_at, preemption = v.detail
               from victim as v where r.job_id = v.job_id
         ), freed as (
             update allocation as l set ends_at = v.kill_at from victim as v where l.job_id = v.job_id
         ), victims as (
             insert into event (at, kind, actor, job_id, detail)
-            select p_now, 'preempting', 'odcd', v.job_id, v.told
+            select p_now, 'preempting', 'odcd', v.job_id, v.detail
               from victim as v order by v.job_id
         )
         insert into event (at, kind, actor, job_id, detail)
@@ -75,8 +75,8 @@ begin
                                   'nodes', (select jsonb_agg(n.name order by length(n.name), n.name) from node as n
                                              where n.id = any (string_to_array(v_nodes, ',')::integer[])),
                                   'planned_start_at', _iso(v_at),
-                                  'lost_gpu_s', coalesce(sum((v.told ->> 'lost_gpu_s')::bigint), 0),
-                                  'lost_cpu_s', coalesce(sum((v.told ->> 'lost_cpu_s')::bigint), 0))
+                                  'lost_gpu_s', coalesce(sum((v.detail ->> 'lost_gpu_s')::bigint), 0),
+                                  'lost_cpu_s', coalesce(sum((v.detail ->> 'lost_cpu_s')::bigint), 0))
           from victim as v;
     end loop;
     notify odc;

@@ -11,15 +11,15 @@ begin
     perform _fold_run_times();
     perform _score_predictions(p_now);
     return query
-        with told as materialized (
+        with predicted as materialized (
             select * from _forecast(p_now, 10000, p_job_ids)
         ), kept as (
             insert into prediction (job_id, attempt, cause, at, plan_s, p10, p50, p90, exact)
             select t.job_id, q.attempt, 'submit', p_now, t.plan_s, t.p10, t.p50, t.p90, t.exact
-              from told as t join pending as q on q.job_id = t.job_id
+              from predicted as t join pending as q on q.job_id = t.job_id
              where t.p50 is not null
              order by t.job_id
         )
-        select t.job_id, t.p10, t.p50, t.p90, t.exact from told as t order by t.place;
+        select t.job_id, t.p10, t.p50, t.p90, t.exact from predicted as t order by t.place;
 end;
 $$;

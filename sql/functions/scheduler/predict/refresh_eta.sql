@@ -19,7 +19,7 @@ begin
     end if;
     perform _fold_run_times();
     scored := _score_predictions(p_now);
-    with told as materialized (
+    with predicted as materialized (
         select * from _forecast(p_now, p_limit, null)
          union all
         select * from _forecast_lacking(p_now)
@@ -35,7 +35,7 @@ begin
                     when t.exact and not l.exact then 'exact'
                     when greatest(t.p50 - l.p50, l.p50 - t.p50) > greatest(interval '5 minutes', (l.p50 - l.at) / 10)
                          then 'moved' end as cause
-          from told as t
+          from predicted as t
           join pending as q on q.job_id = t.job_id
           left join last as l on l.job_id = t.job_id and l.attempt = q.attempt
     )
@@ -45,26 +45,26 @@ begin
       into v from judged as j;
 
     perform _hold_term(p_term);
-    with told as materialized (
+    with predicted as materialized (
         select u.*
           from unnest(v.job_ids, v.attempts, v.places, v.plans_s, v.p10s, v.p50s, v.p90s, v.exacts, v.causes)
                as u (job_id, attempt, place, plan_s, p10, p50, p90, exact, cause)
          cross join lateral (select from pending as x where x.job_id = u.job_id and x.attempt = u.attempt offset 0) as q
     ), gone as (
-        delete from eta as e where not exists (select from told as t where t.job_id = e.job_id)
+        delete from eta as e where not exists (select from predicted as t where t.job_id = e.job_id)
     ), written as (
         insert into eta as e (job_id, at, place, p10, p50, p90, exact)
-        select t.job_id, p_now, t.place, t.p10, t.p50, t.p90, t.exact from told as t order by t.job_id
+        select t.job_id, p_now, t.place, t.p10, t.p50, t.p90, t.exact from predicted as t order by t.job_id
             on conflict (job_id) do update
                set at = excluded.at, place = excluded.place, p10 = excluded.p10, p50 = excluded.p50, p90 = excluded.p90,
                    exact = excluded.exact
     ), news as (
         insert into prediction (job_id, attempt, cause, at, plan_s, p10, p50, p90, exact)
         select t.job_id, t.attempt, t.cause, p_now, t.plan_s, t.p10, t.p50, t.p90, t.exact
-          from told as t where t.cause is not null
+          from predicted as t where t.cause is not null
          order by t.job_id
         returning job_id
     )
-    select (select count(*) from told), (select count(*) from news) into foreseen, kept;
+    select (select count(*) from predicted), (select count(*) from news) into foreseen, kept;
 end;
 $$;

@@ -10,7 +10,7 @@ begin
                           p_plan.alloc_masks) as s
      union all
     select 'planned', h.job_id::text,
-           concat_ws(' on ', coalesce(_iso(h.at), 'not in sight'),
+           concat_ws(' on ', coalesce(_iso(h.at), 'unknown'),
                      (select string_agg(n.name, ',' order by length(n.name), n.name)
                         from node as n where n.id = any (string_to_array(h.nodes, ',')::integer[])))
       from unnest(p_plan.head_jobs, p_plan.head_ats, p_plan.head_nodes) as h (job_id, at, nodes)

@@ -24,7 +24,7 @@ begin
      group by s.queue_id
      union all
     select 'planned', p.job_id::text,
-           concat_ws(' on ', coalesce(_iso(p.planned_start_at), 'not in sight'),
+           concat_ws(' on ', coalesce(_iso(p.planned_start_at), 'unknown'),
                      nullif(array_to_string(p.node_names, ','), ''))
       from odc_past.planned as p
      union all

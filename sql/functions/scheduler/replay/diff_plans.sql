@@ -17,7 +17,7 @@ declare
 begin
     if v_from.id > v_to.id then
         raise exception using errcode = 'OD010',
-            message = format('pass %s came after pass %s', v_from.id, v_to.id), hint = 'Name the earlier one first.';
+            message = format('pass %s is newer than pass %s', v_from.id, v_to.id), hint = 'Name the earlier one first.';
     end if;
     perform _see_pass(v_from, true);
     select array_agg(p.job_id), array_agg(p.planned_start_at) into v_jobs, v_ats from odc_past.planned as p;

@@ -1,6 +1,6 @@
-"""The program of a build's container: what it asks of BuildKit, and what it makes of the answer.
+"""The program of a build's container: its arguments for BuildKit, and its reaction to the answer.
 
-BuildKit's words here are those that v0.25 said when each of these went wrong.
+BuildKit's messages here are those that v0.25 printed for each of these failures.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ METADATA = f"""{{
 }}"""
 
 
-def run(folder: Path, said: str, code: int, metadata: str = "") -> tuple[int, str, list[str]]:
-    """Exit code, termination message, and BuildKit's arguments, when it says this."""
+def run(folder: Path, output: str, code: int, metadata: str = "") -> tuple[int, str, list[str]]:
+    """Exit code, termination message, and BuildKit's arguments, when BuildKit prints this
+    output."""
     for name in ("odc", "work", "bin"):
         (folder / name).mkdir()
     with tarfile.open(folder / "odc" / "context.tar.gz", "w:gz") as archive:
         member = tarfile.TarInfo("Dockerfile")
         archive.addfile(member, io.BytesIO())
-    (folder / "said").write_text(said)
+    (folder / "said").write_text(output)
     (folder / "metadata").write_text(metadata)
     buildkit = folder / "bin" / "buildctl"
     buildkit.write_text(
@@ -45,31 +46,31 @@ def run(folder: Path, said: str, code: int, metadata: str = "") -> tuple[int, st
         .replace("/scratch", f"{folder}/scratch")
         .replace("/dev/termination-log", f"{folder}/message")
     )
-    told = {
+    env = {
         "PATH": f"{folder}/bin:{os.environ['PATH']}", "ODC_IMAGE": "r.example/b:abc",
         "ODC_CACHE": "r.example/b:cache-1", "ODC_DOCKERFILE": "Dockerfile",
         "ODC_REPOSITORY": "r.example/b", "BUILDKIT_HOST": "unix:///socket",
         "ODC_PLATFORM": "linux/amd64", "ODC_REGISTRY_HTTP": "on",
     }  # fmt: skip
-    done = subprocess.run(["sh", program], env=told, capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", program], env=env, capture_output=True, text=True, check=False)
     message = folder / "message"
-    asked = (folder / "arguments").read_text().splitlines()
-    return done.returncode, message.read_text() if message.exists() else done.stdout, asked
+    arguments = (folder / "arguments").read_text().splitlines()
+    return done.returncode, message.read_text() if message.exists() else done.stdout, arguments
 
 
-def test_the_digest_of_the_image_is_what_it_leaves(tmp_path: Path) -> None:
+def test_the_program_leaves_the_image_digest(tmp_path: Path) -> None:
     """IMG-15"""
-    code, message, asked = run(tmp_path, "#6 DONE 0.3s\n", 0, METADATA)
+    code, message, arguments = run(tmp_path, "#6 DONE 0.3s\n", 0, METADATA)
     assert (code, message) == (0, DIGEST)
     assert (
         "type=image,oci-mediatypes=true,name=r.example/b:abc,push=true,registry.insecure=true"
-        in (asked)
+        in (arguments)
     )
-    assert "platform=linux/amd64" in asked
-    assert "type=registry,ref=r.example/b:cache-1,registry.insecure=true" in asked
+    assert "platform=linux/amd64" in arguments
+    assert "type=registry,ref=r.example/b:cache-1,registry.insecure=true" in arguments
 
 
-WORDS: dict[str, tuple[str, int]] = {
+MESSAGES: dict[str, tuple[str, int]] = {
     "a step": ('process "/bin/sh -c make" did not complete successfully: exit code: 2', WRONG),
     "a file": (
         "failed to compute cache key: failed to calculate checksum of ref x::y: "
@@ -88,15 +89,15 @@ WORDS: dict[str, tuple[str, int]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "expected"), WORDS.values(), ids=WORDS)
-def test_only_what_may_pass_is_tried_again(tmp_path: Path, words: str, expected: int) -> None:
+@pytest.mark.parametrize(("message", "expected"), MESSAGES.values(), ids=MESSAGES)
+def test_only_temporary_failures_are_retried(tmp_path: Path, message: str, expected: int) -> None:
     """IMG-07, IMG-09"""
-    code, said, _ = run(tmp_path, f"error: failed to solve: {words}\n", 1)
+    code, reported, _ = run(tmp_path, f"error: failed to solve: {message}\n", 1)
     assert code == expected
-    assert words in said
+    assert message in reported
 
 
-def test_an_image_without_a_digest_is_none(tmp_path: Path) -> None:
-    code, said, _ = run(tmp_path, "", 0, "{}")
+def test_a_build_without_digest_fails(tmp_path: Path) -> None:
+    code, reported, _ = run(tmp_path, "", 0, "{}")
     assert code == 1
-    assert "has not said which image it made" in said
+    assert "did not report the image that it built" in reported

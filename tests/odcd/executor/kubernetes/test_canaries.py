@@ -1,4 +1,4 @@
-"""Canaries come and go as they are asked for, and end by what the cluster says of them."""
+"""Canaries are created and removed on request, and their result follows the state of the pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of
 from odcd.records.dispatch import Dispatch
 from odcd.records.node import Canary, CanaryEnd
@@ -31,14 +31,14 @@ BEGAN, OVER = "2026-01-01T12:00:00Z", "2026-01-01T12:00:01Z"
 
 
 class Cluster:
-    """Notes what is made and removed, and is the clock."""
+    """Records created and removed pods, and is the clock."""
 
     def __init__(self, refuses: bool = False) -> None:
         self._at = NOW
         self.made: list[Dispatch] = []
         self.removed: list[str] = []
         self._refuses = refuses
-        self.canaries = Canaries(cast("Maker", self), cast("Clock", self))
+        self.canaries = Canaries(cast("PodWriter", self), cast("Clock", self))
 
     def now(self) -> datetime:
         return self._at
@@ -54,12 +54,12 @@ class Cluster:
     async def remove(self, pod: Pod, grace_s: float) -> None:
         self.removed.append(pod.metadata.name)
 
-    def tells(self, pod: Pod | None, number: int = 3) -> None:
+    def set_pod(self, pod: Pod | None, number: int = 3) -> None:
         self.canaries.note((0, number, 0), pod)
 
-    def attend(self, *wanted: Canary, after_s: float = 0) -> list[CanaryEnd]:
+    def attend(self, *requested: Canary, after_s: float = 0) -> list[CanaryEnd]:
         self._at = NOW + timedelta(seconds=after_s)
-        return asyncio.run(self.canaries.attend(wanted, 1))
+        return asyncio.run(self.canaries.attend(requested, 1))
 
 
 def a_pod(state: dict[str, Any], phase: str = "Running", *, until: datetime = CANARY.until) -> Pod:
@@ -74,16 +74,16 @@ def a_pod(state: dict[str, Any], phase: str = "Running", *, until: datetime = CA
     )  # fmt: skip
 
 
-def ended(code: int, said: str = "", **more: Any) -> Pod:
-    state = {"exitCode": code, "message": said, "startedAt": BEGAN, "finishedAt": OVER, **more}
+def ended(code: int, message: str = "", **more: Any) -> Pod:
+    state = {"exitCode": code, "message": message, "startedAt": BEGAN, "finishedAt": OVER, **more}
     return a_pod({"terminated": state}, "Succeeded" if code == 0 else "Failed")
 
 
-def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> None:
+def test_a_canary_is_created_once_and_removed_when_no_longer_wanted() -> None:
     cluster = Cluster()
     assert cluster.attend(CANARY) == []
     assert [made.key for made in cluster.made] == [(0, 3)]
-    cluster.tells(a_pod({"running": {"startedAt": BEGAN}}))
+    cluster.set_pod(a_pod({"running": {"startedAt": BEGAN}}))
     assert cluster.attend(CANARY) == []
     assert (len(cluster.made), cluster.removed) == (1, [])
     cluster.attend()
@@ -91,7 +91,7 @@ def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("pod", "passed", "told"),
+    ("pod", "passed", "expected"),
     [
         (ended(0), True, "it ended with exit code 0"),
         (ended(6, "No devices were found"), False, "exit code 6: No devices were found"),
@@ -101,30 +101,30 @@ def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> 
     ],
     ids=["well", "badly", "killed", "hopeless"],
 )  # fmt: skip
-def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, told: str) -> None:
+def test_the_result_of_a_canary_has_its_output(pod: Pod, passed: bool, expected: str) -> None:
     cluster = Cluster()
-    cluster.tells(pod)
+    cluster.set_pod(pod)
     [end] = cluster.attend(CANARY)
     assert (end.number, end.passed) == (3, passed)
-    assert end.output.startswith(told)
+    assert end.output.startswith(expected)
 
 
-def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked() -> None:
+def test_a_late_canary_fails_but_one_that_ended_unobserved_does_not() -> None:
     waiting = a_pod(
         {"waiting": {"reason": "ContainerCreating", "message": "no sandbox"}}, "Pending"
     )
     cluster = Cluster()
-    cluster.tells(waiting)
+    cluster.set_pod(waiting)
     assert cluster.attend(CANARY, after_s=299) == []
     [end] = cluster.attend(CANARY, after_s=300)
     assert (end.passed, end.output) == (
         False, "it did not finish in time: ContainerCreating: no sandbox",
     )  # fmt: skip
-    cluster.tells(ended(0))
+    cluster.set_pod(ended(0))
     assert cluster.attend(CANARY, after_s=900)[0].passed
 
 
-def test_one_that_is_refused_is_tried_again_until_it_is_late() -> None:
+def test_a_refused_canary_is_retried_until_its_deadline() -> None:
     cluster = Cluster(refuses=True)
     assert cluster.attend(CANARY) == []
     [end] = cluster.attend(CANARY, after_s=300)
@@ -132,18 +132,18 @@ def test_one_that_is_refused_is_tried_again_until_it_is_late() -> None:
     assert "exceeded quota" in end.output
 
 
-def test_another_databases_canary_of_that_number_is_not_taken_for_ours() -> None:
+def test_a_canary_of_another_database_with_the_same_number_is_ignored() -> None:
     cluster = Cluster()
-    cluster.tells(a_pod({"running": {"startedAt": BEGAN}}, until=NOW - timedelta(days=1)))
+    cluster.set_pod(a_pod({"running": {"startedAt": BEGAN}}, until=NOW - timedelta(days=1)))
     assert cluster.attend(CANARY) == []
     assert (cluster.made, cluster.removed) == ([], ["odc-0-3-0"])
-    cluster.tells(None)
+    cluster.set_pod(None)
     cluster.attend(CANARY)
     assert len(cluster.made) == 1
 
 
 @pytest.mark.parametrize(("gpus", "asks"), [(8, "1"), (1, "1"), (0, None)])
-def test_it_takes_one_gpu_and_never_efa(gpus: int, asks: str | None) -> None:
+def test_a_canary_takes_one_gpu_and_no_efa(gpus: int, asks: str | None) -> None:
     canary = replace(CANARY, gpus=gpus, cpus=4, mem_mib=512)
     dispatch = dispatch_of(canary, 1)
     offers = {"n1": NodeOffer(gpus=gpus, efa=0, hugepages_mib=0)}

@@ -14,9 +14,9 @@ from odcd.clock import SystemClock
 from odcd.errors import DatabaseDown, RunnerDown
 from odcd.executor.kubernetes import contents
 from odcd.executor.kubernetes.background import Background
-from odcd.executor.kubernetes.box import FILES
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.contents import CUT, MAX_BYTES, Contents, read
+from odcd.executor.kubernetes.dev_server_files import FILES
 from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
@@ -51,15 +51,15 @@ class Cluster:
         self.written = written
         self.then = then
         self.commands: list[list[str]] = []
-        self.running = self.most = 0
+        self.running = self.largest = 0
 
     async def execute(
         self, namespace: str, pod: str, container: str, command: list[str], timeout_s: float,
-        *, into: bytearray, most_bytes: int,
+        *, into: bytearray, max_bytes: int,
     ) -> str | None:  # fmt: skip
         self.commands.append(command)
         self.running += 1
-        self.most = max(self.most, self.running)
+        self.largest = max(self.largest, self.running)
         try:
             into += self.written
             await asyncio.sleep(0)
@@ -68,18 +68,18 @@ class Cluster:
             self.running -= 1
 
 
-def keep(cluster: Cluster, *pods: Pod, tell: Any = None) -> list[tuple[Any, ...]]:
-    told: list[tuple[Any, ...]] = []
+def keep(cluster: Cluster, *pods: Pod, save: Any = None) -> list[tuple[Any, ...]]:
+    saved: list[tuple[Any, ...]] = []
 
     async def note(*what: Any) -> None:
-        told.append(what)
+        saved.append(what)
 
     async def all_of_it() -> None:
-        listed = Contents(cast("Any", cluster), tell or note)
+        listed = Contents(cast("Any", cluster), save or note)
         await asyncio.gather(*(listed.keep(pod, KEY) for pod in pods))
 
     asyncio.run(all_of_it())
-    return told
+    return saved
 
 
 def refuses() -> Callable[[], Awaitable[str | None]]:
@@ -129,7 +129,7 @@ def test_a_disk_is_listed_by_one_fixed_program() -> None:
     ],
     ids=["no-disk", "over", "not-begun", "is-being-deleted"],
 )
-def test_where_there_is_nothing_to_list_nothing_is_asked(pod: Pod) -> None:
+def test_a_pod_without_a_listable_disk_is_not_asked(pod: Pod) -> None:
     """A failed listing is not reported either: an earlier leader may have listed the disk."""
     cluster = Cluster()
     assert keep(cluster, pod) == []
@@ -138,7 +138,7 @@ def test_where_there_is_nothing_to_list_nothing_is_asked(pod: Pod) -> None:
 
 @pytest.mark.parametrize("then", [refuses(), is_silent(), fails(), hangs()],
                          ids=["refused", "silent", "failed", "hanging"])  # fmt: skip
-def test_what_cannot_be_listed_is_told_to_be_so(
+def test_a_failed_listing_is_recorded_as_failed(
     then: Callable[[], Awaitable[str | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STO-18: a failure blocks nothing; what came before it is kept."""
@@ -149,29 +149,29 @@ def test_what_cannot_be_listed_is_told_to_be_so(
 
 
 @pytest.mark.parametrize("error", [DatabaseDown("gone"), None], ids=["down", "hanging"])
-def test_a_database_that_does_not_take_it_blocks_nothing(
+def test_a_failing_database_does_not_block_the_listing(
     error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STO-18"""
-    monkeypatch.setattr(contents, "TELL_S", 0.05)
+    monkeypatch.setattr(contents, "STORE_S", 0.05)
 
-    async def tell(*_: object) -> None:
+    async def save(*_: object) -> None:
         if error is not None:
             raise error
         await asyncio.sleep(60)
 
-    keep(Cluster(), a_pod(), tell=tell)
+    keep(Cluster(), a_pod(), save=save)
     assert contents.LIST_S + 5.0 <= 20
 
 
 def test_many_that_end_together_are_listed_a_few_at_a_time() -> None:
-    """Connections are for the ends themselves."""
+    """Connections are needed for the ends themselves."""
     cluster = Cluster()
     assert len(keep(cluster, *[a_pod()] * 100)) == 100
-    assert cluster.most == contents.AT_ONCE
+    assert cluster.largest == contents.AT_ONCE
 
 
-def test_a_listing_is_cut_and_shows_what_it_is_alone() -> None:
+def test_a_listing_is_truncated_and_escaped() -> None:
     """STO-17: at most 256 KiB, in whole lines; names are their users' text."""
     lines = b"".join(b"/home/dev/%06d\xc3\xa4\n" % n for n in range(20_000))
     text, used = read(b"7\n" + lines)
@@ -199,7 +199,7 @@ class Ending:
 
 
 @pytest.mark.parametrize("how", ["stop", "condemn", "clean", "node-away"])
-def test_it_is_listed_at_whichever_end(how: str) -> None:
+def test_a_disk_is_listed_however_its_job_ends(how: str) -> None:
     """STO-17: listed when the job ends or is cancelled, never became ready, or has no row; but a
     node that does not answer is not waited for."""
 

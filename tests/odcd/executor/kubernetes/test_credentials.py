@@ -33,7 +33,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 def bearers(folder: Path, ends_at: datetime, requests: int = 3) -> list[str]:
-    """The tokens that so many requests were made with."""
+    """The tokens used by this many requests."""
     seen: list[str] = []
     over = asyncio.Event()
 
@@ -79,7 +79,7 @@ def bearers(folder: Path, ends_at: datetime, requests: int = 3) -> list[str]:
     return seen
 
 
-def test_a_token_that_is_over_is_not_used_again(
+def test_an_expired_token_is_not_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """BUG-16: however long it was good for, its own word counts."""
@@ -87,7 +87,7 @@ def test_a_token_that_is_over_is_not_used_again(
     assert bearers(tmp_path, datetime.now(UTC) - timedelta(seconds=1)) == ["t2", "t3", "t4"]
 
 
-def test_its_program_is_not_run_for_every_request(
+def test_the_credential_program_is_not_run_for_every_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Its start alone may take longer than the usual pause.
@@ -95,5 +95,5 @@ def test_its_program_is_not_run_for_every_request(
     assert bearers(tmp_path, datetime.now(UTC) - timedelta(seconds=1)) == ["t2"] * 3
 
 
-def test_a_token_that_is_good_is_used_again(tmp_path: Path) -> None:
+def test_a_valid_token_is_used_again(tmp_path: Path) -> None:
     assert set(bearers(tmp_path, datetime.now(UTC) + timedelta(hours=1))) == {"t1"}

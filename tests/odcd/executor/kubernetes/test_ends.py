@@ -62,13 +62,13 @@ def stopped(cluster: Cluster) -> list[str]:
     return asyncio.run(work())
 
 
-def test_a_log_that_is_read_slowly_is_kept_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_log_is_saved_before_the_pod_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy API server takes longer to answer than a log takes to open."""
     monkeypatch.setattr(ends, "LOG_OPEN_S", 0.05)
     assert stopped(Cluster(0.5)) == ["kept", "removed"]
 
 
-def test_a_log_that_nobody_can_read_keeps_no_member_from_its_end(
+def test_an_unreadable_log_does_not_delay_the_end_of_a_member(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ends, "KEEP_S", 0.05)

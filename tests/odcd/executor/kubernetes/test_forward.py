@@ -1,4 +1,4 @@
-"""A port of a pod, over the API server's port-forward as kubelet serves it."""
+"""A port of a pod, through the API server's port-forward as kubelet serves it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def echo(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(message.data)
 
 
-def test_bytes_go_both_ways_and_the_ports_number_is_none_of_them() -> None:
+def test_bytes_go_both_ways_without_the_port_prefix() -> None:
     """ACC-07."""
     data = bytes(range(256)) * 1000
 
@@ -85,7 +85,7 @@ def test_bytes_go_both_ways_and_the_ports_number_is_none_of_them() -> None:
     run(echo, work)
 
 
-def test_the_end_of_the_pods_side_is_an_end() -> None:
+def test_a_stream_ends_when_the_pod_closes_it() -> None:
     async def bye(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\0bye")
         await socket.send_bytes(b"\0")
@@ -99,7 +99,7 @@ def test_the_end_of_the_pods_side_is_an_end() -> None:
     run(bye, work)
 
 
-def test_nobody_listening_is_told_as_that() -> None:
+def test_a_refused_connection_in_the_pod_is_reported() -> None:
     async def refuse(socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(b"\1error forwarding port 2222: connection refused\n")
 
@@ -112,7 +112,7 @@ def test_nobody_listening_is_told_as_that() -> None:
     run(refuse, work)
 
 
-def test_what_the_api_server_refuses_and_one_that_is_away() -> None:
+def test_refusals_and_an_unreachable_api_server_are_distinguished() -> None:
     async def work(cluster: Cluster) -> None:
         with pytest.raises(ApiRefused) as caught:
             await opened(cluster)
@@ -125,7 +125,7 @@ def test_what_the_api_server_refuses_and_one_that_is_away() -> None:
 
 
 @pytest.mark.long
-def test_a_pod_that_does_not_read_holds_the_writer_back() -> None:
+def test_a_pod_that_does_not_read_blocks_the_writer() -> None:
     async def work(cluster: Cluster) -> None:
         stream = await opened(cluster)
         written = 0

@@ -32,18 +32,18 @@ def a_node(name: str = "n1", **more: Any) -> Node:
 
 def a_pod(
     name: str = "other", owner: str | None = None, phase: str = "Running", node: str = "n1",
-    labels: dict[str, str] | None = None, **asked: str,
+    labels: dict[str, str] | None = None, **resources: str,
 ) -> Pod:  # fmt: skip
-    wanted = dict(asked)
-    if "gpu" in wanted:
-        wanted["nvidia.com/gpu"] = wanted.pop("gpu")
+    requests = dict(resources)
+    if "gpu" in requests:
+        requests["nvidia.com/gpu"] = requests.pop("gpu")
     return msgspec.convert(
         {
             "metadata": {
                 "name": name, "namespace": "team", "labels": labels or {},
                 "ownerReferences": [{"kind": owner}] if owner else [],
             },
-            "spec": {"nodeName": node, "containers": [{"resources": {"requests": wanted}}]},
+            "spec": {"nodeName": node, "containers": [{"resources": {"requests": requests}}]},
             "status": {"phase": phase},
         },
         Pod,
@@ -62,7 +62,7 @@ def report(*nodes: Node, **more: Any) -> NodeReport:
     return one
 
 
-def test_daemons_come_off_the_node_and_others_are_counted_as_use() -> None:
+def test_node_daemons_reduce_the_node_and_other_pods_count_as_usage() -> None:
     one = report(
         a_node(),
         pods=(
@@ -95,7 +95,9 @@ def test_daemons_come_off_the_node_and_others_are_counted_as_use() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_a_node_says_whether_it_takes_jobs(fields: dict[str, Any], state: str, says: str) -> None:
+def test_the_state_of_a_node_follows_its_conditions(
+    fields: dict[str, Any], state: str, says: str
+) -> None:
     one = report(a_node(**fields))
     assert one.state == state
     assert says in (one.reason or "")
@@ -119,7 +121,7 @@ def test_a_site_tolerates_taints_of_its_own() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_type_is_told_by_labels(labels: dict[str, str], gpus: str, expected: str) -> None:
+def test_the_gpu_type_is_read_from_labels(labels: dict[str, str], gpus: str, expected: str) -> None:
     node = a_node(labels=labels, allocatable={**ALLOCATABLE, "nvidia.com/gpu": gpus})
     assert report(node).gpu_type == expected
 
@@ -134,7 +136,7 @@ def test_the_type_is_told_by_labels(labels: dict[str, str], gpus: str, expected:
     ],
     ids=["nothing", "less than a CPU", "nonsense", "too many GPUs"],
 )
-def test_a_node_that_can_run_nothing_is_left_out_and_said_so(
+def test_an_unusable_node_is_left_out_with_the_reason(
     allocatable: dict[str, str], says: str
 ) -> None:
     taken = inventory(a_node(allocatable=allocatable))
@@ -142,7 +144,7 @@ def test_a_node_that_can_run_nothing_is_left_out_and_said_so(
     assert says in taken.left_out["n1"]
 
 
-def test_control_planes_and_ignored_nodes_are_not_ours() -> None:
+def test_control_plane_and_ignored_nodes_are_left_out() -> None:
     taken = inventory(
         a_node("cp", labels={"node-role.kubernetes.io/control-plane": ""}),
         a_node("mine", labels={"odc.dev/ignore": "true"}),
@@ -172,17 +174,17 @@ def test_features_and_topology_are_labels() -> None:
     [("3920m", "3.92"), ("16Gi", str(16 * 2**30)), ("1e3", "1000"), ("2", "2"), ("5k", "5000")],
     ids=str,
 )
-def test_amounts_are_read_as_kubernetes_writes_them(text: str, value: str) -> None:
+def test_kubernetes_quantities_are_parsed(text: str, value: str) -> None:
     assert quantity(text) == Decimal(value)
 
 
 @pytest.mark.parametrize("text", ["", "eight", "1Zi", "--1", "1.2.3"], ids=str)
-def test_what_is_no_amount_is_refused(text: str) -> None:
+def test_an_invalid_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not an amount"):
         quantity(text)
 
 
-def test_a_pod_asks_for_the_most_it_needs_at_once() -> None:
+def test_the_request_of_a_pod_is_its_maximum_over_time() -> None:
     pod = msgspec.convert(
         {
             "spec": {

@@ -1,4 +1,4 @@
-"""How a container begins, by a real shell; and that nothing of a job is ever code of it."""
+"""How a container starts, with a real shell; and that no part of a job is interpreted as code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expanded(text: str, environment: dict[str, str]) -> str:
 
 
 class Container:
-    """A folder that stands for the container's /odc."""
+    """A folder that represents the container's /odc."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self.folder = folder
@@ -60,8 +60,8 @@ class Container:
 
     def argv(self, **fields: Any) -> list[str]:
         dispatch, _ = a_dispatch_of(self.script, work_dir=str(self.folder / "work"), **fields)
-        words = [expanded(word, {"HOME": "/root"}) for word in command(dispatch, a_member())]
-        return [*words[:2], words[2].replace("/odc/", f"{self.folder}/"), *words[3:]]
+        arguments = [expanded(word, {"HOME": "/root"}) for word in command(dispatch, a_member())]
+        return [*arguments[:2], arguments[2].replace("/odc/", f"{self.folder}/"), *arguments[3:]]
 
     def begin(self, **fields: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -79,16 +79,16 @@ class Container:
 
 
 def test_a_script_is_run_with_its_arguments_umask_and_exit_code(tmp_path: Path) -> None:
-    box = Container(tmp_path, '#!/bin/sh\numask\nprintf "<%s>" "$@"\nexit 7\n')
-    words = ("a b", "$(HOME)", "$$", "`id`", '"; exit 1; "', "*", "")
-    code, out, _ = box.run(args=words, umask=0o027)
+    container = Container(tmp_path, '#!/bin/sh\numask\nprintf "<%s>" "$@"\nexit 7\n')
+    arguments = ("a b", "$(HOME)", "$$", "`id`", '"; exit 1; "', "*", "")
+    code, out, _ = container.run(args=arguments, umask=0o027)
     assert code == 7
-    assert out == "0027\n" + "".join(f"<{word}>" for word in words)
+    assert out == "0027\n" + "".join(f"<{word}>" for word in arguments)
 
 
-def test_the_script_is_the_process_that_is_told_to_end(tmp_path: Path) -> None:
-    box = Container(tmp_path, "#!/bin/sh\necho up\nexec sleep 60\n")
-    process = box.begin()
+def test_the_script_process_receives_the_signal(tmp_path: Path) -> None:
+    container = Container(tmp_path, "#!/bin/sh\necho up\nexec sleep 60\n")
+    process = container.begin()
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     assert int((tmp_path / "run" / "pid").read_text()) == process.pid
@@ -97,7 +97,7 @@ def test_the_script_is_the_process_that_is_told_to_end(tmp_path: Path) -> None:
     process.communicate()
 
 
-def test_a_long_script_comes_packed(tmp_path: Path) -> None:
+def test_a_long_script_is_compressed(tmp_path: Path) -> None:
     filler = "".join(f"# {'x' * 100}\n" for _ in range(MAX_PLAIN_BYTES // 90))
     script = f'#!/bin/sh\n{filler}echo "$1" done\n'
     data = script_data(script)
@@ -106,50 +106,50 @@ def test_a_long_script_comes_packed(tmp_path: Path) -> None:
     assert Container(tmp_path, script).run(args=("all",))[:2] == (0, "all done\n")
 
 
-def test_a_script_that_no_config_map_holds_is_told_from_others() -> None:
+def test_a_script_too_large_for_a_config_map_is_detected() -> None:
     noise = random.Random(1).randbytes(2_000_000).hex()
     assert script_data(f"#!/bin/sh\n# {noise}\n") is None
 
 
 def test_output_goes_to_files_and_to_the_log(tmp_path: Path) -> None:
-    box = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\ncat\nexit 3\n")
+    container = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\ncat\nexit 3\n")
     (tmp_path / "work" / "in").write_text("typed\n")
-    code, out, err = box.run(stdout="o-%j", stderr="e-%j", stdin="in")
+    code, out, err = container.run(stdout="o-%j", stderr="e-%j", stdin="in")
     assert (code, out, err) == (3, "out\ntyped\n", "err\n")
-    assert (box.read("o-1"), box.read("e-1")) == ("out\ntyped\n", "err\n")
+    assert (container.read("o-1"), container.read("e-1")) == ("out\ntyped\n", "err\n")
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("truncate", "new\n"), ("append", "old\nnew\n")])
 def test_files_are_emptied_or_added_to(tmp_path: Path, mode: str, expected: str) -> None:
-    box = Container(tmp_path, "#!/bin/sh\necho new\n")
+    container = Container(tmp_path, "#!/bin/sh\necho new\n")
     (tmp_path / "work" / "o").write_text("old\n")
-    assert box.run(stdout="o", open_mode=mode)[0] == 0
-    assert box.read("o") == expected
+    assert container.run(stdout="o", open_mode=mode)[0] == 0
+    assert container.read("o") == expected
 
 
 def test_both_streams_share_a_file_unless_each_has_one(tmp_path: Path) -> None:
-    box = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\n")
-    assert box.run(stdout="both")[:2] == (0, "out\nerr\n")
-    assert box.read("both") == "out\nerr\n"
+    container = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\n")
+    assert container.run(stdout="both")[:2] == (0, "out\nerr\n")
+    assert container.read("both") == "out\nerr\n"
 
 
-def test_a_job_with_files_is_told_to_end_and_may_take_its_time(tmp_path: Path) -> None:
+def test_a_job_with_output_files_is_signalled_and_has_its_grace(tmp_path: Path) -> None:
     script = (
         "#!/bin/sh\ntrap 'echo saving; sleep 0.3; echo saved; exit 4' TERM\necho up\n"
         "while :; do sleep 0.1; done\n"
     )
-    box = Container(tmp_path, script)
-    process = box.begin(stdout="o")
+    container = Container(tmp_path, script)
+    process = container.begin(stdout="o")
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.terminate()
     assert process.wait(PATIENCE_S) == 4
     assert process.stdout.read() == "saving\nsaved\n"
-    assert box.read("o") == "up\nsaving\nsaved\n"
+    assert container.read("o") == "up\nsaving\nsaved\n"
     process.communicate()
 
 
-def test_a_job_with_files_that_is_told_to_end_before_it_begins_does_not_begin(
+def test_a_job_with_output_files_that_is_signalled_before_its_start_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -157,13 +157,13 @@ def test_a_job_with_files_that_is_told_to_end_before_it_begins_does_not_begin(
     mkfifo.write_text(f'#!/bin/sh\nkill -TERM "$PPID"\nexec {shutil.which("mkfifo")} "$@"\n')
     mkfifo.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    box = Container(tmp_path, "#!/bin/sh\necho ran\n")
-    assert box.run(stdout="o")[:2] == (128 + signal.SIGTERM, "")
+    container = Container(tmp_path, "#!/bin/sh\necho ran\n")
+    assert container.run(stdout="o")[:2] == (128 + signal.SIGTERM, "")
 
 
-def test_a_file_that_cannot_be_written_is_said_and_the_job_goes_on(tmp_path: Path) -> None:
-    box = Container(tmp_path, "#!/bin/sh\necho out\nexit 5\n")
-    code, out, err = box.run(stdout="no/such/folder/o")
+def test_an_unwritable_output_file_is_reported_and_the_job_continues(tmp_path: Path) -> None:
+    container = Container(tmp_path, "#!/bin/sh\necho out\nexit 5\n")
+    code, out, err = container.run(stdout="no/such/folder/o")
     assert (code, out) == (5, "out\n")
     assert "no/such/folder/o" in err
 
@@ -174,36 +174,36 @@ def test_a_signal_reaches_the_script(
     tmp_path: Path, files: dict[str, str], batch_only: bool
 ) -> None:
     script = "#!/bin/sh\ntrap 'echo told; exit 9' USR1\necho up\nwhile :; do sleep 0.1; done\n"
-    box = Container(tmp_path, script)
-    process = box.begin(**files)
+    container = Container(tmp_path, script)
+    process = container.begin(**files)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
-    words = list(signal_command("USR1", batch_only=batch_only))
-    words[2] = words[2].replace("/odc/", f"{tmp_path}/")
-    assert subprocess.run(words, check=False).returncode == 0
+    command = list(signal_command("USR1", batch_only=batch_only))
+    command[2] = command[2].replace("/odc/", f"{tmp_path}/")
+    assert subprocess.run(command, check=False).returncode == 0
     assert process.wait(PATIENCE_S) == 9
     assert "told" in process.stdout.read()
     process.communicate()
 
 
 def test_a_packed_script_that_is_broken_does_not_run(tmp_path: Path) -> None:
-    box = Container(tmp_path, "#!/bin/sh\necho ran\n")
+    container = Container(tmp_path, "#!/bin/sh\necho ran\n")
     (tmp_path / "job" / "script").unlink()
     (tmp_path / "job" / "script.gz").write_bytes(b"nonsense")
-    code, out, _ = box.run()
+    code, out, _ = container.run()
     assert (code, out) == (126, "")
 
 
 @settings(deadline=None)
 @given(st.text(alphabet="$()aA_x \n'\"`\\", max_size=40))
-def test_kubernetes_leaves_what_is_literal_alone(text: str) -> None:
+def test_literal_text_is_not_expanded_by_kubernetes(text: str) -> None:
     assert expanded(literal(text), {"a": "WRONG", "A_x": "WRONG", "x": "WRONG"}) == text
 
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     """The copies end with the job, so the container ends."""
-    box = Container(tmp_path, "#!/bin/sh\necho out\n")
-    process = box.begin(stdout="o")
+    container = Container(tmp_path, "#!/bin/sh\necho out\n")
+    process = container.begin(stdout="o")
     process.communicate(timeout=PATIENCE_S)
     time.sleep(0.1)
     with pytest.raises(ProcessLookupError):

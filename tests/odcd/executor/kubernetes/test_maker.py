@@ -1,4 +1,4 @@
-"""Pods are taken away for sure: what an answer leaves open is asked again."""
+"""Pods are removed reliably: a request without a clear answer is repeated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.pods import PodSettings
 from tests.support.builders.dispatches import a_dispatch_of, a_member
 
@@ -23,7 +23,7 @@ POD = msgspec.convert(
 
 
 class Refusing:
-    """Refuses every delete; has a pod of that uid, or none."""
+    """Refuses every delete; has a pod with that uid, or none."""
 
     def __init__(self, status: int, uid: str | None) -> None:
         self._status = status
@@ -40,7 +40,7 @@ class Refusing:
 
 def remove(status: int, uid: str | None, *, unchanged: bool = False) -> None:
     cluster = cast("Cluster", Refusing(status, uid))
-    asyncio.run(Maker(cluster, PodSettings()).remove(POD, 30, unchanged=unchanged))
+    asyncio.run(PodWriter(cluster, PodSettings()).remove(POD, 30, unchanged=unchanged))
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ def remove(status: int, uid: str | None, *, unchanged: bool = False) -> None:
         pytest.param(409, "second", id="another-of-its-name"),
     ],
 )
-def test_what_is_not_there_is_removed(status: int, uid: str | None) -> None:
+def test_a_pod_that_no_longer_exists_counts_as_removed(status: int, uid: str | None) -> None:
     remove(status, uid)
 
 
-def test_a_conflict_while_the_pod_is_there_is_no_removal() -> None:
+def test_a_conflict_does_not_count_as_removed_while_the_pod_exists() -> None:
     with pytest.raises(ApiRefused):
         remove(409, "first")
 
 
-def test_a_pod_that_changed_meanwhile_stays_where_that_was_asked_for() -> None:
+def test_a_changed_pod_is_kept_if_it_must_be_unchanged() -> None:
     remove(409, "first", unchanged=True)
 
 
 class Taking:
-    """Says yes to all, and keeps what it was asked to make and to change."""
+    """Accepts every request, and records the pods that it should create and change."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -90,15 +90,15 @@ class Taking:
         pytest.param({0, 1, 2}, [], [], id="all-have"),
     ],
 )  # fmt: skip
-def test_a_member_that_has_begun_is_not_made_again(
+def test_a_started_member_is_not_created_again(
     but: set[int], made: list[str], changed: list[str]
 ) -> None:
-    """An order is tried again when any part of it failed, and its first members may be over."""
+    """An order is repeated when any part of it failed, and its first members may have ended."""
     members = tuple(a_member(rank, virtual=False, cpus=1) for rank in range(3))
     dispatch, texts = a_dispatch_of(members=members, uid=1001, gid=100)
     taking = Taking()
     offers = {member.node: OFFER for member in members}
-    maker = Maker(cast("Cluster", taking), PodSettings(image="registry.example/job:1.0"))
+    maker = PodWriter(cast("Cluster", taking), PodSettings(image="registry.example/job:1.0"))
     asyncio.run(maker.make(dispatch, texts, offers, but))
     pod = f"odc-{dispatch.job_id}-{dispatch.attempt}-"
     named = [one.replace(pod, "") for one in taking.made]

@@ -13,8 +13,8 @@ KEY = (7, 1, 0)
 
 
 def test_an_end_is_remembered_until_an_order_read_before_it_must_have_come() -> None:
-    """The planner had read the attempt as not started; it began, ended and was gone when the order
-    arrived: made again, its script would have run twice."""
+    """The planner had read the attempt as not started; it started, ended and was removed before the
+    order arrived. Created again, its script would have run twice."""
     members = Members(SystemClock(), Ledger())
     members.end(
         KEY,

@@ -22,7 +22,7 @@ GONE = ApiRefused(404, Status(message='pods "odc-7-1-0" not found'), None)
 
 
 class Log:
-    """A cluster with one log: its pieces, then how it ends."""
+    """A cluster with one log: its pieces, and then its end."""
 
     def __init__(self, *pieces: bytes, end: Exception | None = None) -> None:
         self._pieces = pieces
@@ -43,7 +43,7 @@ class Log:
 
 
 class Store:
-    """As odc.keep_output does: the longer one stays."""
+    """As odc.keep_output does: the longer one is kept."""
 
     def __init__(self) -> None:
         self.kept: tuple[bytes, int] | None = None
@@ -61,8 +61,8 @@ class Store:
 
 def keep(store: Store, log: Log, *, follow: bool = False, opened: list[bool] | None = None) -> str:
     output = PodOutput(log, store, SystemClock(), Namespaces(), 1 << 20)  # pyright: ignore[reportArgumentType]
-    told = opened if opened is not None else []
-    asyncio.run(output.keep(KEY, "gpu-batch", follow=follow, on_open=lambda: told.append(True)))
+    opens = opened if opened is not None else []
+    asyncio.run(output.keep(KEY, "gpu-batch", follow=follow, on_open=lambda: opens.append(True)))
     assert store.kept is not None
     return zlib.decompress(store.kept[0]).decode()
 
@@ -73,17 +73,17 @@ def test_a_log_that_was_empty_at_first_is_read_again() -> None:
     assert keep(store, Log(b"one\n")) == "one\n"
 
 
-def test_a_log_that_is_gone_does_not_replace_what_was_read() -> None:
+def test_a_deleted_log_does_not_replace_saved_output() -> None:
     store = Store()
     keep(store, Log(b"x\n"), follow=True)
     assert keep(store, Log(end=GONE)) == "x\n"
 
 
-def test_a_log_that_nobody_could_read_says_so() -> None:
+def test_an_unread_log_is_replaced_by_the_reason() -> None:
     assert "not found" in keep(Store(), Log(end=GONE))
 
 
-def test_what_came_before_the_api_server_went_is_kept() -> None:
+def test_output_read_before_an_api_server_failure_is_kept() -> None:
     store = Store()
     with pytest.raises(RunnerDown):
         keep(store, Log(b"half", end=RunnerDown("away")), follow=True)
@@ -92,7 +92,7 @@ def test_what_came_before_the_api_server_went_is_kept() -> None:
     assert keep(store, Log(b"half", b" and whole")) == "half and whole"
 
 
-def test_who_waits_for_the_log_is_told_when_it_is_open() -> None:
+def test_on_open_is_called_when_the_log_opens() -> None:
     opened: list[bool] = []
     keep(Store(), Log(b"x"), opened=opened)
     assert opened == [True]
@@ -100,7 +100,7 @@ def test_who_waits_for_the_log_is_told_when_it_is_open() -> None:
     assert opened == [True]
 
 
-def test_of_a_long_output_both_ends_stay_and_the_cut_is_marked() -> None:
+def test_long_output_keeps_both_ends_and_marks_the_cut() -> None:
     short = Shortened(2 * HEAD_BYTES)
     for number in range(100_000):
         short.feed(b"line %06d\n" % number)

@@ -1,4 +1,4 @@
-"""The pod of a member, where it matters to its job."""
+"""The pod of a member, as far as its job notices."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def gang(count: int, gpus: int = 8) -> tuple[Any, ...]:
     )
 
 
-def test_a_gang_knows_its_peers_by_names_that_resolve() -> None:
-    told = variables(a_pod(*gang(2), rank=1, job_id=7, attempt=3))
+def test_a_gang_has_resolvable_names_of_its_peers() -> None:
+    env = variables(a_pod(*gang(2), rank=1, job_id=7, attempt=3))
     hosts = "odc-7-3-0.gpu-dev-headless.gpu-dev.svc.cluster.local"
-    assert told["MASTER_ADDR"] == hosts
-    assert told["ODC_PEERS"] == f"{hosts},{hosts.replace('3-0', '3-1')}"
-    assert (told["MASTER_PORT"], told["ODC_RANK"], told["SLURM_NNODES"]) == ("29500", "1", "2")
-    assert told["SLURM_JOB_NODELIST"] == "odc-7-3-[0-1]"
-    assert told["ODC_NODE"] == "gpu-02"
+    assert env["MASTER_ADDR"] == hosts
+    assert env["ODC_PEERS"] == f"{hosts},{hosts.replace('3-0', '3-1')}"
+    assert (env["MASTER_PORT"], env["ODC_RANK"], env["SLURM_NNODES"]) == ("29500", "1", "2")
+    assert env["SLURM_JOB_NODELIST"] == "odc-7-3-[0-1]"
+    assert env["ODC_NODE"] == "gpu-02"
 
 
-def test_whole_nodes_with_efa_get_all_of_it_and_partial_ones_none() -> None:
+def test_only_whole_nodes_get_efa() -> None:
     whole = a_pod(*gang(2))
     container = whole["spec"]["containers"][0]
     assert container["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
@@ -76,8 +76,8 @@ def test_memory_is_limited_to_the_share_and_cpus_may_burst() -> None:
     resources = a_pod(quarter)["spec"]["containers"][0]["resources"]
     assert (resources["requests"]["cpu"], resources["limits"]["cpu"]) == ("40", "72")
     assert resources["limits"]["memory"] == f"{2_097_152 // 4}Mi"
-    asked = a_member(cpus=192, mem_mib=5000, virtual=False)
-    resources = a_pod(asked)["spec"]["containers"][0]["resources"]
+    member = a_member(cpus=192, mem_mib=5000, virtual=False)
+    resources = a_pod(member)["spec"]["containers"][0]["resources"]
     assert resources["limits"]["cpu"] == "192"
     assert resources["limits"]["memory"] == resources["requests"]["memory"] == "5000Mi"
 
@@ -88,23 +88,23 @@ def test_shared_memory_is_a_part_of_the_memory_that_it_counts_against() -> None:
     assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "4096Mi"}
 
 
-def test_a_job_cannot_reach_for_devices_or_paths_of_elsewhere() -> None:
+def test_a_job_cannot_set_variables_for_devices_or_library_paths() -> None:
     env = {
         "NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/home/alice/bin",
         "LD_PRELOAD": "/x.so", "WANDB": "on", "SLURM_JOB_ID": "99", "PRICE": "$(HOME)$5",
     }  # fmt: skip
-    told = variables(a_pod(env=env, job_id=7))
-    assert "CUDA_VISIBLE_DEVICES" not in told
-    assert told["NVIDIA_VISIBLE_DEVICES"] == "void"
-    assert not {"PATH", "LD_PRELOAD"} & told.keys()
-    assert (told["WANDB"], told["SLURM_JOB_ID"], told["HOME"]) == ("on", "7", "/home/alice")
-    assert told["PRICE"] == "$$(HOME)$$5"
+    actual = variables(a_pod(env=env, job_id=7))
+    assert "CUDA_VISIBLE_DEVICES" not in actual
+    assert actual["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert not {"PATH", "LD_PRELOAD"} & actual.keys()
+    assert (actual["WANDB"], actual["SLURM_JOB_ID"], actual["HOME"]) == ("on", "7", "/home/alice")
+    assert actual["PRICE"] == "$$(HOME)$$5"
     with_gpus = variables(a_pod(a_member(gpu_indexes=(0,), virtual=False), env=env))
     assert not {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} & with_gpus.keys()
     assert with_gpus["SLURM_GPUS_ON_NODE"] == "1"
 
 
-def test_names_of_users_and_partitions_are_cleaned_for_labels_and_kept_whole_beside() -> None:
+def test_user_and_partition_names_are_sanitized_in_labels_and_unchanged_in_annotations() -> None:
     settings = PodSettings(image="x:1")
     member = a_member(virtual=False)
     dispatch, _ = a_dispatch_of(
@@ -117,7 +117,7 @@ def test_names_of_users_and_partitions_are_cleaned_for_labels_and_kept_whole_bes
 
 
 @pytest.mark.parametrize("text", ["", "-", "é", "a" * 100, "..a..", "x/y z", "-_.-"], ids=ascii)
-def test_a_label_is_always_one_that_kubernetes_takes(text: str) -> None:
+def test_every_label_is_valid_for_kubernetes(text: str) -> None:
     import re
 
     assert re.fullmatch(r"|[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", label(text))
@@ -147,7 +147,7 @@ def test_the_namespace_is_the_same_for_all_members() -> None:
      "nvcr.io/nvidia/cuda@sha256:" + "a" * 64, "a/b:1@sha256:" + "0" * 64, "[::1]:5000/x:1"],
     ids=str,
 )  # fmt: skip
-def test_a_fixed_image_is_taken(image: str) -> None:
+def test_a_pinned_image_is_accepted(image: str) -> None:
     check_image(image, "the image")
 
 
@@ -166,7 +166,7 @@ def test_a_fixed_image_is_taken(image: str) -> None:
     ],
     ids=lambda value: ascii(value)[:30],
 )
-def test_another_image_is_refused(image: str, says: str) -> None:
+def test_an_unpinned_image_is_refused(image: str, says: str) -> None:
     with pytest.raises(BadRequest, match=says):
         check_image(image, "the image")
 
@@ -188,7 +188,7 @@ CHECK = JobCheck("x:1")
     ],
     ids=["moving image", "terminal", "name", "blank in a name", "environment", "arguments"],
 )
-def test_what_no_pod_can_be_is_refused_at_submit(
+def test_a_job_that_cannot_be_a_pod_is_refused_at_submit(
     fields: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
@@ -241,7 +241,7 @@ def test_a_setting_that_a_manifest_leaves_empty_is_not_set(name: str) -> None:
     assert read_kubernetes(None, None, {name: ""}) == read_kubernetes(None, None, {})
 
 
-def test_a_site_adds_to_pods_and_takes_nothing_away(tmp_path: Any) -> None:
+def test_a_site_template_adds_to_pods_and_removes_nothing(tmp_path: Any) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(
         "volumes: [{name: data, persistentVolumeClaim: {claimName: d}}, {name: run}]\n"
@@ -261,7 +261,7 @@ def test_a_site_adds_to_pods_and_takes_nothing_away(tmp_path: Any) -> None:
     ["hostNetwork: true", "volumes: {}", "- a", "a: [", "serviceAccountName: admin", "\0"],
     ids=ascii,
 )
-def test_a_template_that_odc_does_not_take_is_refused(tmp_path: Any, text: str) -> None:
+def test_an_unsupported_template_is_refused(tmp_path: Any, text: str) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(text)
     with pytest.raises(BadRequest, match="pod template"):

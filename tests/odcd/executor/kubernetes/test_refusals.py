@@ -22,7 +22,5 @@ from odcd.executor.kubernetes.cluster import ApiRefused, Status
         pytest.param(422, "spec.hostname: Invalid value", False, id="invalid"),
     ],
 )
-def test_what_may_be_answered_otherwise_in_a_while_is_asked_again(
-    status: int, message: str, passes: bool
-) -> None:
+def test_only_temporary_refusals_are_retried(status: int, message: str, passes: bool) -> None:
     assert may_pass(ApiRefused(status, Status(message=message), None)) is passes

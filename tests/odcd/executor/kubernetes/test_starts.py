@@ -1,4 +1,4 @@
-"""A start that is refused is tried again, and given up when its budget is spent."""
+"""A refused start is retried, and given up when its time is over."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.kubernetes.starts import Budgets, Starts
-from odcd.records.dev_server import BoxKeys
+from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch, Fact
 from tests.support.builders.dispatches import a_dispatch_of
 
 NOBODY = cast("Any", None)
 
 
-async def no_keys(dispatch: Dispatch) -> BoxKeys | None:
+async def no_keys(dispatch: Dispatch) -> DevServerKeys | None:
     return None
 
 
 class Hasty:
-    """Time goes only by sleeping, and then at once."""
+    """Time passes only by sleeping, and then at once."""
 
     def __init__(self) -> None:
         self._slept_s = 0.0
@@ -49,7 +49,7 @@ class Hasty:
 
 
 class OverQuota:
-    """Refuses every pod for what may pass; before it does, the order is sent again."""
+    """Refuses every pod with a temporary error; before the refusal, the order is sent again."""
 
     def __init__(self, clock: Hasty) -> None:
         self._clock = clock
@@ -62,7 +62,7 @@ class OverQuota:
         raise ApiRefused(403, Status(message="exceeded quota: jobs"), None)
 
     async def find_member(self, key: Key) -> None:
-        """It was never made."""
+        """The pod was never created."""
 
 
 async def no_port(dispatch: Dispatch, port: int, addresses: Sequence[str]) -> None: ...
@@ -70,13 +70,13 @@ async def no_port(dispatch: Dispatch, port: int, addresses: Sequence[str]) -> No
 
 def the_starts(clock: Hasty, ledger: Ledger, maker: OverQuota, background: Background) -> Starts:
     return Starts(
-        Members(clock, ledger), NOBODY, {}, cast("Maker", maker), background, clock,
+        Members(clock, ledger), NOBODY, {}, cast("PodWriter", maker), background, clock,
         lambda: True, Budgets(schedule_s=60), no_keys, no_port,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("sent_again", [False, True])
-def test_a_start_that_is_sent_again_has_no_more_time_than_it_had(sent_again: bool) -> None:
+def test_a_repeated_start_keeps_its_deadline(sent_again: bool) -> None:
     async def work() -> tuple[list[Fact], list[float]]:
         clock, ledger = Hasty(), Ledger()
         maker = OverQuota(clock)
@@ -128,8 +128,8 @@ def test_a_job_whose_output_path_is_too_long_fails_with_the_reason() -> None:
     assert "more than 4095 bytes" in (fact.detail or "")
 
 
-def test_who_asks_why_is_told_what_refuses_the_pods() -> None:
-    """A job whose rights were taken away stayed CONFIGURING without a word."""
+def test_why_shows_the_refusal_of_the_pods() -> None:
+    """Before: a job whose rights were removed stayed CONFIGURING without a message."""
 
     async def work() -> list[str]:
         clock, ledger = Hasty(), Ledger()
@@ -150,7 +150,7 @@ def test_who_asks_why_is_told_what_refuses_the_pods() -> None:
         finally:
             await background.close()
 
-    assert asyncio.run(work()) == ["its pods cannot be made yet: exceeded quota: jobs"]
+    assert asyncio.run(work()) == ["its pods cannot be created yet: exceeded quota: jobs"]
 
 
 class Condemning:
@@ -161,8 +161,8 @@ class Condemning:
         self.why.append(fact.detail)
 
 
-def a_box(state: dict[str, Any], node: str = "n1") -> Pod:
-    """A dev server's pod of ten minutes ago."""
+def a_dev_server(state: dict[str, Any], node: str = "n1") -> Pod:
+    """The pod of a dev server, created ten minutes ago."""
     return msgspec.convert(
         {
             "metadata": {
@@ -184,15 +184,18 @@ PULLING = {"waiting": {"reason": "ContainerCreating"}}
 @pytest.mark.parametrize(
     ("pod", "why"),
     [
-        (a_box(PULLING), None),
-        (a_box(PULLING, node=""), "within 60 s"),
-        (a_box({"running": {"startedAt": "2025-12-31T23:59:30Z"}}), None),
-        (a_box({"running": {"startedAt": "2025-12-31T23:57:00Z"}}), "SSH server does not answer"),
+        (a_dev_server(PULLING), None),
+        (a_dev_server(PULLING, node=""), "within 60 s"),
+        (a_dev_server({"running": {"startedAt": "2025-12-31T23:59:30Z"}}), None),
+        (
+            a_dev_server({"running": {"startedAt": "2025-12-31T23:57:00Z"}}),
+            "SSH server does not answer",
+        ),
     ],
     ids=["pulls-for-long", "no-node", "runs-since-now", "ssh-is-dead"],
 )
-def test_each_part_of_a_start_has_a_budget_of_its_own(pod: Pod, why: str | None) -> None:
-    """BUG-25, BUG-36, LIF-17: a long pull takes nothing from the time that SSH has."""
+def test_each_phase_of_a_start_has_its_own_time_limit(pod: Pod, why: str | None) -> None:
+    """BUG-25, BUG-36, LIF-17: a long pull does not shorten the time for SSH."""
     members, ends = Members(Hasty(), Ledger()), Condemning()
     members.knows = True
     members.see(pod, (7, 1, 0))
@@ -200,19 +203,19 @@ def test_each_part_of_a_start_has_a_budget_of_its_own(pod: Pod, why: str | None)
         members, cast("Any", ends), {}, NOBODY, NOBODY, Hasty(), lambda: True,
         Budgets(schedule_s=60, start_s=1800, ready_s=120), no_keys, no_port,
     ).judge()  # fmt: skip
-    assert [why in str(told) for told in ends.why] == ([] if why is None else [True]), ends.why
+    assert [why in str(reason) for reason in ends.why] == ([] if why is None else [True]), ends.why
 
 
 @pytest.mark.parametrize(("claim", "budget_s"), [("odc-volume-12", 660), ("data", 60)])
 def test_a_pod_waits_longer_for_its_node_while_its_disk_is_made(claim: str, budget_s: int) -> None:
-    """The volume is made while the pod is there: not because of a cloud is a start given up."""
+    """The volume is created while the pod exists: a slow cloud does not make a start fail."""
     clock, ledger, ends = Hasty(), Ledger(), Condemning()
     members = Members(clock, ledger)
     starts = Starts(
         members, cast("Any", ends), {}, NOBODY, Background(ledger.wake), clock, lambda: True,
         Budgets(schedule_s=60, disk_s=600), no_keys, no_port,
     )  # fmt: skip
-    told = {
+    pod = {
         "metadata": {
             "name": "odc-1-1-0", "namespace": "gpu-dev", "uid": "u",
             "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -221,7 +224,7 @@ def test_a_pod_waits_longer_for_its_node_while_its_disk_is_made(claim: str, budg
         "spec": {"volumes": [{"persistentVolumeClaim": {"claimName": claim}}]},
         "status": {"phase": "Pending"},
     }  # fmt: skip
-    members.see(msgspec.convert(told, Pod), (1, 1, 0))
+    members.see(msgspec.convert(pod, Pod), (1, 1, 0))
     asyncio.run(clock.sleep(budget_s))
     starts.judge()
     assert ends.why == []

@@ -80,7 +80,7 @@ DISRUPTED = {
     ],
     ids=lambda value: value if isinstance(value, str) and value and len(value) < 20 else "",
 )  # fmt: skip
-def test_every_end_has_its_fact(
+def test_every_end_of_a_pod_has_a_fact(
     phase: str, state: Any, status: Any, kind: str, code: Any, signal: Any, cause: Any, says: str
 ) -> None:
     end = seen(phase, state, **status).end
@@ -106,18 +106,20 @@ def test_every_end_has_its_fact(
     ],
     ids=str,
 )
-def test_only_what_will_never_start_is_given_up(reason: str, message: str, hopeless: bool) -> None:
-    told = seen("Pending", {"waiting": {"reason": reason, "message": message}})
-    assert told.end is None
-    assert told.begun is None
-    assert (told.hopeless is not None) == hopeless
-    if told.hopeless is not None:
-        # Not "launch": it would be tried again and again.
-        assert (told.hopeless.kind, told.hopeless.cause) == ("start_failed", None)
-        assert message in (told.hopeless.detail or "")
+def test_only_pods_that_can_never_start_are_given_up(
+    reason: str, message: str, hopeless: bool
+) -> None:
+    status = seen("Pending", {"waiting": {"reason": reason, "message": message}})
+    assert status.end is None
+    assert status.begun is None
+    assert (status.hopeless is not None) == hopeless
+    if status.hopeless is not None:
+        # Not "launch": it would be retried again and again.
+        assert (status.hopeless.kind, status.hopeless.cause) == ("start_failed", None)
+        assert message in (status.hopeless.detail or "")
 
 
-def test_a_start_is_told_when_the_container_runs() -> None:
+def test_a_start_is_reported_when_the_container_runs() -> None:
     begun = seen("Running", {"running": {"startedAt": BEGAN}}).begun
     assert begun is not None
     assert (begun.kind, begun.at) == ("started", datetime(2026, 1, 1, 12, tzinfo=UTC))
@@ -125,21 +127,21 @@ def test_a_start_is_told_when_the_container_runs() -> None:
 
 
 def test_a_job_that_ended_at_once_has_started_too() -> None:
-    told = seen("Succeeded", ended())
-    assert told.begun is not None
-    assert told.end is not None
-    assert told.end.at == datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
+    status = seen("Succeeded", ended())
+    assert status.begun is not None
+    assert status.end is not None
+    assert status.end.at == datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
 
 
 def test_whole_seconds_of_kubelet_are_not_before_the_start() -> None:
-    """Kubelet cuts fractions off: what it says of this second may lie before our own start."""
+    """Kubelet truncates fractions: its time for this second may be before our own start."""
     now = datetime(2026, 1, 1, 12, 0, 0, 900_000, tzinfo=UTC)
     begun = read_pod(a_pod("Running", {"running": {"startedAt": BEGAN}}), KEY, now).begun
     assert begun is not None
     assert begun.at == now
 
 
-def test_a_pod_that_vanished_was_lost_if_it_had_begun() -> None:
+def test_a_vanished_pod_is_lost_if_it_had_started() -> None:
     gone = vanished(a_pod("Running", {"running": {"startedAt": BEGAN}}), KEY, NOW)
     assert gone.kind == "lost"
     never = vanished(a_pod("Pending"), KEY, NOW)
@@ -160,7 +162,7 @@ def test_only_our_own_names_are_members() -> None:
     assert key_of(unlabelled) is None
 
 
-def test_a_second_less_than_fresh_is_kept() -> None:
+def test_the_time_of_an_older_end_is_kept() -> None:
     late = NOW + timedelta(seconds=10)
     end = read_pod(a_pod("Succeeded", ended()), KEY, late).end
     assert end is not None
@@ -178,10 +180,11 @@ def test_a_second_less_than_fresh_is_kept() -> None:
         pytest.param(ended(143, "Error"), None, "exited", id="not-deleted"),
     ],
 )
-def test_what_a_delete_by_others_ends_is_lost_and_not_the_jobs_failure(
+def test_a_pod_ended_by_a_foreign_delete_is_lost_and_not_failed(
     state: dict[str, Any], deleted_at: str | None, kind: str
 ) -> None:
-    """It was asked 30 s before what Kubernetes writes down; the container ended at 12:00:20."""
+    """The delete was requested 30 s before the time that Kubernetes records; the container ended at
+    12:00:20."""
     pod = a_pod("Failed", state)
     if deleted_at:
         pod.metadata.deletion_timestamp = datetime.fromisoformat(deleted_at)
@@ -218,7 +221,7 @@ LATER = "2026-01-01T11:57:59Z"
         pytest.param("Failed", None, {"reason": "OutOfcpu"}, False, id="full"),
     ],
 )  # fmt: skip
-def test_what_speaks_against_the_node(
+def test_ends_that_suspect_the_node(
     phase: str, state: dict[str, Any] | None, status: dict[str, Any], suspect: bool
 ) -> None:
     end = seen(phase, state, **status).end
@@ -235,7 +238,7 @@ def test_what_speaks_against_the_node(
     ],
     ids=["hook failed", "its own configuration", "its own image"],
 )
-def test_what_cannot_start_speaks_against_the_node_only_if_it_says_so(
+def test_a_failed_start_suspects_the_node_only_for_node_errors(
     reason: str, message: str, suspect: bool
 ) -> None:
     found = seen("Pending", {"waiting": {"reason": reason, "message": message}})
@@ -249,7 +252,5 @@ def test_what_cannot_start_speaks_against_the_node_only_if_it_says_so(
      ("ImagePullBackOff: back-off", False)],
     ids=["silence", "no sandbox", "its own image"],
 )  # fmt: skip
-def test_a_late_start_speaks_against_a_node_that_does_not_say_what_it_waits_for(
-    waits: str | None, suspect: bool
-) -> None:
+def test_a_late_start_without_a_reason_suspects_the_node(waits: str | None, suspect: bool) -> None:
     assert late(a_pod("Pending"), KEY, NOW, waits, 60).suspect is suspect

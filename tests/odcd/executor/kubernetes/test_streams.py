@@ -35,10 +35,9 @@ async def version(_: web.Request) -> web.Response:
 
 
 @pytest.mark.parametrize("streams", [CONNECTIONS + 16])
-def test_requests_go_on_beside_more_streams_than_requests_may_be(
-    tmp_path: Path, streams: int
-) -> None:
-    """A mass cancel followed the logs of all pods, and their deletes waited for those to end."""
+def test_streams_do_not_use_up_the_request_connections(tmp_path: Path, streams: int) -> None:
+    """Before: a mass cancel followed the logs of all pods, and their deletes waited for those to
+    end."""
 
     async def work() -> None:
         app = web.Application()

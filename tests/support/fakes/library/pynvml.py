@@ -60,7 +60,7 @@ def nvmlDeviceGetPowerUsage(index: int) -> int:
 
 
 def nvmlDeviceGetTotalEnergyConsumption(index: int) -> int:
-    """400 W, since the machine began."""
+    """400 W, since the machine booted."""
     return int(time.monotonic() * 400_000)
 
 

@@ -1,6 +1,6 @@
 """A small client of the Kubernetes API for tests: manifests in, objects out, no cache.
 
-The daemon has its own client; a test that looks at the cluster through another sees what is there.
+The daemon has its own client; a test with another one sees the real state of the cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATCHES = {
 
 
 class Refused(Exception):
-    """The API server said no; `code`, `reason` and `message` are those of its Status object."""
+    """The API server refused; `code`, `reason` and `message` are those of its Status object."""
 
     def __init__(self, answer: httpx.Response) -> None:
         try:
@@ -56,9 +56,9 @@ class Api:
         self._http.close()
 
     def request(self, method: str, path: str, body: object = None, **query: object) -> Any:
-        """One request; the decoded answer, or its text where it is not JSON.
+        """One request; returns the decoded answer, or its text if it is not JSON.
 
-        Raises Refused by the server's word, ConnectionError when it could not be reached.
+        Raises Refused if the server refuses, ConnectionError when it could not be reached.
         """
         patch = str(query.pop("patch", "merge"))
         headers = {"Content-Type": _PATCHES[patch] if method == "PATCH" else "application/json"}
@@ -87,7 +87,7 @@ class Api:
         return self.request("POST", self.path_of(manifest, named=False), manifest, **query)
 
     def create_all(self, manifests: Iterable[Manifest], at_once: int = 8) -> list[Manifest]:
-        """Many, a few at a time: a thousand nodes in seconds."""
+        """Create many, a few at a time: a thousand nodes take seconds."""
         todo = list(manifests)
         for kind in {(one["apiVersion"], one["kind"]): one for one in todo}.values():
             self.path_of(kind)
@@ -137,7 +137,7 @@ class Api:
         true: Callable[[Manifest], object],
         within_s: float = 60.0,
     ) -> Manifest:
-        """The object when `true` says so of it; missing or unreachable counts as not yet."""
+        """The object once `true` returns true for it; missing or unreachable counts as not yet."""
         found: list[Manifest] = [{}]
 
         def looked() -> object:
@@ -188,7 +188,7 @@ class Api:
 
 
 def credentials(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLContext]:
-    """Of a kubeconfig: the server's address, the headers that say who asks, and TLS."""
+    """Of a kubeconfig: the server's address, the headers that identify the user, and TLS."""
     config = yaml.safe_load(kubeconfig.read_text())
     context = _named(config, "context", config["current-context"])
     cluster = _named(config, "cluster", context["cluster"])

@@ -1,8 +1,8 @@
 """The programs of a real Kubernetes control plane: found, or built once from pinned Go modules.
 
-    python -m tests.support.harness.controlplane.build
+python -m tests.support.harness.controlplane.build
 
-builds them ahead of a test run and prints where they lie.
+builds them ahead of a test run and prints their paths.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HOW = (
 
 
 class NoBinaries(Exception):
-    """Nothing here can give the programs; the text says what would."""
+    """The programs are not available here; the message says what is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,21 +74,22 @@ _ALL = (_ETCD, _KWOK, _KUBERNETES)
 
 
 def binaries(names: tuple[str, ...] = ()) -> dict[str, Path]:
-    """The path of each program (of all, without names); builds what is neither given nor cached.
+    """The path of each program (of all, without names); builds those that are neither given nor
+    cached.
 
-    Raises NoBinaries where one is missing and no Go is there to build it.
+    Raises NoBinaries if one is missing and Go is not installed.
     """
-    wanted = names or tuple(name for module in _ALL for name in module.packages)
-    found = _given(wanted)
+    requested = names or tuple(name for module in _ALL for name in module.packages)
+    found = _given(requested)
     for module in _ALL:
-        if missing := [name for name in module.packages if name in wanted and name not in found]:
+        if missing := [name for name in module.packages if name in requested and name not in found]:
             folder = _built(module)
             found |= {name: folder / name for name in missing}
     return found
 
 
 def kubectl() -> Path:
-    """Only kubectl: for any other cluster, whichever is on the PATH is used."""
+    """Only kubectl: for other clusters, the one on the PATH is used."""
     try:
         return binaries(("kubectl",))["kubectl"]
     except NoBinaries:

@@ -1,4 +1,4 @@
-"""Programs that a test runs: each with its own log, and none outlives the test's process."""
+"""Programs that a test runs: each has its own log, and none outlives the test's process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _next_port = itertools.islice(itertools.cycle(_PORTS), os.getpid() * 97 % len(_P
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now.
+    """A port of the loopback that nothing listens on now.
 
     Below those that the kernel gives to outgoing connections, which may take one before it is used.
     """
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 def wait_until(true: Callable[[], object], what: str, within_s: float = 180.0) -> None:
-    """Return when `true` says so; fails with `what` when it takes too long."""
+    """Return when `true` returns true; fails with `what` when it takes too long."""
     until = time.monotonic() + within_s
     while not true():
         if time.monotonic() > until:
@@ -96,7 +96,7 @@ class Child:
             )
 
     def wait_until(self, true: Callable[[], object], what: str, within_s: float = 180.0) -> None:
-        """As wait_until, but at once with the log's end when the program ended."""
+        """As wait_until, but fails at once with the end of the log if the program ended."""
 
         def or_dead() -> object:
             assert self.running, f"{Path(self.argv[0]).name} ended:\n{self.tail()}"
@@ -108,18 +108,18 @@ class Child:
             raise AssertionError(f"{error}\n{self.tail()}") from None
 
     def tail(self, lines: int = 20) -> str:
-        """The end of what it wrote."""
+        """The end of its output."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
     def kill(self) -> None:
-        """At once, as a machine that loses power would; a paused one too."""
+        """At once, as when a machine loses power; a paused one too."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def stop(self, within_s: float = 5.0) -> None:
-        """By TERM, then by force."""
+        """By TERM, then by KILL."""
         if self._process is None or not self.running:
             return
         self.resume()

@@ -31,7 +31,7 @@ class Message:
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         first, *lines = raw.decode("latin-1").split("\r\n")
-        self.words = first.split(" ", 2)
+        self.fields = first.split(" ", 2)
         pairs = (line.partition(":") for line in lines if line)
         self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         self.chunked = "chunked" in self.headers.get("transfer-encoding", "")
@@ -54,13 +54,13 @@ class Message:
 
 
 async def _chunk(reader: asyncio.StreamReader) -> bytes:
-    """One chunk with its frame; the last begins with 0."""
+    """One chunk with its frame; the last one starts with 0."""
     size = await reader.readuntil(b"\r\n")
     return size + await reader.readexactly(int(size.split(b";")[0], 16) + 2)
 
 
 class Proxy:
-    """Counts what it did by name; chance comes from the seed."""
+    """Counts its actions by name; the seed determines its choices."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         url, _, self._tls = credentials(Path(config["kubeconfig"]))
@@ -89,7 +89,7 @@ class Proxy:
         return False
 
     def _refusal(self, method: str, streamed: bool) -> int:
-        """The code of an answer of our own, or 0."""
+        """The status code that the proxy answers itself, or 0."""
         if streamed:
             return 429 if self._draw("share_429") else 0
         for code in (429, 500):
@@ -98,13 +98,13 @@ class Proxy:
         return 409 if method in _WRITES and self._draw("share_409") else 0
 
     def cut(self) -> None:
-        """Every connection there is, at once."""
+        """Cut every open connection at once."""
         self.counts["cut"] += len(self._writers)
         for writer in [*self._writers]:
             writer.transport.abort()
 
     async def refuse(self, for_s: float) -> None:
-        """Nobody listens for a while; what is connected is cut."""
+        """Refuse connections for a while; open connections are cut."""
         assert self._server is not None
         self._server.close()
         self.cut()
@@ -123,7 +123,7 @@ class Proxy:
             while await self._exchange(reader, writer, *upstream):
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # one of the two went away: the other sees its connection break
+            pass  # one of the two disconnected: the other sees its connection break
         finally:
             self._writers.discard(writer)
             writer.transport.abort()
@@ -137,9 +137,9 @@ class Proxy:
         up_reader: asyncio.StreamReader,
         up_writer: asyncio.StreamWriter,
     ) -> bool:
-        """One request and its answer; whether the connection lives on."""
+        """One request and its answer; returns whether the connection stays open."""
         request = await Message.read(reader)
-        method, target = request.words[0], request.words[1]
+        method, target = request.fields[0], request.fields[1]
         body = await request.body(reader)
         query = parse_qs(urlsplit(target).query)
         watch = query.get("watch", [""])[0] in ("true", "1")
@@ -157,10 +157,10 @@ class Proxy:
         if not watch and method in _WRITES and self._draw("share_lost"):
             return False
         writer.write(answer.raw)
-        if answer.words[1] == "101":
+        if answer.fields[1] == "101":
             await asyncio.gather(_pipe(reader, up_writer), _pipe(up_reader, writer))
             return False
-        if method == "HEAD" or answer.words[1] in ("204", "304"):
+        if method == "HEAD" or answer.fields[1] in ("204", "304"):
             await writer.drain()
         elif watch:
             return await self._stream(answer, reader, up_reader, writer)
@@ -175,7 +175,7 @@ class Proxy:
         up_reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> bool:
-        """A watch, perhaps cut or stalled after a time around the rule's."""
+        """A watch, perhaps cut or stalled after about the rule's time."""
         relay = asyncio.create_task(_relay(answer, up_reader, writer))
         waits = {
             name: self.rules[name] * self._chance.random() * 2
@@ -183,7 +183,7 @@ class Proxy:
             if self.rules.get(name)
         }
         first = min(waits, key=lambda name: waits[name], default="")
-        gone = asyncio.create_task(reader.read(1))  # a client says nothing during a watch
+        gone = asyncio.create_task(reader.read(1))  # a client sends nothing during a watch
         await asyncio.wait(
             {relay, gone}, timeout=waits.get(first), return_when=asyncio.FIRST_COMPLETED
         )
@@ -242,13 +242,13 @@ async def _control(
     proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """One JSON line in, one out: {"rules": {...}}, {"cut": true}, {"refuse": seconds}, {}."""
-    asked = json.loads(await reader.readline())
-    if "rules" in asked:
-        proxy.rules = asked["rules"]
-    if "cut" in asked:
+    command = json.loads(await reader.readline())
+    if "rules" in command:
+        proxy.rules = command["rules"]
+    if "cut" in command:
         proxy.cut()
-    if "refuse" in asked:
-        await proxy.refuse(asked["refuse"])
+    if "refuse" in command:
+        await proxy.refuse(command["refuse"])
     writer.write(json.dumps(proxy.counts).encode() + b"\n")
     await writer.drain()
     writer.close()

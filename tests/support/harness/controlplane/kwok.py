@@ -22,7 +22,7 @@ _LOG_TIME = "2026-01-01T00:00:00.000000000Z"
 
 
 class Kwok(Child):
-    """The process. Restart it where it may have missed something: it then looks at all pods anew.
+    """The process. Restart it where it may have missed something: it then reads all pods again.
 
     lease_s: a quarter of it is the time between a node's heartbeats; at 1,000 nodes, 80 s are 50
     writes a second. Must be below four times the plane's node_grace_s.
@@ -40,11 +40,11 @@ class Kwok(Child):
         folder.mkdir(exist_ok=True)
         self._cluster = cluster
         port = free_port()
-        said = folder / "container.log"
-        said.write_text("".join(f"{_LOG_TIME} stdout F {line}\n" for line in log_lines))
+        log = folder / "container.log"
+        log.write_text("".join(f"{_LOG_TIME} stdout F {line}\n" for line in log_lines))
         pki = Pki(folder / "pki")
         config = folder / "kwok.yaml"
-        config.write_text(_options(port, lease_s) + _logs(said) + _STAGES.read_text())
+        config.write_text(_options(port, lease_s) + _logs(log) + _STAGES.read_text())
         super().__init__(
             [
                 str(binaries(("kwok",))["kwok"]),
@@ -64,7 +64,7 @@ class Kwok(Child):
         self.wait_until(self._healthy, "kwok to be ready")
 
     def restart(self) -> None:
-        """Kills it and starts it again; it takes its nodes' leases over at once."""
+        """Kills it and starts it again; it takes over its nodes' leases at once."""
         self.kill()
         ours = self._cluster.api.items("/api/v1/nodes", labelSelector=f"{KUBELET}=kwok")
         delete_leases(self._cluster.api, [node["metadata"]["name"] for node in ours])

@@ -1,4 +1,4 @@
-"""Node objects as EKS makes them: one kind per GPU type, with labels, taints and devices."""
+"""Node objects as EKS creates them: one kind per GPU type, with labels, taints and devices."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def a_node(
     labels: Mapping[str, str] | None = None,
     capacity: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """A node; `labels` and `capacity` add to what its type has or replace it."""
+    """A node; `labels` and `capacity` add to those of its type or replace them."""
     kind = KINDS[gpu_type]
     name = name or f"{gpu_type}-0"
     full = _capacity(kind) | dict(capacity or {})
@@ -148,7 +148,7 @@ def many_nodes(
 
 
 def lose_node(api: Api, name: str) -> None:
-    """The node goes silent, and the controllers have noticed: no heartbeat, Ready is Unknown."""
+    """The node stops reporting and the controllers have noticed: no heartbeat, Ready is Unknown."""
     api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {KUBELET: None}}})
     message = "Kubelet stopped posting node status."
     unknown = {
@@ -158,12 +158,12 @@ def lose_node(api: Api, name: str) -> None:
 
 
 def return_node(api: Api, name: str) -> None:
-    """A lost node's kubelet is back (a node of KWOK)."""
+    """A lost node's kubelet is back (a KWOK node)."""
     api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {KUBELET: "kwok"}}})
 
 
 def delete_nodes(api: Api, names: Iterable[str], at_once: int = 8) -> None:
-    """Delete nodes, and their pods by force, as when instances are terminated without waiting."""
+    """Delete nodes, and their pods by force, as when instances are terminated immediately."""
     gone = set(names)
     paths = [
         f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
@@ -173,7 +173,7 @@ def delete_nodes(api: Api, names: Iterable[str], at_once: int = 8) -> None:
     with ThreadPoolExecutor(at_once) as pool:
         list(pool.map(lambda path: _gone(api, path, 0), paths))
         list(pool.map(lambda name: _gone(api, f"/api/v1/nodes/{name}"), sorted(gone)))
-    delete_leases(api, gone)  # or the next node of that name would start with a dead one's
+    delete_leases(api, gone)  # otherwise the next node of that name would start with a dead one's
 
 
 def delete_leases(api: Api, names: Iterable[str], at_once: int = 8) -> None:
@@ -183,7 +183,7 @@ def delete_leases(api: Api, names: Iterable[str], at_once: int = 8) -> None:
 
 
 def until_ready(api: Api, names: Iterable[str], within_s: float = 90.0) -> None:
-    """Until all of these nodes are ready."""
+    """Wait until all these nodes are ready."""
     missing = set(names)
     pause_s = 0.1 + len(missing) / 1000
     until = time.monotonic() + within_s
@@ -196,7 +196,7 @@ def until_ready(api: Api, names: Iterable[str], within_s: float = 90.0) -> None:
 
 
 def is_ready(node: Manifest) -> bool:
-    """Ready by its own word, and no taint of the controllers says otherwise."""
+    """The node reports Ready, and has no taint of the controllers."""
     conditions: list[Any] = node["status"].get("conditions", [])
     taints: list[Any] = node["spec"].get("taints", [])
     return any(
@@ -229,7 +229,7 @@ def _capacity(kind: Kind) -> dict[str, str]:
 
 
 def _allocatable(kind: Kind, capacity: Mapping[str, str]) -> dict[str, str]:
-    """The rest after EKS's reservation: 255 MiB and 11 per pod, 100 for eviction; CPUs by a falling
+    """The rest after EKS's reservation: 255 MiB and 11 per pod, 100 for eviction; CPUs on a falling
     scale."""
     reserved_millis = 60 + 10 * (kind.cpus > 1) + 5 * min(max(kind.cpus - 2, 0), 2)
     reserved_millis += 25 * max(kind.cpus - 4, 0) // 10

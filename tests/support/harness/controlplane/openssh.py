@@ -21,12 +21,12 @@ HOW = (
 
 
 def cached() -> Path | None:
-    """The folder that the packages are unpacked in, if they are."""
+    """The folder into which the packages are unpacked, if they are."""
     return FOLDER if (FOLDER / "usr/sbin/sshd").is_file() else None
 
 
 def why_not() -> str:
-    """Empty where an SSH server is to be had; else how to get one."""
+    """Empty if an SSH server is available; otherwise how to get one."""
     if shutil.which("sshd", path="/usr/sbin:/usr/local/sbin") or cached():
         return ""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:

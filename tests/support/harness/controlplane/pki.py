@@ -20,7 +20,7 @@ def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat)
 
 
 class Pki:
-    """A certificate authority in a folder, and what it gave out."""
+    """A certificate authority in a folder, and the certificates it issued."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -38,7 +38,7 @@ class Pki:
         self.accounts_key.write_bytes(_private(key, serialization.PrivateFormat.TraditionalOpenSSL))
 
     def user(self, name: str, groups: tuple[str, ...]) -> tuple[bytes, bytes]:
-        """The certificate and key that make the API server see this user in these groups."""
+        """The certificate and key that identify this user in these groups to the API server."""
         authority = x509.load_pem_x509_certificate(self._authority.cert_pem.bytes())
         signer = serialization.load_pem_private_key(
             self._authority.private_key_pem.bytes(), password=None

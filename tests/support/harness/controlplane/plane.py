@@ -31,7 +31,7 @@ _CONTROLLERS = (
 
 
 class Cluster:
-    """Any cluster: a kubeconfig of its administrator and what follows from that."""
+    """Any cluster: an administrator's kubeconfig and its derived clients."""
 
     def __init__(self, admin: Path) -> None:
         self.admin = admin
@@ -74,9 +74,9 @@ class Cluster:
 
 
 class ControlPlane(Cluster):
-    """One of our own, in a folder: `with ControlPlane(folder) as plane: plane.api.get("/api")`.
+    """A control plane in a folder: `with ControlPlane(folder) as plane: plane.api.get("/api")`.
 
-    node_grace_s: after how long without a heartbeat the controllers call a node Unknown.
+    node_grace_s: the controllers set a node to Unknown after this time without a heartbeat.
     """
 
     def __init__(self, folder: Path, *, node_grace_s: int = 50) -> None:
@@ -139,7 +139,7 @@ class ControlPlane(Cluster):
         self.apiserver.wait_until(lambda: self._answers("/readyz"), "kube-apiserver to be ready")
 
     def kill_apiserver(self) -> None:
-        """As kill -9: requests end in the middle, watches break, the port refuses."""
+        """As kill -9: requests end in the middle, watches break, the port refuses connections."""
         self.apiserver.kill()
 
     def restart_apiserver(self) -> None:
@@ -168,8 +168,8 @@ class ControlPlane(Cluster):
     def account_kubeconfig(self, namespace: str, name: str, hours: int = 12) -> Path:
         """A kubeconfig with a token of a service account."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        asked = {"spec": {"expirationSeconds": hours * 3600}}
-        token = self.api.request("POST", path, asked)["status"]["token"]
+        token_request = {"spec": {"expirationSeconds": hours * 3600}}
+        token = self.api.request("POST", path, token_request)["status"]["token"]
         return write_kubeconfig(
             self.folder / f"account-{_slug(namespace, name)}.kubeconfig",
             self.url,
@@ -262,13 +262,13 @@ def _ready(url: str, token: str = "", ca: Path | None = None) -> bool:
     context = ssl.create_default_context(cafile=str(ca) if ca else None)
     if ca is None:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    asked = Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    request = Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
-        with urlopen(asked, timeout=2, context=context) as answer:
+        with urlopen(request, timeout=2, context=context) as answer:
             return answer.status == 200
     except (URLError, OSError):
         return False
 
 
-def _slug(*words: str) -> str:
-    return "".join(one if one.isalnum() else "-" for one in "-".join(filter(None, words)))
+def _slug(*parts: str) -> str:
+    return "".join(one if one.isalnum() else "-" for one in "-".join(filter(None, parts)))

@@ -1,4 +1,4 @@
-"""A plain pod for tests of the tests; what odcd makes itself is odcd's to build."""
+"""A plain pod for tests of the test harness; pods of odc are built by odc itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Nodes that really run their pods' containers, as processes of this machine, for tests.
 
-What runs is a program of this machine: an image's name decides nothing, but that `missing/…`,
-`private/…` and `badname/…` fail as such images do. A container's root is the host's, in an overlay.
+Containers run programs of this machine. The name of the image does not matter, except that
+`missing/…`, `private/…` and `badname/…` fail as such images do. A container's root is the
+host's, in an overlay.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.support.harness.controlplane.plane import Cluster
 
 
 def why_not() -> str:
-    """Empty where containers can run as processes; else what is missing."""
+    """Empty if containers can run as processes; otherwise what is missing."""
     if os.geteuid() != 0:
         return "runs containers as processes, which needs root: mounts and users"
     tried = subprocess.run(
@@ -43,14 +44,14 @@ if libc.mount(b"none", b"/", b"", ctypes.c_ulong(16384 | 1 << 18), None):
 class ProcessNodes(Child):
     """A kubelet of its own process for these nodes; killed, its containers die with it.
 
-    pause() is a node that hangs: the containers go on, nothing is said. kill() is lost power.
+    pause() makes the node hang: the containers continue without reports. kill() is lost power.
     """
 
     def __init__(
         self, cluster: Cluster, folder: Path, nodes: list[Manifest], *, lease_s: int = 40,
         volumes: Path | None = None,
     ) -> None:  # fmt: skip
-        """volumes: where folders stand for volumes of a cloud, by their handles."""
+        """volumes: folders used as volumes of a cloud, by their handles."""
         folder.mkdir(exist_ok=True)
         self.volumes = volumes or folder / "volumes"
         self.names = [node["metadata"]["name"] for node in nodes]

@@ -1,4 +1,4 @@
-"""A proxy before the API server that spoils a seeded share of what passes."""
+"""A proxy before the API server that disturbs a seeded share of the traffic."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FaultProxy(Child):
         return False
 
     def kubeconfig(self, like: Path) -> Path:
-        """The same user by token as in another kubeconfig, through the proxy."""
+        """The same user as in another kubeconfig, by token and through the proxy."""
         config = yaml.safe_load(like.read_text())
         token = config["users"][0]["user"].get("token")
         assert token, f"{like} has no token, and a certificate does not pass the proxy"
@@ -70,22 +70,22 @@ class FaultProxy(Child):
         return write_kubeconfig(path, self.url, self._ca, token=token, namespace=namespace)
 
     def rules(self, **shares: float) -> None:
-        """These rules from now on; what is not named is off."""
+        """These rules from now on; rules that are not named are off."""
         self._ask({"rules": shares})
 
     @contextlib.contextmanager
     def spoiling(self, **shares: float) -> Iterator[None]:
-        """These rules within the block, none after."""
+        """These rules within the block; afterwards none."""
         self.rules(**shares)
         yield
         self.rules()
 
     def cut(self) -> None:
-        """Breaks every connection there is."""
+        """Breaks every open connection."""
         self._ask({"cut": True})
 
     def refuse(self, for_s: float) -> None:
-        """Returns after that time, in which every connection was refused."""
+        """Refuses every connection for that time, then returns."""
         self._ask({"refuse": for_s})
 
     def counts(self) -> dict[str, int]:
@@ -93,9 +93,9 @@ class FaultProxy(Child):
         return self._ask({})
 
     def _ask(self, what: object) -> dict[str, int]:
-        with socket.create_connection(("127.0.0.1", self._control), timeout=300) as asked:
-            asked.sendall(json.dumps(what).encode() + b"\n")
-            with asked.makefile() as answer:
+        with socket.create_connection(("127.0.0.1", self._control), timeout=300) as connection:
+            connection.sendall(json.dumps(what).encode() + b"\n")
+            with connection.makefile() as answer:
                 return json.loads(answer.readline())
 
     def __enter__(self) -> FaultProxy:

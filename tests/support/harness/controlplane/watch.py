@@ -1,4 +1,4 @@
-"""Every change of the API server's pods, in its order, whatever becomes of the API server."""
+"""Every change of the API server's pods, in order, also across restarts of the API server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.support.harness.controlplane.api import Api, Manifest, Refused
 
 PAUSE_S = 0.1
 GONE = 410
-Told = Callable[[float, str, Manifest], None]
-"""time.perf_counter() when it was seen; ADDED, MODIFIED or DELETED; the object."""
+OnChange = Callable[[float, str, Manifest], None]
+"""time.perf_counter() of the observation; ADDED, MODIFIED or DELETED; the object."""
 
 
 class Watch(threading.Thread):
     """Reports each change from now on. After a gap that the server cannot bridge, the list shows
     first the deleted and then the new objects."""
 
-    def __init__(self, api: Api, path: str, told: Told, **query: str) -> None:
+    def __init__(self, api: Api, path: str, on_change: OnChange, **query: str) -> None:
         super().__init__(name=f"watch {path}", daemon=True)
         self._api = api
         self._path = path
-        self._told = told
+        self._on_change = on_change
         self._query = query
         self._known: dict[str, Manifest] = {}
         self._over = threading.Event()
@@ -67,13 +67,13 @@ class Watch(threading.Thread):
         self.lists += 1
         there = {one["metadata"]["uid"]: one for one in listed["items"]}
         for uid in [uid for uid in self._known if uid not in there]:
-            self._tell("DELETED", self._known[uid])
+            self._report("DELETED", self._known[uid])
         for one in there.values():
-            self._tell("MODIFIED" if one["metadata"]["uid"] in self._known else "ADDED", one)
+            self._report("MODIFIED" if one["metadata"]["uid"] in self._known else "ADDED", one)
         return listed["metadata"]["resourceVersion"]
 
     def _follow(self, version: str) -> str:
-        """Until the server ends it; where to go on, empty for a new list."""
+        """Until the server ends it; returns the version to continue at, empty for a new list."""
         query: dict[str, Any] = {"watch": True, "allowWatchBookmarks": True, "timeoutSeconds": 600}
         self._at = version
         try:
@@ -88,15 +88,15 @@ class Watch(threading.Thread):
                         return "" if event["object"].get("code") == GONE else self._at
                     self._at = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
-                        self._tell(event["type"], event["object"])
+                        self._report(event["type"], event["object"])
         except (httpx.TransportError, ValueError):
             self._over.wait(PAUSE_S)
         return self._at
 
-    def _tell(self, kind: str, found: Manifest) -> None:
+    def _report(self, kind: str, found: Manifest) -> None:
         uid = found["metadata"]["uid"]
         if kind == "DELETED":
             self._known.pop(uid, None)
         else:
             self._known[uid] = found
-        self._told(time.perf_counter(), kind, found)
+        self._on_change(time.perf_counter(), kind, found)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tests.support.harness.daemon import Odc
 from tests.support.harness.database import Sql
-from tests.support.harness.nemesis.clients import Asked
+from tests.support.harness.nemesis.clients import Submission
 from tests.support.harness.nemesis.ledger import Ledger
 from tests.support.harness.nemesis.pair import GPUS, Pair
 
@@ -64,7 +64,7 @@ def check_leaders(sql: Sql, pair: Pair) -> list[str]:
 
 
 def check_allocations(sql: Sql) -> list[str]:
-    """In the order of commits no GPU is allocated twice, and each is given back."""
+    """In the order of commits no GPU is allocated twice, and each is released."""
     found: list[str] = []
     taken: dict[int, dict[int, int]] = defaultdict(dict)
     for write in sql.rows(WRITES):
@@ -87,9 +87,9 @@ def check_books(sql: Sql) -> list[str]:
     return sql.values("select * from odc.check_books()")
 
 
-def check_counters(sql: Sql, asked: Iterable[Asked], pair: Pair) -> list[str]:
+def check_counters(sql: Sql, submissions: Iterable[Submission], pair: Pair) -> list[str]:
     """Counters for Prometheus count everything once, even if daemons were killed meanwhile."""
-    tasks = sum(one.tasks for one in asked if one.id is not None)
+    tasks = sum(one.tasks for one in submissions if one.id is not None)
     [attempts] = sql.values("select count(*) from odc.attempt")
     expected = {
         "odcd_jobs_submitted_total": tasks, "odcd_jobs_finished_total": tasks,
@@ -98,7 +98,7 @@ def check_counters(sql: Sql, asked: Iterable[Asked], pair: Pair) -> list[str]:
     found: list[dict[str, int]] = []
     deadline = time.monotonic() + COUNTED_S
     while time.monotonic() < deadline:
-        # The leader has them.
+        # Only the leader has them.
         found = [counters(daemon.odc, expected) for daemon in pair.daemons]
         if expected in found:
             return []
@@ -107,7 +107,7 @@ def check_counters(sql: Sql, asked: Iterable[Asked], pair: Pair) -> list[str]:
 
 
 def counters(odc: Odc, names: Iterable[str]) -> dict[str, int]:
-    """Of the cluster, added up over their labels."""
+    """Of the cluster, summed over their labels."""
     text = ""
     with suppress(OSError, http.client.HTTPException), odc.asking("GET", "/metrics") as connection:
         text = connection.getresponse().read().decode()
@@ -117,14 +117,14 @@ def counters(odc: Odc, names: Iterable[str]) -> dict[str, int]:
     return {name: counted[name] for name in names}
 
 
-def check_accepted(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str]:
-    """Each accepted request made its jobs once, and each of them ended once, as it should."""
+def check_accepted(sql: Sql, submissions: Iterable[Submission], ledger: Ledger) -> list[str]:
+    """Each accepted request created its jobs once, and each of them ended once, as expected."""
     found: list[str] = []
     ends = Counter(w["job_id"] for w in sql.rows(WRITES) if w["what"] == "end")
     by_name: dict[str, list[dict[str, object]]] = defaultdict(list)
     for job in sql.rows(JOBS):
         by_name[job["name"]].append(job)
-    for one in asked:
+    for one in submissions:
         jobs = by_name.pop(one.name, [])
         if one.id is None:
             found.append(f"{one.name} was never answered and made {len(jobs)} jobs")
@@ -136,13 +136,13 @@ def check_accepted(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str
             found.append(f"{one.name} has {tasks} tasks instead of {one.tasks}: {jobs}")
         for job in jobs:
             found += _check_job(job, one, ends[job["id"]], ledger)
-    found += [f"nobody asked for {name}: {jobs}" for name, jobs in by_name.items()]
+    found += [f"no client submitted {name}: {jobs}" for name, jobs in by_name.items()]
     return found
 
 
 def _task_count(job: dict[str, object]) -> int:
-    """An element or a job is one; a range of tasks that were cancelled before they started, many;
-    what is left of an array of which every task became an element, none."""
+    """An element or a job is one. A range of tasks cancelled before their start is many. The row of
+    an array whose tasks all became elements is none."""
     text = job["array_tasks"]
     if text is None:
         return 1
@@ -154,7 +154,7 @@ def _task_count(job: dict[str, object]) -> int:
     return count
 
 
-def _check_job(job: dict[str, object], one: Asked, ends: int, ledger: Ledger) -> list[str]:
+def _check_job(job: dict[str, object], one: Submission, ends: int, ledger: Ledger) -> list[str]:
     here = f"job {job['id']} ({one.name}, {job['state']})"
     found: list[str] = []
     if ends != 1:
@@ -180,7 +180,7 @@ def _check_job(job: dict[str, object], one: Asked, ends: int, ledger: Ledger) ->
     return found
 
 
-def check_runs(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str]:
+def check_runs(sql: Sql, submissions: Iterable[Submission], ledger: Ledger) -> list[str]:
     """The jobs that ran are those that ran according to the database: the attempts, their nodes,
     the order of jobs."""
     found: list[str] = []
@@ -200,7 +200,7 @@ def check_runs(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str]:
         top = tops.get(run.key[0], run.key[0])
         ended[top] = max(ended[top], run.end or 0.0)
         began[top] = min(began.get(top, run.start), run.start)
-    for one in asked:
+    for one in submissions:
         for before in one.after:
             if one.id in began and began[one.id] + SLACK_S < ended[before]:
                 found.append(f"job {one.id} began at {began[one.id]}, before the end of job "

@@ -17,12 +17,12 @@ from tests.support.harness.nemesis.pair import Daemon, Pair
 ASK_S = 5.0
 PAUSE_S = 0.1
 PATIENCE_S = 90.0
-"""Once all faults are over."""
+"""After all faults are over."""
 
 
 @dataclass(slots=True)
-class Asked:
-    """One job or array that was asked for. ids are there once odc answered."""
+class Submission:
+    """One submitted job or array. It has ids after odc answered."""
 
     name: str
     tasks: int = 1
@@ -30,7 +30,7 @@ class Asked:
     gpus: int = 1
     exit_code: int = 0
     after: tuple[int, ...] = ()
-    """Ids of jobs that end before it starts."""
+    """Ids of jobs that must end before it starts."""
     id: int | None = None
     cancelled: str | None = None
     """odc's answer to the request to cancel it."""
@@ -42,12 +42,12 @@ class Clients:
     pair: Pair
     seed: int
     number: int
-    """How many of them."""
+    """The number of clients."""
     longest_s: float
-    """The longest that a job runs."""
-    asked: list[Asked] = field(default_factory=list)
+    """The longest run time of a job."""
+    submissions: list[Submission] = field(default_factory=list)
     repeats: Counter[str] = field(default_factory=Counter)
-    """Why requests were repeated."""
+    """The reasons for which requests were repeated."""
     wrong: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _calm_at: float | None = None
@@ -71,7 +71,7 @@ class Clients:
 
     def _run(self, number: int) -> None:
         chance = random.Random(f"{self.seed}/client {number}")
-        mine: list[Asked] = []
+        mine: list[Submission] = []
         count = 0
         try:
             while not self._over.wait(chance.uniform(0.1, 1.5)):
@@ -86,9 +86,9 @@ class Clients:
 
     # -- requests -----------------------------------------------------------------------------
 
-    def _submit(self, chance: random.Random, key: str, mine: list[Asked]) -> list[Asked]:
+    def _submit(self, chance: random.Random, key: str, mine: list[Submission]) -> list[Submission]:
         path, body, made = self._a_request(chance, key, mine)
-        self.asked += made
+        self.submissions += made
         status, answer = self._send(chance, "POST", path, body, key)
         if status != 201:
             raise AssertionError(f"{key}: {status}: {answer}")
@@ -102,14 +102,14 @@ class Clients:
         return made
 
     def _a_request(
-        self, chance: random.Random, key: str, mine: list[Asked]
-    ) -> tuple[str, dict[str, Any], list[Asked]]:
+        self, chance: random.Random, key: str, mine: list[Submission]
+    ) -> tuple[str, dict[str, Any], list[Submission]]:
         kind = chance.choice(["job", "job", "array", "gang", "batch", "chain"])
         count = chance.randint(2, 4) if kind == "batch" else 1
-        made: list[Asked] = []
+        made: list[Submission] = []
         bodies: list[dict[str, Any]] = []
         for number in range(count):
-            one = Asked(f"{key}.{number}", gpus=chance.choice([1, 1, 2]))
+            one = Submission(f"{key}.{number}", gpus=chance.choice([1, 1, 2]))
             one.exit_code = chance.choice([0] * 9 + [7])
             one.ranks = chance.randint(2, 3) if kind == "gang" else 1
             run_s = chance.uniform(0, 1) if chance.random() < 0.95 else self.longest_s
@@ -134,7 +134,7 @@ class Clients:
             return "/v1/jobs/batch", {"jobs": bodies}, made
         return "/v1/jobs", bodies[0], made
 
-    def _cancel(self, chance: random.Random, one: Asked) -> None:
+    def _cancel(self, chance: random.Random, one: Submission) -> None:
         status, answer = self._send(chance, "POST", f"/v1/jobs/{one.id}/cancel", {}, None)
         if status != 200:
             raise AssertionError(f"cancel of {one.id}: {status}: {answer}")
@@ -145,10 +145,10 @@ class Clients:
     def _send(
         self, chance: random.Random, method: str, path: str, body: object, key: str | None
     ) -> tuple[int, Any]:
-        """The first answer but 429 and 503. Raises AssertionError when none comes."""
+        """The first answer other than 429 and 503. Raises AssertionError without an answer."""
         daemons = chance.sample(self.pair.daemons, 2)
         if key is not None and chance.random() < 0.05:
-            # Its answer is lost, whatever becomes of it.
+            # Its answer is lost, whatever happens to it.
             with suppress(OSError), daemons[0].odc.asking(method, path, body, key=key, timeout_s=1):
                 self.repeats["thrown away"] += 1
         turn = 0

@@ -26,7 +26,7 @@ KINDS = frozenset(kind for kind, _ in DECK)
 CLOCK_S = (1.0, 30.0), (300.0, 10_800.0)
 """Steps that a leader may make, and steps after which it may not lead."""
 SECOND = 0.3
-"""How often a second fault comes with the first."""
+"""The probability that a second fault comes with the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Fault:
     kind: str
     target: str
     after_s: float
-    """From the begin of the step."""
+    """From the start of the step."""
     for_s: float
     amount: float
     """The clock's step, the network's delay; the lot that says how a silence ends."""
@@ -51,7 +51,8 @@ class Step:
 
 
 def draw(seed: int, lease_s: float, kinds: frozenset[str]) -> Iterator[Step]:
-    """Without end. Each card comes once before any comes again. kinds: of the first faults."""
+    """An endless sequence. Each kind comes once before any comes again. kinds: of the first
+    faults."""
     chance = random.Random(f"{seed}/faults")
     while True:
         deck = [card for card in DECK if card[0] in kinds]
@@ -88,13 +89,13 @@ class Nemesis:
     seed: int
     lease_s: float
     led_s: float
-    """The longest without a leader that is no defect."""
+    """The longest time without a leader that is no defect."""
     only: frozenset[str]
     """The kinds of the first fault of each step."""
     say: Callable[[str], None]
     wrong: list[str] = field(default_factory=list)
     gaps: list[tuple[float, str]] = field(default_factory=list)
-    """How long there was no leader, and because of which fault."""
+    """The duration without a leader, and the fault that caused it."""
     kinds: set[str] = field(default_factory=set)
 
     def run(self, for_s: float) -> None:
@@ -132,14 +133,14 @@ class Nemesis:
             f"term {term} to {led.term}"
         )
         if gap_s > self.led_s:
-            self.wrong.append(f"nobody led for {gap_s:.1f} s: {what}")
+            self.wrong.append(f"no daemon led for {gap_s:.1f} s: {what}")
 
     def _wait_for_leader(self, since: float) -> Beat:
         while True:
             if beat := self.watch.first_after(since):
                 return beat
             if time.monotonic() - since > 4 * self.led_s:
-                raise AssertionError(f"nobody leads any more\n{self.pair.log()}")
+                raise AssertionError(f"no daemon leads\n{self.pair.log()}")
             time.sleep(0.05)
 
     # -- faults -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The jobs' own record of when and where they ran: whatever odc believes, this is what happened."""
+"""The jobs' own record of when and where they ran, independent of odc."""
 
 from __future__ import annotations
 

@@ -30,17 +30,17 @@ class Daemon:
     link: Link
     dsn: str
     pids: list[int] = field(default_factory=list)
-    """Of every process that it has been."""
+    """The process ids that it had."""
     process: subprocess.Popen[bytes] | None = None
     down: bool = False
-    """It is not to run now."""
+    """It should not run now."""
     killed: bool = False
     died: list[str] = field(default_factory=list)
-    """How it ended by itself after it had been ready."""
+    """Why it exited by itself after it had been ready."""
     refused: int = 0
-    """How often it ended before it was ready, as it does without a database."""
+    """How often it exited before it was ready, as it does without a database."""
     _turn: threading.RLock = field(default_factory=threading.RLock)
-    """Whoever starts or ends it."""
+    """Held to start or end it."""
 
     @property
     def clock(self) -> Path:
@@ -96,7 +96,7 @@ class Daemon:
         scratch.rename(self.clock)
 
     def mind(self) -> None:
-        """Start it again when it has ended, and note whether it should not have."""
+        """Restart it after it exited, and record whether that was unexpected."""
         with self._turn:
             if not self.down and not self.alive:
                 self._start_again()
@@ -113,7 +113,7 @@ class Daemon:
 
 
 class Pair:
-    """Ends, by their process ids, all that was started in its folder."""
+    """End all processes that were started in its folder, by their ids."""
 
     def __init__(self, folder: Path, server: Server, lease_s: float) -> None:
         self.folder = folder
@@ -149,7 +149,7 @@ class Pair:
                 daemon.mind()
 
     def of_holder(self, holder: str | None) -> Daemon | None:
-        """The daemon of which a process holds the term."""
+        """The daemon whose process holds the term."""
         pid = int(holder.rpartition(":")[2]) if holder else None
         return next((daemon for daemon in self.daemons if pid in daemon.pids), None)
 
@@ -189,7 +189,7 @@ class Pair:
         found: list[psutil.Process] = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                words = [process.cwd(), *process.cmdline()]
-                if "postgres" not in process.name() and any(mark in word for word in words):
+                command_line = [process.cwd(), *process.cmdline()]
+                if "postgres" not in process.name() and any(mark in word for word in command_line):
                     found.append(process)
         return found

@@ -1,4 +1,4 @@
-"""One run from begin to end."""
+"""One run from start to end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Run:
 
     def _rest(self) -> list[str]:
         """Wait until every job has ended. A long run on a slow machine leaves a long queue, so the
-        limit is the time in which none ended."""
+        limit is on the time in which no job ended."""
         live = "select job_id from odc.pending union all select job_id from odc.running"
         deadline = time.monotonic() + REST_S
         left: list[object] = []
@@ -86,12 +86,12 @@ class Run:
         with self.server.sql() as sql:
             wrong = [
                 *checks.check_times(sql),
-                *checks.check_accepted(sql, clients.asked, ledger),
-                *checks.check_runs(sql, clients.asked, ledger),
+                *checks.check_accepted(sql, clients.submissions, ledger),
+                *checks.check_runs(sql, clients.submissions, ledger),
                 *checks.check_allocations(sql),
                 *checks.check_leaders(sql, self.pair),
                 *checks.check_books(sql),
-                *checks.check_counters(sql, clients.asked, self.pair),
+                *checks.check_counters(sql, clients.submissions, self.pair),
             ]
         wrong += ledger.wrong()
         wrong += [f"while it ran: {text}" for text in self.watch.wrong]
@@ -103,11 +103,12 @@ class Run:
 
     def _summary(self, nemesis: Nemesis, clients: Clients, wrong: list[str]) -> None:
         gaps = sorted(gap for gap, _ in nemesis.gaps)
-        jobs = sum(one.tasks for one in clients.asked)
+        jobs = sum(one.tasks for one in clients.submissions)
         starts = {daemon.name: len(daemon.pids) for daemon in self.pair.daemons}
         self.say(
             f"seed {self.seed}: {len(gaps)} steps of {len(nemesis.kinds)} kinds, "
-            f"{len(clients.asked)} requests for {jobs} jobs, repeated {dict(clients.repeats)}\n"
+            f"{len(clients.submissions)} requests for {jobs} jobs, "
+            f"repeated {dict(clients.repeats)}\n"
             f"starts of daemons {starts}, last term {self.watch.last.term}; without a leader: "
             f"median {gaps[len(gaps) // 2]:.1f} s, longest {max(nemesis.gaps)}"
         )
@@ -126,7 +127,7 @@ def a_run(
     seed_home: Path, seed: int, for_s: float, lease_s: float, led_s: float,
     only: frozenset[str] = KINDS,
 ) -> Iterator[Run]:  # fmt: skip
-    """All processes that it started have ended at the end, by their ids."""
+    """All processes that the run started end here, by their ids."""
     folder = make_home()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The PostgreSQL under test, which keeps a record of who wrote what, and when it was committed."""
+"""The PostgreSQL under test, which records the author and commit time of each write."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Server:
             )
 
     def dsn(self, port: int | None = None) -> str:
-        """Through a link, or past them all."""
+        """Through a link, or directly."""
         return f"postgresql://odc@127.0.0.1:{port or self.port}/odc"
 
     def start(self) -> None:
@@ -106,7 +106,7 @@ class Server:
         self._postgres.stop("immediate")
 
     def freeze(self) -> None:
-        """Stop every process of the server, as a virtual machine that is moved."""
+        """Stop every process of the server, like a virtual machine that is being moved."""
         running = self._postgres.postmaster()
         assert running is not None
         postmaster = psutil.Process(running.pid)

@@ -1,4 +1,5 @@
-"""Looks at the database past all links: who leads, since when, and whether the books balance."""
+"""Looks at the database directly, past all links: who leads, since when, and whether the books
+balance."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class Watch:
         return self.beats[-1]
 
     def first_after(self, moment: float, *, above: int = 0) -> Beat | None:
-        """The first sign of a leader after the moment, with a term above that one."""
+        """The first act of a leader after that time, with a term above this one."""
         later = (beat for beat in self.beats[:] if beat.at > moment and beat.term > above)
         return next(later, None)
 

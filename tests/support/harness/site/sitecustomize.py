@@ -21,18 +21,20 @@ _Key = TypeVar("_Key")
 _UID, _HOME = os.getuid(), os.environ["HOME"]  # now, for a daemon lets go of both
 
 
-def _told(look: Callable[[_Key], pwd.struct_passwd]) -> Callable[[_Key], pwd.struct_passwd]:
-    def told(key: _Key) -> pwd.struct_passwd:
+def _with_test_home(
+    look: Callable[[_Key], pwd.struct_passwd],
+) -> Callable[[_Key], pwd.struct_passwd]:
+    def lookup(key: _Key) -> pwd.struct_passwd:
         entry = look(key)
         if entry.pw_uid != _UID:
             return entry
         return pwd.struct_passwd((*entry[:5], _HOME, "/bin/sh"))
 
-    return told
+    return lookup
 
 
-pwd.getpwuid = _told(pwd.getpwuid)
-pwd.getpwnam = _told(pwd.getpwnam)
+pwd.getpwuid = _with_test_home(pwd.getpwuid)
+pwd.getpwnam = _with_test_home(pwd.getpwnam)
 
 
 def _step_clock(offset: Path) -> None:

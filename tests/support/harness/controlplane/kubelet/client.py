@@ -1,4 +1,4 @@
-"""The node's way to the API server: requests that try again until they are answered."""
+"""The node's client of the API server: requests are repeated until they are answered."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 SPEC is JSON: argv, env, cwd, uid, gid, groups, hostname, stage (an empty folder), mounts (source
 or tmpfs_bytes, target, read_only), no_new_privileges, drop_capabilities, keep_capabilities (of
-those dropped), cgroup (the file to write 0 to, or empty). What cannot be done is written to
+those dropped), cgroup (the file to write 0 to, or empty). Failures are written to
 REPORT_FD, which closes on exec. Needs root.
 A script: only the standard library.
 
@@ -39,7 +39,7 @@ def main(spec: dict[str, Any], report: int) -> None:
     os.set_inheritable(report, False)
     _checked(_libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     _checked(_libc.unshare(_NEWNS | _NEWUTS | _NEWIPC | _NEWPID), "unshare")
-    first = os.fork()  # the first process of the new namespace: when it ends, all in it do
+    first = os.fork()  # the first process of the new namespace: when it ends, all its processes end
     if first:
         _end_as(_wait_for(first, report))
     _checked(_libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
@@ -53,7 +53,7 @@ def main(spec: dict[str, Any], report: int) -> None:
         _end_as(_wait_for(job, report))
     try:
         os.setsid()
-        # As container runtimes do: whoever runs in it, it is root's.
+        # As container runtimes do: it belongs to root, whichever user runs in it.
         Path(spec["cwd"]).mkdir(parents=True, exist_ok=True)
         if spec["cgroup"]:
             Path(spec["cgroup"]).write_text("0")
@@ -65,7 +65,7 @@ def main(spec: dict[str, Any], report: int) -> None:
 
 
 def _wait_for(pid: int, report: int) -> int:
-    """The wait status; meanwhile TERM and such go on to the command."""
+    """The wait status; meanwhile TERM and similar signals are passed to the command."""
     os.close(report)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda got, _: os.kill(pid, got))

@@ -1,4 +1,4 @@
-"""A container's environment and command as kubelet works them out."""
+"""A container's environment and command, as kubelet computes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _REFERENCE = re.compile(r"\$(\$|\(([^()]+)\))")
 
 
 class NotYet(Exception):
-    """Something the container needs is not there; reason and message as kubelet words them."""
+    """The container needs something that is missing; reason and message as kubelet words them."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class NotYet(Exception):
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
-    """`$(NAME)` by its value, if known, else left as it is; `$$` is a dollar sign."""
+    """Replaces `$(NAME)` by its value if it is known; `$$` is a dollar sign."""
 
     def one(found: re.Match[str]) -> str:
         if found[1] == "$":
@@ -29,7 +29,7 @@ def expand(text: str, known: Mapping[str, str]) -> str:
 
 
 def needed_configmaps(container: Mapping[str, Any]) -> set[str]:
-    """The ConfigMaps that the environment is made from."""
+    """The ConfigMaps that the environment uses."""
     names = {
         one["configMapRef"]["name"] for one in container.get("envFrom", []) if "configMapRef" in one
     }
@@ -100,10 +100,10 @@ def argv(container: Mapping[str, Any], env: Mapping[str, str]) -> list[str]:
     command = container.get("command") or (
         ["buildkitd"] if "/buildkit:" in container["image"] else []
     )
-    words = [*command, *container.get("args", [])]
-    if not words:
+    arguments = [*command, *container.get("args", [])]
+    if not arguments:
         raise NotYet("CreateContainerError", "no command specified")
-    return [expand(word, env) for word in words]
+    return [expand(word, env) for word in arguments]
 
 
 def pod_field(pod: Mapping[str, Any], path: str) -> str:

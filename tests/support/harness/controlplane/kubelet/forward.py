@@ -11,7 +11,7 @@ _DATA, _ERROR = b"\0", b"\1"
 
 
 async def serve_forward(request: web.Request) -> web.StreamResponse:
-    """One port; containers share the machine's network, so it is the machine's."""
+    """One port; containers share the machine's network, so it is a port of the machine."""
     port = int(request.query["port"])
     socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
     await socket.prepare(request)

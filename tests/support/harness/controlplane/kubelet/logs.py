@@ -1,4 +1,4 @@
-"""Containers' output: kept line by line with its time, read as pods/log asks."""
+"""The output of containers: kept line by line with its time, and read as pods/log requests it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ContainerLog:
         self._wake()
 
     def last_words(self) -> str:
-        """As kubelet takes them into a container's status."""
+        """As kubelet writes them into a container's status."""
         lines = self.path.read_bytes().splitlines(keepends=True)[-80:]
         return b"".join(_text(line, False) for line in lines)[-2048:].decode(errors="replace")
 

@@ -1,4 +1,4 @@
-"""A container's memory limit, where this machine's control groups allow one."""
+"""A container's memory limit, if this machine's control groups allow one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 class MemoryLimit:
-    """A control group of one container; it limits nothing where no group can be made."""
+    """A control group of one container; without permission to create a group, it limits nothing."""
 
     def __init__(self, name: str, limit_bytes: int) -> None:
         self._group: Path | None = None
@@ -33,21 +33,21 @@ class MemoryLimit:
 
     @property
     def procs(self) -> str:
-        """The file that a process writes 0 to, to be limited; empty when there is none."""
+        """The file into which a process writes 0 to be limited; empty when there is none."""
         return str(self._group / "cgroup.procs") if self._group is not None else ""
 
     def close(self) -> bool:
-        """Whether the kernel killed something in it for memory; the group is gone then."""
+        """Whether the kernel killed a process in it for memory; the group is removed then."""
         if self._group is None:
             return False
-        words = self._events.read_text().split()
-        killed = int(words[words.index("oom_kill") + 1]) > 0
+        counters = self._events.read_text().split()
+        killed = int(counters[counters.index("oom_kill") + 1]) > 0
         _remove(self._group)
         return killed
 
 
 def sweep(pod_uids: Iterable[str]) -> None:
-    """Removes what a killed kubelet left of these pods."""
+    """Removes the groups that a killed kubelet left for these pods."""
     for uid in pod_uids:
         for root in (_ROOT / "memory", _ROOT):
             for group in root.glob(f"odc-test-{uid}-*"):

@@ -42,11 +42,12 @@ class Home(Protocol):
 
 
 class Stopped(Exception):
-    """The pod was deleted, or its deadline passed, while something was awaited."""
+    """The pod was deleted, or its deadline passed, during a wait."""
 
 
 class PodWorker:
-    """Does what its latest manifest says; `update` gives a newer one, `forget` says it is gone."""
+    """Follows its latest manifest; `update` gives a newer one, `forget` reports that it was
+    deleted."""
 
     def __init__(self, home: Home, pod: dict[str, Any]) -> None:
         self._home = home
@@ -130,7 +131,7 @@ class PodWorker:
     async def _start_sidecar(
         self, container: dict[str, Any], made: dict[str, dict[str, Any]], hosts: Path
     ) -> None:
-        """It ends with the others. Its status is not reported, and it is not started again."""
+        """It ends with the others. Its status is not reported, and it is not restarted."""
         assert container["restartPolicy"] == "Always", "other init containers are not played here"
         process = await self._process(container, made, hosts)
         failed = await process.start()
@@ -139,7 +140,7 @@ class PodWorker:
         self._sidecars.append(process)
 
     async def _begin_anew(self, made: dict[str, dict[str, Any]], hosts: Path) -> bool:
-        """Start again what failed, in its place, where the pod says so."""
+        """Restart failed containers in place if the pod's policy says so."""
         failed = [
             one
             for one in self._containers
@@ -187,12 +188,12 @@ class PodWorker:
     async def _volumes(self) -> dict[str, dict[str, Any]]:
         """Waits for the ConfigMaps, as kubelet does, with the pod in ContainerCreating."""
         while True:
-            wanted = volumes.needed_volume_configmaps(self.pod)
-            found = await self._objects("configmaps", wanted)
+            needed = volumes.needed_volume_configmaps(self.pod)
+            found = await self._objects("configmaps", needed)
             keys = volumes.needed_secrets(self.pod)
             secrets = await self._objects("secrets", keys)
             claims = await self._claims()
-            if wanted <= found.keys() and keys <= secrets.keys() and claims is not None:
+            if needed <= found.keys() and keys <= secrets.keys() and claims is not None:
                 try:
                     return volumes.materialise(self.pod, self._folder, found, secrets, claims)
                 except NotYet as missing:
@@ -201,10 +202,10 @@ class PodWorker:
 
     async def _claims(self) -> dict[str, Path] | None:
         """None: one of them is not bound yet."""
-        wanted = volumes.needed_claims(self.pod)
-        claims = await self._objects("persistentvolumeclaims", wanted)
+        needed = volumes.needed_claims(self.pod)
+        claims = await self._objects("persistentvolumeclaims", needed)
         if any(
-            name not in claims or claims[name]["status"].get("phase") != "Bound" for name in wanted
+            name not in claims or claims[name]["status"].get("phase") != "Bound" for name in needed
         ):
             return None
         found: dict[str, Path] = {}
@@ -276,7 +277,7 @@ class PodWorker:
             self._states[name] = (await process.ended()).state(container_id(self.pod, name))
 
     async def _stop(self) -> None:
-        """TERM to all, KILL to those that are there when the grace is over."""
+        """TERM to all, then KILL to those that are left when the grace period is over."""
         meta, spec = self.pod["metadata"], self.pod["spec"]
         grace_s = meta.get("deletionGracePeriodSeconds", spec["terminationGracePeriodSeconds"])
         for process in self.running.values():
@@ -301,7 +302,7 @@ class PodWorker:
             await self._report("Failed" if any(codes) else "Succeeded")
 
     async def _lost(self) -> None:
-        """It ran under a kubelet before this one: the machine was off meanwhile."""
+        """It ran under a kubelet before this one: the machine was off in between."""
         for one in self._containers:
             self._states[one["name"]] = _never_ran(self.pod, one["name"])
         await self._report("Failed")

@@ -52,7 +52,7 @@ class Process:
         mounts: list[dict[str, Any]],
         folder: Path,
     ) -> Process:
-        """By the manifests; raises NotYet where kubelet would refuse."""
+        """From the manifests; raises NotYet where kubelet would refuse."""
         name: str = container["name"]
         stage = folder / f"{name}-root"
         stage.mkdir(exist_ok=True)
@@ -85,8 +85,8 @@ class Process:
             "drop_capabilities": "ALL" in security.get("capabilities", {}).get("drop", []),
             "keep_capabilities": security.get("capabilities", {}).get("add", []),
         }
-        asked = container.get("resources", {}).get("limits", {}).get("memory")
-        limit = MemoryLimit(f"{folder.name}-{name}", bytes_of(asked)) if asked else None
+        memory = container.get("resources", {}).get("limits", {}).get("memory")
+        limit = MemoryLimit(f"{folder.name}-{name}", bytes_of(memory)) if memory else None
         spec["cgroup"] = limit.procs if limit else ""
         made = cls(spec, folder, name, limit)
         made._says_last = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
@@ -108,7 +108,7 @@ class Process:
         return self._process.pid
 
     async def start(self) -> str:
-        """Empty when the command runs; else why it cannot."""
+        """Empty when the command runs; otherwise the reason why it cannot."""
         self._file.write_text(json.dumps(self.spec))
         read, write = os.pipe()
         try:
@@ -161,7 +161,7 @@ class Process:
 
 
 def _tools() -> dict[str, str]:
-    """An image has what this machine has, and an SSH server if there is one for tests."""
+    """An image has the programs of this machine, and an SSH server if there is one for tests."""
     folder = openssh.cached()
     if folder is None:
         return {"PATH": _PATH}

@@ -64,7 +64,8 @@ def pod_status(
     restarts: Mapping[str, int] = MappingProxyType({}),
     unready: Set[str] = frozenset(),
 ) -> dict[str, Any]:
-    """The whole status; it replaces what the API server has, but for the scheduler's condition."""
+    """The whole status; it replaces that of the API server, except for the scheduler's
+    condition."""
     ready = {name: "running" in state and name not in unready for name, state in states.items()}
     running = phase == "Running" and all(ready.values())
     over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
@@ -123,7 +124,7 @@ def _container(
 
 
 def image_problem(image: str, has_pull_secret: bool) -> tuple[NotYet, NotYet] | None:
-    """What the first look at an image says and what is said while backing off, or None.
+    """The messages of the first check of an image and of the back-off, or None.
 
     By its first part: badname/ is no reference, missing/ is not in its registry, private/ needs a
     pull secret.

@@ -47,8 +47,8 @@ def needed_claims(pod: Mapping[str, Any]) -> set[str]:
 
 
 def attached(volume: Mapping[str, Any], folder: Path) -> Path:
-    """The folder that stands for a volume of a CSI driver, by its handle; one that is new is as an
-    empty file system is, or as EFS makes an access point's."""
+    """The folder for a volume of a CSI driver, by its handle. A new folder looks like an empty file
+    system, or like a new access point of EFS."""
     handle: str = volume["spec"]["csi"]["volumeHandle"]
     path = folder / handle
     if not path.exists():
@@ -111,7 +111,7 @@ def mounts(
 
 
 def _empty(path: Path, source: Mapping[str, Any], group: int | None) -> dict[str, Any]:
-    """On disk, where containers of a pod share it; in memory only where a limit says how much."""
+    """On disk, where containers of a pod share it; in memory only if a limit is set."""
     limit = source.get("sizeLimit")
     if source.get("medium") == "Memory" and limit is not None:
         return {"tmpfs_bytes": bytes_of(limit), "read_only": False}

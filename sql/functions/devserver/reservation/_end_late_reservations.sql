@@ -1,0 +1,27 @@
+-- odc._end_late_reservations: end reservations that were not ready in time, or waited too long in the queue.
+-- Arguments  p_stale_after  how long a reservation may wait; null: forever
+-- Returns    whether one was ended
+-- Locks      pending, running rows of these
+create or replace function odc._end_late_reservations(p_stale_after interval, p_now timestamptz)
+returns boolean
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_budget constant interval := '1 hour';     -- for all phases of a preparation together; each phase also has its own limit
+    v_stale  bigint[];
+begin
+    v_stale := (select array_agg(p.job_id order by p.job_id)
+                  from pending as p join reservation as v on v.job_id = p.job_id
+                 where p.queued_at <= p_now - p_stale_after);
+    if v_stale is not null then
+        perform _end_pending(v_stale, null, null, 'CANCELLED', 'odcd', p_now);
+        update job set end_detail = format('it waited longer than %s', _duration(extract(epoch from p_stale_after)::integer))
+         where id = any (v_stale);
+    end if;
+    update running as r
+       set intent = 'member_failed', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING', exit_cause = 'start_failed',
+           exit_detail = format('it was not ready within %s', _duration(extract(epoch from v_budget)::integer))
+      from reservation as v
+     where v.job_id = r.job_id and v.launched_at is null and r.intent is null and r.started_at <= p_now - v_budget;
+    return found or v_stale is not null;
+end;
+$$;

@@ -1,0 +1,34 @@
+-- odc._assign_ids: assign ids to the jobs of the accepted requests, in the order of the requests, and store them under the
+-- idempotency keys. Of several requests with the same key, only the first is accepted.
+-- Arguments  p_heads, p_requests  the requests, and per job its request, counted from 0
+--            p_left_out           requests that were refused or answered before
+--            p_keyed              whether any request has a key
+-- Returns    per job its id; null: its request was left out, is a dry run, or has a key that another one stored first
+-- Locks      idempotency by (uid, key)
+create or replace function odc._assign_ids(
+    p_heads jsonb[], p_requests integer[], p_left_out integer[], p_keyed boolean, p_now timestamptz)
+returns bigint[]
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_ids  bigint[];
+    v_lost integer[];
+begin
+    with taken as materialized (
+        select min(h.n) - 1 as request
+          from unnest(p_heads) with ordinality as h (head, n)
+         where h.n - 1 <> all (p_left_out) and not coalesce((h.head ->> 'dry_run')::boolean, false)
+         group by case when h.head ->> 'key' is null then h.n end, h.head ->> 'uid', h.head ->> 'key'
+    )
+    select array_agg(case when t.request is not null then nextval('job_id_seq') end order by j.n) into v_ids
+      from unnest(p_requests) with ordinality as j (request, n)
+      left join taken as t on t.request = j.request;
+    if p_keyed then
+        v_lost := _claim_keys(p_heads, p_requests, v_ids, p_now);
+    end if;
+    if v_lost is not null then
+        v_ids := array(select case when j.request <> all (v_lost) then j.id end
+                         from unnest(p_requests, v_ids) with ordinality as j (request, id, n) order by j.n);
+    end if;
+    return v_ids;
+end;
+$$;

@@ -1,0 +1,68 @@
+"""The work of judging dependencies is proportional to the jobs, with any table statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from odcd.records.job import JobSpec
+from tests.support.builders.jobs import Queue, a_cluster, a_job, submit
+from tests.support.harness.database import Sql
+
+JOBS = 200
+ROWS_EACH = 60
+"""Rows that one job may read, at submit or at an end. Quadratic work reads hundreds."""
+
+
+@pytest.fixture
+def queue(database_url: str) -> Iterator[Queue]:
+    """On its own database, because the leftovers of earlier tests change query plans."""
+    with Sql(database_url) as sql:
+        sql.begin()
+        a_cluster(sql, h100=2)
+        yield Queue(sql)
+        sql.rollback()
+
+
+@pytest.mark.parametrize("planned", ["while the tables were empty", "with one job there"])
+@pytest.mark.parametrize(
+    "dependent",
+    [
+        lambda n, jobs: a_job(dependency="singleton", name="one"),
+        lambda n, jobs: a_job(dependency="singleton", name=f"name-{n}"),
+        lambda n, jobs: a_job(dependency=f"afterok:{jobs[0]}"),
+        lambda n, jobs: a_job(dependency=f"after:{jobs[n]}"),
+        lambda n, jobs: a_job(dependency=f"afterany:{jobs[n]}"),
+        lambda n, jobs: a_job(dependency=f"aftercorr:{jobs[JOBS]}", array="1-3"),
+    ],
+    ids=["singletons of one name", "singletons", "afterok one", "after", "afterany", "aftercorr"],
+)
+def test_jobs_of_one_submit_that_wait_read_few_rows_each(
+    queue: Queue, dependent: Callable[[int, list[int]], JobSpec], planned: str
+) -> None:
+    queue.sql.execute("analyze odc.pending, odc.dependency, odc.array_job, odc.job")
+    targets = taken(queue, [*[a_job() for _ in range(JOBS)], a_job(array="1-3")])
+    if planned == "with one job there":
+        for _ in range(8):  # the plans are kept from here on
+            taken(queue, [dependent(0, targets)])
+    before = rows_read(queue)
+    waiting = taken(queue, [dependent(n, targets) for n in range(JOBS)])
+    assert rows_read(queue) - before < ROWS_EACH * JOBS
+    assert {queue.waits(job) for job in waiting} <= {"waiting", "met"}
+
+    before = rows_read(queue)
+    queue.cancel(*targets[:10])
+    assert rows_read(queue) - before < ROWS_EACH * JOBS
+
+
+def taken(queue: Queue, jobs: list[JobSpec]) -> list[int]:
+    return [answer.job_id or 0 for answer in submit(queue.sql, *jobs)]
+
+
+def rows_read(queue: Queue) -> int:
+    """Rows of tables that this transaction's scans have read so far."""
+    return queue.sql.value(
+        "select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint "
+        "from pg_stat_xact_user_tables where schemaname = 'odc'"
+    )
