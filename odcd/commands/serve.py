@@ -51,13 +51,6 @@ def serve(
     """Start the daemon on an external PostgreSQL."""
     from odcd.settings import Arguments
 
-    # With --home, too: that is where its socket is.
-    dsn = dsn or os.environ.get("ODC_DSN")
-    if not dsn:
-        raise BadRequest(
-            "odcd serve needs a database",
-            "Give --dsn or ODC_DSN; `odcd up` has its own PostgreSQL.",
-        )
     return run(
         Arguments(
             embedded=False,
@@ -69,7 +62,8 @@ def serve(
             operator=operator or (),
             allow_root_jobs=allow_root_jobs,
             log_format=log_format,
-            dsn=dsn,
+            # With --home, too: that is where its socket is.
+            dsn=dsn or os.environ.get("ODC_DSN"),
             executor=executor,
             kubeconfig=kubeconfig,
             context=context,
@@ -81,6 +75,11 @@ def run(args: Arguments) -> int:
     from odcd import daemon, logs
     from odcd.settings import read_settings
 
+    if not args.dsn:
+        raise BadRequest(
+            "odcd serve needs a database",
+            "Give --dsn or ODC_DSN; `odcd up` has its own PostgreSQL.",
+        )
     settings = read_settings(args, os.environ)
     logs.configure(settings.log_format)
     daemon.run(settings, lambda s, _p, _a: print(f"odcd is ready: {s.socket}", flush=True))
