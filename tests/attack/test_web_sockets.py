@@ -127,13 +127,14 @@ def test_pongs_that_are_never_read_are_not_kept(tmp_path: Path) -> None:
     with opened(tmp_path, app=Listening()) as front:
         client = connected(front)
         client.sendall(pings)
-        client.sendall(frame(PING, b"last") + frame(CLOSE, b"\x03\xe8"))
+        client.sendall(frame(PING, b"last"))
         came = b""
-        while piece := client.recv(65_536):
+        while not came.endswith(b"\x8a\x04last"):
+            piece = client.recv(65_536)
+            assert piece, came[-200:]
             came += piece
         client.close()
     assert len(came) < KERNEL_BYTES < len(pings) / 4
-    assert came.endswith(b"\x8a\x04last\x88\x02\x03\xe8")
 
 
 def test_a_ping_is_answered_at_once_when_the_client_reads(tmp_path: Path) -> None:
