@@ -31,9 +31,7 @@ def connect(
     reservation: Reservation = None,
     rank: Annotated[
         int | None,
-        typer.Option(
-            "--rank", metavar="N", help="the node to connect to; 0 is the first"
-        )
+        typer.Option("--rank", metavar="N", help="the node to connect to; 0 is the first"),
     ] = None,
     forward_agent: Annotated[
         bool,
@@ -46,16 +44,11 @@ def connect(
     ] = False,
     jupyter: Annotated[
         bool,
-        typer.Option(
-            "--jupyter", help="open its Jupyter Lab in a local browser instead of a shell"
-        )
+        typer.Option("--jupyter", help="open its Jupyter Lab in a local browser, not a shell"),
     ] = False,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", metavar="N",
-            help="with --jupyter: the local port; default 8888, or a free port"
-        ),
+        typer.Option("--port", metavar="N", help="for --jupyter; default 8888, or a free port"),
     ] = None,
 ) -> int:  # fmt: skip
     """Connect to an active reservation.
@@ -73,8 +66,7 @@ def connect(
     call = Call.of(ctx, failing="not connected")
     if call.form != "table":
         call.wrong("a terminal has no other output format")
-    if port is not None and not (jupyter and 0 < port < 65_536):
-        call.wrong("--port requires --jupyter, and must be 1 to 65535")
+    _check_port(call, port, jupyter=jupyter)
     if forward_agent and no_forward_agent:
         call.wrong("--forward-agent and --no-forward-agent cannot be used together")
     if jupyter and rank:
@@ -90,8 +82,19 @@ def connect(
         from odcctl.reservations import jupyter as lab
 
         return lab.open_here(client, one, port)
+    agent = True if forward_agent else False if no_forward_agent else None
+    return _open_shell(call, client, one, rank, agent)
+
+
+def _check_port(call: Call, port: int | None, *, jupyter: bool) -> None:
+    if port is not None and not (jupyter and 0 < port < 65_536):
+        call.wrong("--port requires --jupyter, and must be 1 to 65535")
+
+
+def _open_shell(
+    call: Call, client: Client, one: dict[str, Any], rank: int | None, agent: bool | None
+) -> int:
     if one["connect"] == "ssh":
-        agent = True if forward_agent else False if no_forward_agent else None
         return _ssh(client, one, _which(call, rank, one), agent)
     if rank:
         call.wrong("--rank requires a reservation that uses SSH")

@@ -31,10 +31,8 @@ async def examine_pods(
         offers = {node.name: offer_of(nodes[node.name])}
         kind = "job"
         try:
-            for kind, dispatch in (
-                ("job", _example(node)),
-                ("dev server", _example_dev_server(node)),
-            ):
+            examples = {"job": _example(node), "dev server": _example_dev_server(node)}
+            for kind, dispatch in examples.items():
                 pod = pod_of(dispatch, dispatch.members[0], {}, offers, own)
                 namespace = pod["metadata"]["namespace"]
                 path = f"/api/v1/namespaces/{namespace}/pods"
