@@ -311,7 +311,7 @@ def test_jupyter_starts_on_request_and_requires_its_token(
     put = inside.command("cat >.local/bin/jupyter && chmod 755 .local/bin/jupyter")
     subprocess.run(put, input=program, check=True, timeout=120)
     for _ in range(2):
-        assert "Jupyter Lab runs" in site.stack("edit", job, "--enable-jupyter")
+        assert "Jupyter Lab is running" in site.stack("edit", job, "--enable-jupyter")
     token = site.show(inside.job_id)["jupyter_url"].partition("?token=")[2]
     assert len(token) == 64
     assert inside.ssh("cat /etc/odc/jupyter_token; stat -c ' %a %U' /etc/odc/jupyter_token") == (

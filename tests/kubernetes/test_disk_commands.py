@@ -26,7 +26,7 @@ def row(site: DiskSite, name: str) -> str:
 def test_a_user_manages_a_disk_from_the_command_line(site: DiskSite) -> None:
     """CLI-08, CLI-36 to CLI-40, STO-03, STO-04, STO-06, STO-18: from creation to deletion."""
     stack = site.stack
-    assert stack("disk", "create", "main") == "disk main made: 10 GiB\n"
+    assert stack("disk", "create", "main") == "disk main created: 10 GiB\n"
     assert row(site, "main").startswith("main -/10 GiB available 0 ")
     refused = stack("reserve", *ASKED, "--disk", "other", check=False)
     assert 'you have no disk "other" (OD036)' in refused

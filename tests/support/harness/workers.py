@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdist.scheduler import LoadGroupScheduling
 
 PROCESS_NODES = (
-    "box_command", "box_disk", "box_inside", "builds", "disks_inside", "faults", "gpu_use",
-    "processes", "quarantine",
+    "builds", "dev_server_command", "dev_server_disk", "dev_server_inside", "disks_inside",
+    "faults", "gpu_use", "processes", "quarantine",
 )  # fmt: skip
 """Tests of tests/kubernetes whose nodes are real kubelets; those of the others are KWOK's."""
 ONE_WORKER = {
