@@ -67,13 +67,15 @@ async def check_beside(
             "Stop all of them, run `odcd migrate` again, then start the new ones. Jobs continue "
             "meanwhile.",
         )
-    what = (
-        f"version {row['version']}, this odc has {source.version}"
-        if row["version"] != source.version
-        else f"version {row['version']} the same as this odc, but with different functions"
-    )
+    same = row["version"] == source.version
     raise WrongState(
-        f"the database is at {what}, and other daemons are using it",
+        f"the database is at version {row['version']}"
+        + (
+            ", as is this odc, but with different functions"
+            if same
+            else f", but this odc is at version {source.version}"
+        )
+        + "; other daemons are using it",
         "Upgrade the database first: run `odcd migrate` of the newer odc. To avoid a rolling "
         "upgrade, stop the other daemons.",
     )

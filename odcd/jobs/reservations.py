@@ -247,10 +247,14 @@ def _shape(request: Reserve, kind: TypeThere) -> tuple[int, int]:
     if gpus % per_node or nodes > max_nodes:
         several = ", ".join(str(n * per_node) for n in range(2, max_nodes + 1))
         raise BadRequest(
-            f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node})"
-            + (f", and do not fill 2 to {max_nodes} whole nodes" if several else ""),
+            f"{gpus} GPUs are more than the {per_node} of one {kind.gpu_type} node"
+            + (
+                f" and more than the {max_nodes * per_node} that a reservation can have"
+                if nodes > max_nodes
+                else f" and not a multiple of {per_node}"
+            ),
             f"Request 1 to {per_node}"
-            + (f", or with --distributed for {several}." if several else "."),
+            + (f"; with --distributed also {several}." if several else "."),
         )
     if not request.distributed:
         raise BadRequest(

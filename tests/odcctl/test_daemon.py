@@ -232,7 +232,7 @@ def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> Non
     """CLI-12, CLI-54."""
     for options, message in (
         (["-t", "h1000"], 'GPU type "h1000" does not exist (OD005)'),
-        (["-t", "h100", "-g", "12", "-d"], "not whole nodes"),
+        (["-t", "h100", "-g", "12", "-d"], "not a multiple of 8"),
         (["-t", "h100", "-g", "16"], "16 h100 GPUs need 2 nodes, but --distributed was not given"),
         (["-t", "h100", "--jupyter"], "(OD016)"),
         # There is no such file, which is no matter here.

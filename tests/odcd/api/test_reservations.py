@@ -209,9 +209,9 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
     ("body", "status", "word"),
     [
         ({"gpu_type": "b300"}, 404, "h100"),
-        ({"gpus": 9}, 400, "--distributed for 16"),
+        ({"gpus": 9}, 400, "--distributed also 16"),
         ({"gpus": 16}, 400, "--distributed"),
-        ({"gpus": 56, "distributed": True}, 400, "up to 6"),
+        ({"gpus": 56, "distributed": True}, 400, "more than the 48"),
         ({"gpus": 0}, 422, "no node has"),
         ({"gpus": -1}, 400, "gpus"),
         ({"gpus": 1.5}, 400, "gpus"),

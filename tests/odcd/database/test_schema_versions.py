@@ -167,7 +167,7 @@ def test_two_builds_of_one_version_do_not_replace_each_other_in_turn(
     write(other, COUNT, function("select 3"))
     install(empty_database_url, old)
     with a_daemon(empty_database_url):
-        with pytest.raises(WrongState, match="other functions"):
+        with pytest.raises(WrongState, match="different functions"):
             install(empty_database_url, other, "none")
         assert count(empty_database_url) == 1
     # If no daemon works, it reloads them, as a developer expects.
