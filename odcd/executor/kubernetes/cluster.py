@@ -18,6 +18,7 @@ from odcd.errors import BadRequest, RunnerDown, WrongState
 from odcd.executor.kubernetes.api_operations import operation_of
 from odcd.executor.kubernetes.forward import PROTOCOL, Forward
 from odcd.executor.kubernetes.kubeconfig import describe_error, load_configuration
+from odcd.executor.kubernetes.pod_texts import plain
 
 if TYPE_CHECKING:
     import aiohttp
@@ -64,7 +65,7 @@ class ApiRefused(Exception):
         super().__init__(f"{status} {details.reason}: {details.message}")
         self.status = status
         self.reason = details.reason
-        self.message = details.message or details.reason or f"HTTP {status}"
+        self.message = plain(details.message or details.reason or f"HTTP {status}")
         self.retry_after_s = retry_after_s
 
     @property
@@ -241,7 +242,7 @@ class Cluster:
         if how.status == "Success":
             return None
         error_text = " ".join(stderr.decode(errors="replace").split())[:500]
-        return error_text or how.message or "the connection broke"
+        return plain(error_text or how.message or "the connection broke")
 
     async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
         """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
+from odcd.executor.kubernetes.pod_texts import plain
 from odcd.records.dispatch import PROGRESS, Fact
 
 
@@ -15,7 +17,10 @@ class Ledger:
 
     def report(self, fact: Fact) -> None:
         """Report a fact. The first fact of a kind is kept, because an end is final; of progress the
-        last one is kept."""
+        last one is kept. Its detail may be a text of a pod: one that the database cannot store would
+        be sent again forever, by every leader."""
+        if fact.detail is not None:
+            fact = replace(fact, detail=plain(fact.detail))
         key = _key(fact)
         if fact.kind in PROGRESS:
             self._facts[key] = fact
