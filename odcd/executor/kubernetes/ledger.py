@@ -17,7 +17,7 @@ class Ledger:
 
     def report(self, fact: Fact) -> None:
         """Report a fact. The first fact of a kind is kept, because an end is final; of progress the
-        last one is kept. Its detail may be a text of a pod: one that the database cannot store would
+        last one is kept. A detail may be a pod's own text. One that the database cannot store would
         be sent again forever, by every leader."""
         if fact.detail is not None:
             fact = replace(fact, detail=plain(fact.detail))
