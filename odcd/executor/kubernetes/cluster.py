@@ -16,6 +16,7 @@ import msgspec
 from odcd.call_metrics import NOBODY, Calls
 from odcd.errors import BadRequest, RunnerDown, WrongState
 from odcd.executor.kubernetes.api_operations import operation_of
+from odcd.executor.kubernetes.bodies import read_body
 from odcd.executor.kubernetes.forward import PROTOCOL, Forward
 from odcd.executor.kubernetes.kubeconfig import describe_error, load_configuration
 from odcd.executor.kubernetes.pod_texts import plain
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONNECTIONS, UNLIMITED = 64, 0
-ANSWER_TIMEOUT_S = 30.0
-CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S = 30.0, 5.0
 HEARTBEAT_S = 30.0
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -37,9 +37,7 @@ STDOUT, STDERR, ENDED = 1, 2, 3
 MAX_STDERR_BYTES = 4096
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes that do not answer the request itself: try again."""
-
 ANSWERS = frozenset({404, 409, 410})
-
 Query = Sequence[tuple[str, str | int]]
 
 
@@ -110,8 +108,12 @@ class Cluster:
 
     # -- requests -------------------------------------------------------------------------------
 
-    async def get(self, path: str, query: Query = (), *, timeout_s: float | None = None) -> bytes:
-        return await self._ask("GET", path, query, timeout_s=timeout_s)
+    async def get(
+        self, path: str, query: Query = (), *, timeout_s: float | None = None,
+        max_bytes: int | None = None,
+    ) -> bytes:  # fmt: skip
+        """Raises BodyTooLong if the answer has more than max_bytes."""
+        return await self._ask("GET", path, query, timeout_s=timeout_s, max_bytes=max_bytes)
 
     async def post(self, path: str, body: Mapping[str, Any], query: Query = ()) -> bytes:
         return await self._ask("POST", path, query, body)
@@ -125,6 +127,7 @@ class Cluster:
     async def _ask(
         self, method: str, path: str, query: Query = (), body: Any = None, *,
         kind: str = "application/json", timeout_s: float | None = None,
+        max_bytes: int | None = None,
     ) -> bytes:  # fmt: skip
         """Send a request and return the body of the response. Raises ApiRefused, or RunnerDown when
         there was no response: then the request may have been carried out."""
@@ -133,7 +136,7 @@ class Cluster:
                 self._client, method, path, query, body, kind=kind,
                 total_s=timeout_s or ANSWER_TIMEOUT_S,
             ) as response:  # fmt: skip
-                return await response.read()
+                return await read_body(response, max_bytes)
 
     @asynccontextmanager
     async def stream(

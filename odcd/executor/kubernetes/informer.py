@@ -16,17 +16,22 @@ import msgspec
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.bodies import BodyTooLong, lines_of
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.objects import Meta, Object
 
 log = logging.getLogger(__name__)
 
 PAGE = 500
+SMALLER = 8
+"""The factor by which pages become smaller when one is too large."""
 RELIST_S = 300
 SILENCE_S = 90.0
 """Bookmarks arrive every minute; a connection that is silent for longer counts as dead."""
 RETRY_S = (0.1, 5.0)
 GONE = 410
+MAX_PAGE_BYTES = 32 * 1024 * 1024
+"""Of one page of a list, unless a single object has more."""
 
 
 class Kept(Protocol):
@@ -59,7 +64,8 @@ class _Bookmark(Object):
 
 
 class Expired(Exception):
-    """The server no longer has the resource version that we know."""
+    """Everything must be listed again: the server no longer has the resource version that we know,
+    or the watch cannot be read on."""
 
 
 class Mirror(Generic[T]):
@@ -115,17 +121,22 @@ class Mirror(Generic[T]):
     async def list(self) -> None:
         """List all objects again. Raises RunnerDown, ApiRefused, Expired."""
         seen: set[str] = set()
-        after = ""
+        after, limit = "", PAGE
         while True:
-            query: list[tuple[str, str | int]] = [("limit", PAGE)]
+            query: list[tuple[str, str | int]] = [("limit", limit)]
             if after:
                 query.append(("continue", after))
             try:
-                body = await self._cluster.get(self._path, query)
+                most = None if limit == 1 else MAX_PAGE_BYTES
+                body = await self._cluster.get(self._path, query, max_bytes=most)
+            except BodyTooLong:
+                limit = max(1, limit // SMALLER)
+                continue
             except ApiRefused as error:
                 if error.status == GONE:
                     raise Expired from error
                 raise
+            limit = min(limit * 2, PAGE)
             page = msgspec.json.decode(body, type=_Page)
             for raw in page.items:
                 item = self._decoder.decode(raw)
@@ -150,14 +161,15 @@ class Mirror(Generic[T]):
         try:
             async with self._cluster.stream(self._path, query, silence_s=SILENCE_S) as answer:
                 self.trouble = None
-                while line := await answer.content.readline():
+                async for line in lines_of(answer.content.iter_any()):
                     self._take(line)
         except ApiRefused as error:
             if error.status == GONE:
                 raise Expired from error
             raise
+        except BodyTooLong as error:
+            raise Expired from error
         except (ValueError, msgspec.MsgspecError) as error:
-            # The line was cut off, or is longer than any object may be.
             raise RunnerDown(f"a watch of {self._path} broke: {error}") from error
 
     def _take(self, line: bytes) -> None:

@@ -1,0 +1,114 @@
+"""Pods of other users of the cluster neither stop the daemon nor fill its memory.
+
+odcd watches the pods of all namespaces, because they use the nodes. Everyone who may create a pod
+in some namespace chooses its size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from odcd.clock import SystemClock
+from odcd.executor.kubernetes.cluster import Cluster
+from odcd.executor.kubernetes.informer import Mirror
+from odcd.executor.kubernetes.objects import Pod
+
+PATH = "/api/v1/pods"
+MIB = 1024 * 1024
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def a_pod(name: str, version: int, *, json_mib: int = 0) -> bytes:
+    """json_mib: the API server writes each `<` of a variable as \\u003c."""
+    value = "\\u003c" * (json_mib * MIB // 6)
+    meta = json.dumps(
+        {"name": name, "namespace": "n", "uid": name, "resourceVersion": str(version)}
+    )
+    container = '{"name":"c","env":[{"name":"A","value":"' + value + '"}]}'
+    return ('{"metadata":' + meta + ',"spec":{"containers":[' + container + "]}}").encode()
+
+
+def a_list(pods: list[bytes], after: str = "") -> bytes:
+    metadata = json.dumps({"resourceVersion": "1", "continue": after}).encode()
+    return b'{"metadata":' + metadata + b',"items":[' + b",".join(pods) + b"]}"
+
+
+@asynccontextmanager
+async def a_mirror(answer: Answer) -> AsyncGenerator[Mirror[Pod]]:
+    """Of an API server that answers like this."""
+    app = web.Application()
+    app.router.add_get(PATH, answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    configuration = Configuration()
+    configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    cluster = Cluster(ApiClient(configuration))
+    try:
+        yield Mirror(cluster, PATH, Pod, SystemClock(), lambda before, after: None)
+    finally:
+        await cluster.close()
+        await runner.cleanup()
+
+
+def test_a_pod_of_many_megabytes_does_not_stop_the_daemon() -> None:
+    """Before: aiohttp's LineTooLong at 4 MiB ended the process of every daemon at once."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            return web.Response(body=a_list([a_pod("first", 1)]))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for number, (name, size) in enumerate((("large", 9), ("next", 0)), 2):
+            pod = a_pod(name, number, json_mib=size)
+            await response.write(b'{"type":"ADDED","object":' + pod + b"}\n")
+        await asyncio.Event().wait()
+        return response
+
+    async def work() -> set[str]:
+        async with a_mirror(answer) as mirror, asyncio.timeout(30):
+            running = asyncio.create_task(mirror.run())
+            while "n/next" not in mirror.items and not running.done():
+                await asyncio.sleep(0.01)
+            if running.done():
+                running.result()
+            running.cancel()
+            await asyncio.wait([running])
+        return set(mirror.items)
+
+    assert asyncio.run(work()) == {"n/first", "n/large", "n/next"}
+
+
+def test_many_large_pods_are_listed_in_small_pages() -> None:
+    """Before: a page of 500 pods was read whole, 150 of which have more than the daemon's pod may
+    use (1 GiB)."""
+    pods = [a_pod(f"p{at}", 1, json_mib=9 if at < 12 else 0) for at in range(40)]
+    sent: list[int] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        first, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
+        page = pods[first : first + limit]
+        after = first + limit
+        body = a_list(page, str(after) if after < len(pods) else "")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        sent.append(0)
+        for at in range(0, len(body), MIB):
+            await response.write(body[at : at + MIB])
+            sent[-1] += min(MIB, len(body) - at)
+        return response
+
+    async def work() -> set[str]:
+        async with a_mirror(answer) as mirror, asyncio.timeout(60):
+            await mirror.list()
+        return set(mirror.items)
+
+    assert len(asyncio.run(work())) == len(pods)
+    # 32 MiB are read of a page, and the connection's buffers take a few more.
+    assert max(sent) < 48 * MIB
