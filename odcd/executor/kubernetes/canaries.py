@@ -14,6 +14,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
 from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pod_texts import plain
 from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.records.dispatch import Dispatch, Member
 from odcd.records.node import Canary, CanaryEnd
@@ -62,7 +63,7 @@ class Canaries:
             if result is not None:
                 passed, why = result
                 log.info("kubernetes.canary", extra={"node": canary.node, "passed": passed})
-                ends.append(CanaryEnd(number=canary.number, passed=passed, output=why))
+                ends.append(CanaryEnd(number=canary.number, passed=passed, output=plain(why)))
         return ends
 
     async def _look(self, canary: Canary, term: int) -> tuple[bool, str] | None:

@@ -1,5 +1,5 @@
 -- odc.grant_reports: allow the role odc_report to read the views of schema odc_report. Every start of odcd calls it;
--- call it after you have created that role.
+-- call it after you have created that role, as a superuser the first time: see fence_locks.
 -- Locks      the schema's lock of odcd/database/schema.py, when something is lacking
 -- Returns    whether the role exists
 create or replace function odc.grant_reports()
@@ -18,6 +18,7 @@ begin
         grant usage on schema odc_report to odc_report;
         grant select on all tables in schema odc_report to odc_report;
     end if;
+    perform fence_locks();
     return true;
 end;
 $$;

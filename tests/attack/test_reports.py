@@ -1,0 +1,86 @@
+"""A login that may read reports stops nothing: Grafana sends any statement of its viewers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import yaml
+
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
+
+CLUSTER = Path("k8s/components/cloudnative-pg/cluster.yaml")
+DENIED = asyncpg.InsufficientPrivilegeError
+ATTACKS = (
+    "select pg_advisory_lock(7300196)",
+    "select pg_try_advisory_lock_shared(7300196)",
+    "select pg_advisory_xact_lock(0x6F6463)",
+    "select lo_from_bytea(0, 'x')",
+    "create temporary table large (x text)",
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_reader_of_reports_takes_no_locks_and_stores_nothing(
+    database_url: str, attack: str
+) -> None:
+    """Before: with the first of them no pass ended any more, and no job of any user started."""
+    with Sql(database_url) as sql, Sql(database_url) as reader:
+        assert sql.value("select odc.grant_reports()")
+        reader.execute("set role odc_report")
+        with pytest.raises(DENIED):
+            reader.execute(attack)
+        assert reader.value("select count(*) from odc_report.queue") == 0
+        a_cluster(sql, h100=1)
+        queue = Queue(sql)
+        sql.execute("set lock_timeout = '2s'")
+        job_id = queue.submit()
+        assert queue.start() == [job_id]
+
+
+@pytest.fixture
+def opened(database_url: str) -> Iterator[Sql]:
+    """A database with the rights that PostgreSQL gives to every login, in a transaction."""
+    with Sql(database_url) as sql:
+        sql.begin()
+        sql.execute("create role test_owner")
+        sql.execute("grant execute on function pg_try_advisory_xact_lock(bigint) to public")
+        sql.execute(f"grant temporary on database {name_of(sql)} to public")
+        yield sql
+        sql.rollback()
+
+
+def name_of(sql: Sql) -> str:
+    return sql.value("select quote_ident(current_database())")
+
+
+def test_odcds_own_role_keeps_its_locks(opened: Sql) -> None:
+    """If it is no superuser, as with CloudNativePG, it can grant the reports, but not fence the
+    locks."""
+    for name in ("odc", "odc_report"):
+        opened.execute(f"alter schema {name} owner to test_owner")
+    opened.execute("set local role test_owner")
+    assert not opened.value("select odc.fence_locks()")
+    opened.execute("reset role")
+    assert opened.value("select odc.fence_locks()")
+    opened.execute("set local role test_owner")
+    assert opened.value("select odc.fence_locks()")
+    assert opened.value("select pg_try_advisory_xact_lock(7300196)")
+    opened.execute("create temporary table ours (x text)")
+
+
+def test_the_first_start_of_a_cluster_fences_the_locks(opened: Sql) -> None:
+    """The statements of the manifest, which CloudNativePG runs as a superuser."""
+    manifest = yaml.safe_load(CLUSTER.read_text())
+    for statement in manifest["spec"]["bootstrap"]["initdb"]["postInitApplicationSQL"]:
+        here = statement.replace("database odc ", f"database {name_of(opened)} ")
+        opened.execute(re.sub(r"to odc\b", "to test_owner", here))
+    opened.execute("set local role odc_report")
+    with pytest.raises(DENIED):
+        opened.value("select pg_try_advisory_xact_lock(7300196)")
+    with pytest.raises(DENIED):
+        opened.execute("create temporary table large (x text)")
