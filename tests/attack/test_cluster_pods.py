@@ -11,13 +11,15 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from odcd.clock import SystemClock
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.informer import Mirror
-from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.inventory import take_inventory
+from odcd.executor.kubernetes.objects import Node, Pod
 
 PATH = "/api/v1/pods"
 MIB = 1024 * 1024
@@ -112,3 +114,31 @@ def test_many_large_pods_are_listed_in_small_pages() -> None:
     assert len(asyncio.run(work())) == len(pods)
     # 32 MiB are read of a page, and the connection's buffers take a few more.
     assert max(sent) < 48 * MIB
+
+
+def test_pods_that_claim_to_be_of_a_daemonset_take_no_node_from_its_jobs() -> None:
+    """Before: pods with such an owner, the name of the node, and requests above its size made odcd
+    leave the node out. It was DOWN while one of them waited for kubelet's refusal, and after the
+    grace period all jobs on it ended. Kubelet also keeps a pod that was resized to such a size."""
+    node = {
+        "metadata": {"name": "n1", "labels": {"GpuType": "h100"}},
+        "status": {
+            "allocatable": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "8"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    for requests in ({"cpu": "9k"}, {"memory": "8Ei"}, {"nvidia.com/gpu": "9"}):
+        pod = {
+            "metadata": {
+                "name": "fake", "namespace": "n",
+                "ownerReferences": [{"kind": "DaemonSet", "name": "x"}],
+            },
+            "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": requests}}]},
+            "status": {"phase": "Pending"},
+        }  # fmt: skip
+        taken = take_inventory(
+            [msgspec.convert(node, Node)], [msgspec.convert(pod, Pod)], lambda pod: False, {}
+        )
+        [one] = taken.nodes
+        assert (one.state, one.gpu_type, one.gpus, one.cpus) == ("DRAIN", "h100", 8, 8)
+        assert one.reason == "the requests of its DaemonSets leave nothing for jobs"

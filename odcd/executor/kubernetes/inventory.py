@@ -110,20 +110,25 @@ def _report(
 ) -> NodeReport | str:  # fmt: skip
     labels, offered = node.metadata.labels, node.status.allocatable
     try:
-        gpus = int(quantity(offered.get(GPU, "0"))) - daemon.gpus
-        cpus = math.floor(quantity(offered.get("cpu", "0")) - daemon.cpus)
+        gpus = int(quantity(offered.get(GPU, "0")))
+        all_cpus = quantity(offered.get("cpu", "0"))
         # Allocatable memory excludes huge pages already: kubelet subtracts them.
-        mem_mib = math.floor((quantity(offered.get("memory", "0")) - daemon.memory) / MIB)
+        all_memory = quantity(offered.get("memory", "0"))
     except ValueError as error:
         return f"its allocatable resources cannot be read: {error}"
-    if cpus < 1 or mem_mib < 1 or gpus < 0:
-        return (
-            f"nothing is left for jobs: {cpus} CPUs, {mem_mib} MiB, {gpus} GPUs after "
-            "the requests of its DaemonSets"
-        )
+    if all_cpus < 1 or all_memory < MIB:
+        return f"nothing is left for jobs: {math.floor(all_cpus)} CPUs, {all_memory // MIB} MiB"
     if gpus > MAX_GPUS:
         return f"it has {gpus} GPUs, but odc supports at most {MAX_GPUS} per node"
     state, reason = _state(node, tolerated)
+    left = gpus - daemon.gpus, all_cpus - daemon.cpus, all_memory - daemon.memory
+    if left[0] >= 0 and left[1] >= 1 and left[2] >= MIB:
+        gpus, all_cpus, all_memory = left
+    elif state == "UP":
+        # Not left out: its jobs would be ended, and every user of the cluster can create a pod that
+        # names a DaemonSet as its owner and requests more than the node has.
+        state, reason = "DRAIN", "the requests of its DaemonSets leave nothing for jobs"
+    cpus, mem_mib = math.floor(all_cpus), math.floor(all_memory / MIB)
     return NodeReport(
         name=node.metadata.name,
         gpu_type=_gpu_type(node, gpus, instance_types),
