@@ -4,19 +4,29 @@ has up to 1.5 MiB in etcd, which can be 9 MiB as JSON."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import aiohttp
+from typing import Protocol
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
+
+
+class Content(Protocol):
+    def iter_any(self) -> AsyncIterator[bytes]: ...
+
+
+class Response(Protocol):
+    """The part of aiohttp's that is used here."""
+
+    @property
+    def content(self) -> Content: ...
+    async def read(self) -> bytes: ...
+    def close(self) -> None: ...
 
 
 class BodyTooLong(Exception):
     """The body has more bytes than allowed, and was not read on."""
 
 
-async def read_body(response: aiohttp.ClientResponse, max_bytes: int | None) -> bytes:
+async def read_body(response: Response, max_bytes: int | None) -> bytes:
     """Raises BodyTooLong."""
     if max_bytes is None:
         return await response.read()
