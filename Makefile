@@ -19,7 +19,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "odc needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
@@ -48,7 +48,7 @@ test-soak: $(STAMP)
 	ODC_SOAK_JOBS=10000 ODC_SOAK_NODES=1000 $(BIN)/python -m pytest -q -s -m long tests/kubernetes/test_soak.py
 
 $(VENV)/.lint: $(STAMP) requirements/lint.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lint.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/lint.lock
 	@touch $(VENV)/.lint
 
 lint: $(VENV)/.lint

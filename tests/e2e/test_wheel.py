@@ -16,11 +16,19 @@ import pytest
 from tests.support.harness.daemon import Odc, new_odc
 
 ROOT = Path(__file__).parents[2]
-LOCK = ROOT / "requirements" / "dev.lock"
+LOCK = ROOT / "requirements" / "image.lock"
 BUILT_FROM = (
     "odcd", "odcctl", "sql", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE",
 )  # fmt: skip
-PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+PIP = (
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--no-input",
+    "--no-compile",
+)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -70,7 +78,7 @@ def test_a_job_runs_out_of_nothing_but_the_wheel(wheel: Path) -> None:
         folder = odc.home.parent
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / "bin" / "python"
-        # The versions with which the tests run.
+        # The versions of the container image.
         run(python, *PIP, "--require-hashes", "-r", LOCK, cwd=folder)
         run(python, *PIP, "--no-deps", "--no-index", wheel, cwd=folder)
         run(python, "-m", "pip", "check", cwd=folder)

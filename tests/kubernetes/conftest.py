@@ -29,9 +29,8 @@ PATIENCE_S = 120
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if _HERE in item.path.parents and "kubectl" in fixtures:  # which may have to be built
-            item.add_marker(pytest.mark.long)
-        if _HERE in item.path.parents and "cluster" in fixtures:
+        # kubectl may have to be built.
+        if ("kubectl" in fixtures or "cluster" in fixtures) and _HERE in item.path.parents:
             item.add_marker(pytest.mark.long)
 
 

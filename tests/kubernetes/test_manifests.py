@@ -13,8 +13,6 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import kubernetes_validate
 import pytest
 
 from odcd.builds.settings import read_builds
@@ -170,12 +168,21 @@ def production(kubectl: Path) -> list[Manifest]:
     return render(kubectl, FOLDER / "overlays" / "production")
 
 
+def validate(manifest: Manifest) -> None:
+    """Raises the validators' errors."""
+    # Importing them takes as long as collecting a thousand tests.
+    import jsonschema
+    import kubernetes_validate
+
+    if manifest["kind"] in CUSTOM:
+        jsonschema.validate(manifest, SCHEMAS[manifest["kind"]])
+    else:
+        kubernetes_validate.validate(manifest, VERSION, strict=True)
+
+
 def test_every_manifest_fits_its_schema(overlay: list[Manifest]) -> None:
     for manifest in overlay:
-        if manifest["kind"] in CUSTOM:
-            jsonschema.validate(manifest, SCHEMAS[manifest["kind"]])
-        else:
-            kubernetes_validate.validate(manifest, VERSION, strict=True)
+        validate(manifest)
 
 
 def test_no_resource_is_defined_twice(overlay: list[Manifest]) -> None:
@@ -483,7 +490,7 @@ def test_the_dockerfile_runs_as_the_user_of_the_deployment(production: list[Mani
 @pytest.mark.parametrize("gpu_type", gpu_types(), ids=lambda each: each.name)
 def test_a_pod_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> None:
     for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
-        kubernetes_validate.validate(a_pod(gpu_type, gpus), VERSION, strict=True)
+        validate(a_pod(gpu_type, gpus))
 
 
 @pytest.mark.parametrize("gpu_type", gpu_types(), ids=lambda each: each.name)
@@ -492,7 +499,7 @@ def test_a_dev_server_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> No
     for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
         for ask in ({}, {"preserve_entrypoint": True}):
             pod = a_pod(gpu_type, gpus, gang=2, dev_server=True, ask=ask)
-            kubernetes_validate.validate(pod, VERSION, strict=True)
+            validate(pod)
 
 
 def test_the_gpu_types_of_the_manifests_are_parsed() -> None:
