@@ -36,12 +36,13 @@ test-long: $(STAMP)
 	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
-# Jobs whose processes are killed, many simulated days, 10,000 jobs on 1,000 nodes while everything fails now and then, half an hour of faults under two
-# daemons and one PostgreSQL, 20,000 requests made from the API's document, and ten minutes of
-# random texts for every parser; test-long has small ones.
+# Jobs whose processes are killed; many simulated days and states of the queue; 20,000 requests made
+# from the API's document; ten minutes of random texts for every parser; half an hour of faults under
+# two daemons and one PostgreSQL; 10,000 jobs on 1,000 nodes while everything fails now and then.
+# test-long has small ones.
 test-soak: $(STAMP)
 	ODC_CHAOS_JOBS=100 $(BIN)/python -m pytest -q -n0 -m long tests/e2e/test_chaos.py
-	ODC_SIM_SEEDS=20 $(BIN)/python -m pytest -q -n $(WORKERS) -m long tests/sim
+	ODC_DEPTH=3 ODC_SIM_SEEDS=20 $(BIN)/python -m pytest -q -n $(WORKERS) -m long tests/sql tests/sim tests/odcd
 	ODC_SCHEMA_CASES=20000 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_schema.py
 	ODC_FUZZ_S=600 ODC_HUNT=1 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_parsers.py
 	ODC_NEMESIS_S=1800 ODC_NEMESIS_LEASE_S=10 $(BIN)/python -m pytest -q -s -m long tests/e2e/test_nemesis.py

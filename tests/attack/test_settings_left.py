@@ -42,7 +42,7 @@ def test_settings_of_the_daemons_role_are_gone_at_the_next_start(odc: Odc, serve
         os.kill(first, signal.SIGINT)
         wait(lambda: odc.postmaster_pid is None, odc.log)
     odc.up("--node", "n1=h100:8")
-    assert (odc.postmaster_pid == first) == (server == "goes on")
+    assert (odc.postmaster_pid == first) == (server == "keeps running")
     assert odc.rows("select * from pg_db_role_setting") == []
     assert "postgres.settings_reset" in odc.log()
     assert "local_preload_libraries=evil" in odc.log()

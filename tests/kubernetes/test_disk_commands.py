@@ -57,7 +57,7 @@ def test_a_user_manages_a_disk_from_the_command_line(site: DiskSite) -> None:
     assert site.show(second["id"])["disk_state"] == "unused"
 
     assert stack("disk", "list-content", "main") == "not available\n"
-    assert stack("disk", "rename", "main", "home") == "disk main is home now\n"
+    assert stack("disk", "rename", "main", "home") == "disk main renamed to home\n"
     assert row(site, "home").startswith("home -/10 GiB available 1 ")
     assert "disk home deleted: its 1 snapshot will be kept" in stack("disk", "delete", "home", "-y")
     assert " deleted until 20" in row(site, "home")

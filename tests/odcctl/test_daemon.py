@@ -160,7 +160,7 @@ def test_run_with_a_terminal_can_be_left_and_taken_up_again(
         shell.type(b"stty size; echo he''llo\n")
         assert b"31 91\r\n" in shell.until(b"hello\r\n")
         shell.type(b"\x1dd")
-        shell.until(b"attach again: odcctl attach ")
+        shell.until(b"attach again with: odcctl attach ")
         assert shell.end() == 0
     finally:
         shell.close()

@@ -253,7 +253,7 @@ def test_profiles_are_those_of_the_aws_tools(odcctl: Odcctl, home: Path, server:
     assert "(none) could not be found" in done.err
     assert "aws configure list-profiles" in done.err
     done = odcctl(*login, "--profile", "sso", **environment)
-    assert "AWS gives no credentials" in done.err
+    assert "AWS returned no credentials" in done.err
     assert "aws sso login --profile sso" in done.err
 
 

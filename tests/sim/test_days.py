@@ -10,6 +10,7 @@ import pytest
 from odcd.database.pool import Database
 from tests.sim.seeds import seeds
 from tests.sim.simulation import Simulation
+from tests.support.harness.depth import deep
 
 
 def live_through(dsn: str, seed: int, steps: int) -> None:
@@ -35,4 +36,4 @@ def test_a_busy_day_keeps_every_promise(database_url: str, seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, 100))
 def test_many_days_keep_every_promise(database_url: str, seed: int) -> None:
-    live_through(database_url, seed, steps=1000)
+    live_through(database_url, seed, steps=deep(400))

@@ -15,6 +15,7 @@ from odcd.errors import BadRequest, UnknownJob
 from odcd.records.job import Identity, Selector
 from tests.sim.seeds import seeds
 from tests.sim.simulation import START, Simulation
+from tests.support.harness.depth import deep
 
 OTHER = Identity(user="other", uid=65_000, gid=65_000, operator=False)
 """Past answers name bookings for maintenance only, as those to this user do."""
@@ -127,4 +128,4 @@ def test_a_day_is_shown_later_as_it_was_shown_then(database_url: str, seed: int)
 @pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, 200))
 def test_many_days_are_shown_later_as_they_were_shown_then(database_url: str, seed: int) -> None:
-    live_and_look_back(database_url, seed, steps=500, share=0.08)
+    live_and_look_back(database_url, seed, steps=deep(200), share=0.08)

@@ -10,6 +10,7 @@ import pytest
 from odcd.database.pool import Database
 from tests.sim.seeds import seeds
 from tests.sim.simulation import Simulation
+from tests.support.harness.depth import deep
 
 
 def live_and_replay(dsn: str, seed: int, steps: int) -> None:
@@ -37,4 +38,4 @@ def test_every_pass_of_a_day_decides_the_same_again(database_url: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(300))
 def test_every_pass_of_many_days_decides_the_same_again(database_url: str, seed: int) -> None:
-    live_and_replay(database_url, seed, steps=200)
+    live_and_replay(database_url, seed, steps=deep(100))

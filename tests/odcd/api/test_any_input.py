@@ -13,6 +13,7 @@ import pytest
 from odcd.records.api_keys import new_key
 from odcd.records.job import Identity
 from tests.odcd.api.service import Service, on_socket, serve
+from tests.support.harness.depth import deep
 
 CONFIG = """\
 [checks.not_a_server_error]
@@ -48,7 +49,7 @@ def test_no_request_makes_the_daemon_fail(
                     "run", f"http://{host}:{port}/openapi.json",
                     "-H", f"Authorization: Bearer {key.key}",
                     "--checks", "not_a_server_error", "--phases", "coverage,fuzzing",
-                    "--max-examples", "10", "--seed", "1", "--request-timeout", "20",
+                    "--max-examples", str(deep(4)), "--seed", "1", "--request-timeout", "20",
                     "--exclude-path-regex", f"{ENDLESS}|{OF_THE_KEY}", "--no-color",
                 ],
                 capture_output=True, text=True, timeout=1800, cwd=tmp_path, check=False,

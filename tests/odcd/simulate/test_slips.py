@@ -13,6 +13,7 @@ from odcd.simulate.replay import read_sources, replay
 from odcd.simulate.trace import replayable
 from odcd.simulate.workloads import read_trace
 from tests.support.harness.database import Sql, TestServer
+from tests.support.harness.depth import deep
 
 pytestmark = pytest.mark.long
 
@@ -62,4 +63,4 @@ def test_a_slip_names_the_cause_under_policies_that_reorder(
 @pytest.mark.long
 @pytest.mark.parametrize("depth", [1, 1000])
 def test_many_days_keep_every_planned_start(postgres_server: TestServer, depth: int) -> None:
-    assert slips(postgres_server, Policy(name="fifo", plan_depth=depth), 700) == {}
+    assert slips(postgres_server, Policy(name="fifo", plan_depth=depth), deep(300)) == {}

@@ -21,6 +21,7 @@ from odcd.records.job import Identity
 from tests.sql.limits.account.books import a_limit, a_member, a_qos, an_account, has_used
 from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster
 from tests.support.harness.database import Sql
+from tests.support.harness.depth import deep
 
 
 def test_without_limits_a_pass_reads_none(queue: Queue) -> None:
@@ -288,4 +289,4 @@ def test_limits_hold_in_any_order(database_url: str) -> None:
 
 @pytest.mark.long
 def test_limits_hold_in_any_order_for_long(database_url: str) -> None:
-    hold_to_it(database_url, max_examples=300, stateful_step_count=30)
+    hold_to_it(database_url, max_examples=deep(100), stateful_step_count=30)

@@ -24,6 +24,7 @@ from tests.sql.scheduler.plan.world import (
     worlds,
 )
 from tests.support.harness.database import Sql
+from tests.support.harness.depth import deep
 
 QUICK = settings(
     max_examples=70,
@@ -112,8 +113,8 @@ def test_a_pass_chooses_the_best_nodes(sql: Sql, world: World) -> None:
 
 @pytest.mark.long
 @given(world=roomy_worlds())
-@settings(QUICK, max_examples=1000)
-def test_a_pass_chooses_the_best_nodes_in_a_thousand_worlds(sql: Sql, world: World) -> None:
+@settings(QUICK, max_examples=deep(300))
+def test_a_pass_chooses_the_best_nodes_in_many_worlds(sql: Sql, world: World) -> None:
     it_chooses_well(planned(sql, world))
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.sql.scheduler.plan.world import EFA, NOW, UNLIMITED_S, Node, add_functions
 from tests.support.harness.database import Sql
+from tests.support.harness.depth import deep
 
 QUICK = settings(
     deadline=None,
@@ -317,7 +318,7 @@ def test_the_cheapest_set_is_ended_for_a_gang(sql: Sql, world: World) -> None:
 
 @pytest.mark.long
 @given(world=st.booleans().flatmap(lambda gangs: worlds(gangs=gangs)))
-@settings(QUICK, max_examples=400)
+@settings(QUICK, max_examples=deep(150))
 def test_the_cheapest_set_is_ended_in_many_worlds(sql: Sql, world: World) -> None:
     the_cheapest_set_is_ended(sql, world)
 
@@ -383,7 +384,7 @@ def test_preemptors_start_on_what_was_freed_for_them(sql: Sql, world: World) -> 
 
 @pytest.mark.long
 @given(world=worlds(gangs=True, urgent=4))
-@settings(QUICK, max_examples=300)
+@settings(QUICK, max_examples=deep(100))
 def test_preemptors_start_on_what_was_freed_for_them_in_many_worlds(sql: Sql, world: World) -> None:
     claims_hold(sql, world)
 

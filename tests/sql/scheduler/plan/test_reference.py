@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders.jobs import NOW, Queue, a_cluster
 from tests.support.harness.database import Sql
+from tests.support.harness.depth import deep
 
 SETTINGS = settings(
     deadline=None,
@@ -148,7 +149,7 @@ def test_passes_over_a_shared_node_are_those_of_a_reference_that_counts(
 
 @pytest.mark.long
 @given(asks=asks, depth=st.sampled_from([NONE, EASY]), whole=st.booleans())
-@settings(SETTINGS, max_examples=400)
+@settings(SETTINGS, max_examples=deep(130))
 def test_many_passes_are_those_of_a_reference_that_counts(
     sql: Sql, asks: list[Ask], depth: int, whole: bool
 ) -> None:
