@@ -66,8 +66,12 @@ CLUSTER = closed(
         bootstrap=closed(
             "initdb",
             initdb=closed(
-                "database owner", database=TEXT, owner=TEXT, dataChecksums={"type": "boolean"}
-            ),
+                "database owner",
+                database=TEXT,
+                owner=TEXT,
+                dataChecksums={"type": "boolean"},
+                postInitApplicationSQL={"type": "array", "items": TEXT},
+            ),  # fmt: skip
         ),
         postgresql=closed(
             "synchronous parameters",
