@@ -71,7 +71,7 @@ CLUSTER = closed(
                 owner=TEXT,
                 dataChecksums={"type": "boolean"},
                 postInitApplicationSQL={"type": "array", "items": TEXT},
-            ),  # fmt: skip
+            ),
         ),
         postgresql=closed(
             "synchronous parameters",
