@@ -10,7 +10,7 @@
 create or replace function odc.cancel_jobs(
     p_actor jsonb, p_filters jsonb, p_now timestamptz, p_signal integer default null)
 returns text
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 declare
     v_actor   text := p_actor ->> 'user';
     v_found   record;
@@ -40,8 +40,8 @@ begin
       into v_answers
       from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.parts, v_found.codes, v_found.messages,
                   v_found.hints) as f (id, task, place, part, code, message, hint)
-      left join pending as p on p.job_id = f.id
-      left join running as r on r.job_id = f.id and p_signal is not null;
+      left join lateral (select p.tasks from pending as p where p.job_id = f.id offset 0) as p on true
+      left join lateral (select r.attempt from running as r where r.job_id = f.id and p_signal is not null offset 0) as r on true;
     if p_signal is not null or v_answers is null then
         return coalesce(v_answers, '[]');
     end if;
@@ -58,8 +58,9 @@ begin
         update running as r
            set intent = 'cancel', intent_by = v_actor, intent_at = p_now, state = 'COMPLETING',
                stop_sent_at = case when r.intent is null then r.stop_sent_at end
-          from unnest(v_found.ids, v_found.places) as f (id, place)
-         where f.place = 'running' and r.job_id = f.id and r.intent is distinct from 'cancel'
+         where r.job_id = any (array(select f.id from unnest(v_found.ids, v_found.places) as f (id, place)
+                                      where f.place = 'running'))
+           and r.intent is distinct from 'cancel'
         returning r.job_id
     )
     insert into event (at, kind, actor, job_id)

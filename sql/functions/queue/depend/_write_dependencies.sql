@@ -4,7 +4,7 @@
 -- Locks      the caller holds the turn; the pending rows of these jobs
 create or replace function odc._write_dependencies(p_ids bigint[], p_jobs jsonb[], p_now timestamptz)
 returns void
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 declare
     v_ids    bigint[];
     v_closed bigint[];
@@ -18,11 +18,11 @@ begin
                d.target_id, d.target_task, coalesce(d.delay_s, 0),
                case when d.kind = 'singleton' then _name_key(j.uid, j.name) end
           from unnest(p_ids, p_jobs) as u (id, job)
-          join job as j on j.id = u.id
-          join pending as p on p.job_id = u.id
+         cross join lateral (select j.uid, j.name from job as j where j.id = u.id offset 0) as j
+         cross join lateral (select p.tasks from pending as p where p.job_id = u.id offset 0) as p
          cross join jsonb_array_elements(u.job -> 'dependency' -> 'terms') with ordinality as t (term, ord)
          cross join jsonb_to_record(t.term) as d (kind text, target_id bigint, target_task integer, delay_s integer)
-          left join array_job as a on a.job_id = d.target_id
+          left join lateral (select a.job_id from array_job as a where a.job_id = d.target_id offset 0) as a on true
         returning job_id, kind
     )
     select array_agg(distinct job_id), array_agg(distinct job_id) filter (where kind = 'aftercorr')

@@ -9,11 +9,7 @@ declare
     v_over bigint[];
 begin
     with wrong as materialized (
-        select r.job_id, r.live_members as was, a.live
-          from running as r
-          join (select l.job_id, count(*) filter (where l.state <> 'ended')::integer as live from allocation as l group by l.job_id) as a
-            on a.job_id = r.job_id
-         where r.live_members <> a.live
+        select m.job_id, m.was, m.live from _wrong_members() as m
     ), corrected as (
         update running as r set live_members = w.live from wrong as w where r.job_id = w.job_id
     )

@@ -1,0 +1,77 @@
+-- odc._record_members: the part of record_facts that writes: allocations, then the running rows of their jobs.
+-- Arguments  as record_facts
+-- Locks      allocation; the caller has locked the running rows
+-- PostgreSQL may have counted running and allocation when they were empty. The settings and `any (p_job_ids)` leave no plan
+-- that compares each fact with all running jobs.
+create or replace function odc._record_members(
+    p_job_ids bigint[], p_attempts integer[], p_ranks integer[], p_kinds text[], p_ats timestamptz[],
+    p_exit_codes integer[], p_signals integer[], p_causes text[], p_details text[], p_suspects boolean[],
+    p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off set enable_nestloop = off as $$
+begin
+    with fact as materialized (
+        select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail,
+               -- A member that was to end anyway is no evidence against its node.
+               case when f.suspect is not true or r.intent is not null then null
+                    when f.kind = 'lost' then 'lost' when f.kind = 'start_failed' then 'launch' else 'failed' end as strike
+          from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details, p_suspects)
+               as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail, suspect)
+          join running as r on r.job_id = f.job_id and r.attempt = f.attempt
+         where r.job_id = any (p_job_ids)
+    ), finish as (
+        select distinct on (f.job_id, f.rank) f.*
+          from fact as f where f.kind <> 'started' order by f.job_id, f.rank, f.at, f.kind, f.cause, f.exit_code, f.signal
+    ), begun as (
+        select f.job_id, f.rank, min(f.at) as at from fact as f where f.kind = 'started' group by f.job_id, f.rank
+    ), member as (
+        update allocation as a
+           set state = case when c.ended then 'ended' else 'running' end::member_state,
+               exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal), strike = coalesce(a.strike, c.strike)
+          from (select coalesce(e.job_id, b.job_id) as job_id, coalesce(e.rank, b.rank) as rank,
+                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.strike, e.at as ended_at,
+                       b.at as begun_at
+                  from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
+         where a.job_id = c.job_id and a.rank = c.rank and a.job_id = any (p_job_ids)
+           and (a.state = 'starting' or (a.state = 'running' and c.ended))
+        returning a.job_id, c.ended, c.ended_at, c.begun_at, c.exit_code, c.signal, c.detail,
+                  case when not c.ended then null
+                       when c.kind = 'lost' then 'lost'
+                       when c.kind = 'start_failed' then case when c.cause = 'launch' then 'launch' else 'start_failed' end
+                       when c.cause in ('timeout', 'oom') then c.cause
+                       when c.exit_code <> 0 or c.signal is not null then 'failed' end as cause
+    ), recorded as (
+        select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
+               max(m.ended_at) as ended_at,
+               max(m.exit_code) as exit_code, max(m.detail) as detail,
+               -- The signal of a member that failed by itself matters more than those of members ended because of it.
+               case when coalesce(max(m.exit_code), 0) = 0 then max(m.signal) end as signal,
+               -- The cause that decides when members ended in different ways.
+               (array_agg(m.cause order by array_position(
+                   array['lost', 'timeout', 'oom', 'launch', 'start_failed', 'failed'], m.cause))
+                filter (where m.cause is not null))[1] as cause
+          from member as m group by m.job_id
+    )
+    update running as r
+       set live_members = r.live_members - t.ended,
+           exit_code = case when r.exit_cause is null then greatest(r.exit_code, t.exit_code) else r.exit_code end,
+           exit_signal = case when r.exit_cause is null then greatest(r.exit_signal, t.signal) else r.exit_signal end,
+           -- The first cause decides, except that a job that may have run must not count as never launched.
+           exit_cause = case when r.exit_cause = 'launch' and t.cause = 'lost' then 'lost'
+                             else coalesce(r.exit_cause, t.cause) end,
+           exit_detail = coalesce(r.exit_detail, t.detail),
+           running_at = coalesce(r.running_at, t.begun_at),
+           exited_at = greatest(r.exited_at, t.ended_at),
+           state = case when r.intent is not null or (t.cause is not null and r.live_members > t.ended) then 'COMPLETING'
+                        -- A reservation becomes RUNNING when all its members are ready: see _activate_reservations.
+                        when t.begun_at is not null and r.state = 'CONFIGURING'
+                             and not exists (select from reservation as v where v.job_id = r.job_id) then 'RUNNING'
+                        else r.state end::job_state,
+           intent = case when t.cause is not null and r.live_members > t.ended
+                         then coalesce(r.intent, 'member_failed') else r.intent end,
+           intent_at = case when t.cause is not null and r.live_members > t.ended
+                            then coalesce(r.intent_at, p_now) else r.intent_at end
+      from recorded as t
+     where r.job_id = t.job_id and r.job_id = any (p_job_ids);
+end;
+$$;
