@@ -72,7 +72,7 @@ begin
     end loop;
     if v_depends or v_disks then
         for v_result in
-            select * from _refused_dependencies(v_jobs) where v_depends
+            select * from _refused_dependencies(v_heads, v_jobs, v_requests) where v_depends
              union all
             select * from _refused_disks(v_heads, v_jobs, v_requests, p_now) where v_disks
         loop
