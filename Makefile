@@ -79,7 +79,7 @@ lock:
 	$(LOCK) --python-version 3.11 --group dev pyproject.toml -o requirements/dev.lock
 	$(LOCK) --python-version 3.11 --group lint pyproject.toml -o requirements/lint.lock
 	$(LOCK) --python-version 3.11 --extra k8s --extra aws pyproject.toml -o requirements/image.lock
-	$(LOCK) --python-version 3.12 k8s/images/dev/python.in -o k8s/images/dev/python.lock
+	$(LOCK) --no-config --python-version 3.12 k8s/images/dev/python.in -o k8s/images/dev/python.lock
 
 # Wheel, sdist, container image, SBOM and SHA256SUMS of the commit's tag, into dist/. For a commit
 # without a tag: VERSION=1.2.3. For any working tree: SNAPSHOT=1.
