@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import re
@@ -13,10 +14,13 @@ import asyncpg
 import pytest
 import yaml
 
-from odcd.errors import DatabaseDown
+from odcd.clock import SystemClock
+from odcd.database import schema
+from odcd.errors import DatabaseDown, TooLarge
+from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_roles import ROLE
 from tests.support.builders.jobs import Queue, a_cluster
-from tests.support.harness.database import Sql
+from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
 
 CLUSTER = Path("k8s/components/cloudnative-pg/cluster.yaml")
 DENIED = asyncpg.InsufficientPrivilegeError
@@ -136,3 +140,37 @@ def test_an_open_transaction_of_a_reader_holds_back_no_events(
         assert sql.values(kinds)[-1] == "submitted"
         assert sql.value("select odc.last_event()") == sql.value("select max(id) from odc.event")
         reader.execute("rollback")
+
+
+def flood(reader: Sql) -> None:
+    for n in range(500):
+        reader.execute("select pg_notify('y', repeat('x', 7000) || $1)", str(n))
+
+
+@pytest.mark.skipif(MAJOR < 17, reason="the size of the queue is fixed")
+def test_a_full_queue_of_notifications_stops_no_submit() -> None:
+    """Before: a reader that listens in an open transaction, and another one that notifies, filled
+    it. Then every transaction that notifies failed: submits, starts and ends of all users."""
+    home = make_home()
+    postgres = EmbeddedPostgres(
+        home, MAJOR, durable=False, settings={"max_notify_queue_pages": "64"}
+    )
+    try:
+        postgres.start()
+        admit_root(postgres)
+        asyncio.run(schema.install(postgres.dsn, SystemClock()))
+        with Sql(postgres.dsn) as sql, Sql(postgres.dsn) as deaf, Sql(postgres.dsn) as loud:
+            for reader in (deaf, loud):
+                reader.execute("set role odc_report")
+            deaf.execute("listen x")
+            deaf.execute("begin")
+            deaf.value("select 1")
+            with pytest.raises(TooLarge, match="too many notifications"):
+                flood(loud)
+            a_cluster(sql, h100=1)
+            queue = Queue(sql)
+            job_id = queue.submit()
+            assert queue.start() == [job_id]
+            deaf.execute("rollback")
+    finally:
+        remove_home(home)

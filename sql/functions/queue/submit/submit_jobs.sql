@@ -100,7 +100,7 @@ begin
         if v_disks or v_builds then
             perform _judge_jobs(array_remove(v_ids, null), p_now);
         end if;
-        notify odc;
+        perform _wake();
     end if;
 
     -- If the key of a request is stored now (by this call, an earlier one or a concurrent one), the stored answer

@@ -65,11 +65,11 @@ begin
      where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun or not p_keeps_time and ends_at <= p_now);
     v_late_runs := found;
     if v_begun is not null or v_late is not null or v_late_runs or v_changed or _fail_nodes(p_node_grace, p_now) then
-        notify odc;
+        perform _wake();
     end if;
 
     if _repair_books(p_now) > 0 then
-        notify odc;
+        perform _wake();
     end if;
     perform _quarantine_nodes(p_quarantine, p_canaries, p_now);
     delete from idempotency where made_at < p_now - interval '48 hours';
