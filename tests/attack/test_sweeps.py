@@ -47,9 +47,9 @@ def queue(database_url: str) -> Iterator[Queue]:
 def test_jobs_that_are_due_at_once_are_changed_in_parts(
     queue: Queue, fields: dict[str, Any], left: str
 ) -> None:
-    """Before: one sweep ended all of them. 400,000 held jobs with one deadline, which a user
-    submits in four minutes, take longer than the statement timeout. So no sweep would ever end, and
-    each of them would hold the turn for a minute."""
+    """Before: one sweep ended all of them, in 47 us each. 1.3 million held jobs with one deadline,
+    which a user submits in 13 minutes, take longer than the statement timeout. So no sweep would
+    ever end, and each of them would hold the turn for a minute."""
     submit(queue.sql, *[a_job(hold=True, time_limit_s=60, **fields)] * MANY)
     queue.move(3601)
     count = f"select count(*) from odc.pending where {left}"
@@ -62,9 +62,8 @@ def test_jobs_that_are_due_at_once_are_changed_in_parts(
 
 
 def test_a_sweep_reads_no_delays_that_are_not_due(queue: Queue) -> None:
-    """Before: every sweep judged all waiting terms of `after` and `singleton`, 0.1 ms for each
-    term on a task of an array with 10,000 ranges. 60 jobs with 10,000 terms each took longer than
-    the statement timeout, and sweeps hold the turn."""
+    """Before: every sweep judged all waiting terms of `after` and `singleton`, in 27 us each. 220
+    jobs with 10,000 terms take longer than the statement timeout, and sweeps hold the turn."""
     job = queue.submit()
     array = queue.submit(array="0-398:2", begin_at=NOW + timedelta(days=1))
     queue.start()
@@ -84,8 +83,8 @@ def test_a_sweep_reads_no_delays_that_are_not_due(queue: Queue) -> None:
 
 
 def test_a_sweep_checks_the_counts_of_a_part_of_many_arrays(queue: Queue) -> None:
-    """Before: of all of them. With 700,000 arrays of one task this took a minute, in which no job
-    started or ended."""
+    """Before: of all of them, in 21 us each. With 2 million arrays of one task, no job would start
+    or end for 40 s in each sweep."""
     submit(queue.sql, *[a_job(array="0", hold=True)] * MANY)
     queue.sql.execute("update odc.pending set open_count = 0")
     repaired = [
@@ -104,8 +103,9 @@ def rows_read(queue: Queue) -> int:
 
 
 def test_few_jobs_of_one_user_wait_for_one_job(queue: Queue) -> None:
-    """Before: any number did. The end of a job that 450,000 others wait for took longer than the
-    statement timeout, so it was never recorded, and no end of any job after it."""
+    """Before: any number did, and each took 67 us. The end of a job that 900,000 others wait for
+    takes longer than the statement timeout, so it would never be recorded, and no end of any job
+    after it."""
     job, other = queue.submit(hold=True), queue.submit(hold=True)
     queue.submit(dependency=f"afterany:{':'.join([str(job)] * (CROWD - 1))}")
     queue.submit(dependency=f"afterok:{other}?afterok:{job}")
