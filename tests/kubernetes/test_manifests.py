@@ -66,7 +66,11 @@ CLUSTER = closed(
         bootstrap=closed(
             "initdb",
             initdb=closed(
-                "database owner", database=TEXT, owner=TEXT, dataChecksums={"type": "boolean"}
+                "database owner",
+                database=TEXT,
+                owner=TEXT,
+                dataChecksums={"type": "boolean"},
+                postInitApplicationSQL={"type": "array", "items": TEXT},
             ),
         ),
         postgresql=closed(

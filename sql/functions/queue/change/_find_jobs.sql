@@ -10,12 +10,14 @@
 --            null: all of it; place: pending, running, ended; or null with a refusal (OD006 unknown, OD013 not the
 --            owner). For an array or a filter, only jobs in p_place, if there are any; ended tasks are left out
 --            unless all named tasks have ended
+-- PostgreSQL may plan it for a queue that was empty when it last counted. enable_seqscan, `offset 0` and `not in` leave no
+-- plan that compares each job with all others.
 -- Raises     OD010 BadRequest: the request selects no jobs; OD001, OD002, OD004: a filter names something that does not exist
 create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb, p_place text default null)
 returns table (
     job_id bigint, tasks int4multirange, place text, uid integer, array_task_id integer, array_job_id bigint,
     code text, message text, hint text)
-language plpgsql stable set search_path = odc, pg_temp as $$
+language plpgsql stable set search_path = odc, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     v_uid        integer := (p_actor ->> 'uid')::integer;
@@ -44,24 +46,36 @@ begin
     ), candidate as (
         -- A job, or an array with all its live tasks.
         select a.ord, p.job_id, null::int4multirange as tasks
-          from asked as a join pending as p on p.job_id = a.job_id where a.tasks is null
+          from asked as a
+         cross join lateral (select p.job_id from pending as p where p.job_id = a.job_id offset 0) as p
+         where a.tasks is null
          union all
-        select a.ord, r.job_id, null from asked as a join running as r on r.job_id = a.job_id where a.tasks is null
+        select a.ord, r.job_id, null
+          from asked as a
+         cross join lateral (select r.job_id from running as r where r.job_id = a.job_id offset 0) as r
+         where a.tasks is null
          union all
         select a.ord, p.job_id, null
-          from asked as a join pending as p on p.array_job_id = a.job_id and p.job_id <> a.job_id
+          from asked as a
+         cross join lateral (select p.job_id from pending as p
+                              where p.array_job_id = a.job_id and p.job_id <> a.job_id offset 0) as p
          where a.tasks is null and not a.alone
          union all
         select a.ord, r.job_id, null
-          from asked as a join running as r on r.array_job_id = a.job_id and r.job_id <> a.job_id
+          from asked as a
+         cross join lateral (select r.job_id from running as r
+                              where r.array_job_id = a.job_id and r.job_id <> a.job_id offset 0) as r
          where a.tasks is null and not a.alone
          union all
         select a.ord, j.id, null
-          from asked as a join job as j on j.id = a.job_id where a.tasks is null and j.state is not null
+          from asked as a cross join lateral (select j.id, j.state from job as j where j.id = a.job_id offset 0) as j
+         where a.tasks is null and j.state is not null
          union all
         -- Tasks of an array: those in its pending range, those with separate rows, those cancelled together.
         select a.ord, p.job_id, p.tasks * a.tasks
-          from asked as a join pending as p on p.job_id = a.job_id and p.tasks && a.tasks
+          from asked as a
+         cross join lateral (select p.job_id, p.tasks from pending as p where p.job_id = a.job_id offset 0) as p
+         where p.tasks && a.tasks
          union all
         select a.ord, j.id, null
           from asked as a
@@ -83,9 +97,10 @@ begin
                case when j.state is not null then 'ended' when r.job_id is not null then 'running' else 'pending' end
                    as place
           from candidate as c
-          join job as j on j.id = c.job_id
-          left join pending as p on p.job_id = c.job_id
-          left join running as r on r.job_id = c.job_id
+         cross join lateral (select j.* from job as j where j.id = c.job_id offset 0) as j
+          left join lateral (select p.tasks from pending as p where p.job_id = c.job_id offset 0) as p on true
+          left join lateral (select r.job_id, r.state, r.partition_id from running as r
+                              where r.job_id = c.job_id offset 0) as r on true
          where not v_filtered
             or (v_users is null or j.user_name in (select unnest(v_users)))
            and (v_names is null or j.name in (select unnest(v_names)))
@@ -119,7 +134,7 @@ begin
                 else format('array %s has no task %s', a.job_id, _task_text(a.tasks, null)) end,
            '`odcctl queue -t all` lists all jobs.'
       from asked as a
-     where not exists (select from candidate as c where c.ord = a.ord)
+     where a.ord not in (select c.ord from candidate as c)
      order by 1;
 end;
 $$;

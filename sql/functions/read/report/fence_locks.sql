@@ -1,7 +1,7 @@
--- odc.fence_locks: leave advisory locks, large objects and temporary tables of this database to odcd's role. PostgreSQL
--- gives them to every login. So a program that draws reports could hold the lock that passes, starts and ends take, and
--- fill the disk, also with write-ahead log. grant_reports calls it for a superuser; any other role may not revoke the
--- functions of PostgreSQL.
+-- odc.fence_locks: leave advisory locks, large objects and temporary tables of this database to odcd's role: the owner of
+-- schema odc, and whoever owns the database. PostgreSQL gives them to every login. So a program that draws reports could
+-- hold the lock that passes, starts and ends take, and fill the disk, also with write-ahead log. grant_reports calls it
+-- for a superuser; any other role may not revoke the functions of PostgreSQL.
 -- Locks      rows of pg_proc and pg_database, when something is to be revoked
 -- Returns    whether the role odc_report can use none of them
 create or replace function odc.fence_locks()
@@ -15,7 +15,7 @@ declare
 begin
     if v_open and v_super then
         execute format('revoke temporary on database %I from public', current_database());
-        execute format('grant temporary on database %I to %s', current_database(), v_ours);
+        execute format('grant temporary on database %I to %s, pg_database_owner', current_database(), v_ours);
         v_open := false;
     end if;
     for v_function in
@@ -29,7 +29,7 @@ begin
             return false;
         end if;
         execute format('revoke execute on function %s from public', v_function);
-        execute format('grant execute on function %s to %s', v_function, v_ours);
+        execute format('grant execute on function %s to %s, pg_database_owner', v_function, v_ours);
     end loop;
     return not v_open;
 end;
