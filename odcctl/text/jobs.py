@@ -9,7 +9,7 @@ from typing import Any
 
 from odcctl.exits import WrongUsage
 from odcctl.text.hostlist import fold
-from odcctl.text.render import MOMENT, clean, clock
+from odcctl.text.render import MOMENT, clean, clock, replace_moments
 
 Job = Mapping[str, Any]
 
@@ -89,7 +89,7 @@ def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
 @cache  # thousands of jobs wait for the same reason
 def local_times(text: str, now_s: float) -> str:
     """A sentence of the daemon, with its UTC times in the local zone."""
-    return MOMENT.sub(lambda found: clock(found[0], now_s), clean(text))
+    return replace_moments(clean(text), lambda time: clock(time, now_s))
 
 
 def exit_code(job: Job) -> str:

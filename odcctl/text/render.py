@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -84,8 +84,13 @@ def limit(seconds: int | None) -> str:
 
 
 def moment(text: str) -> datetime:
-    """A time of the API (ISO 8601, Z) in the local zone."""
-    return datetime.fromisoformat(text).astimezone()
+    """A time of the API (ISO 8601, Z) in the local zone; in UTC on the last days of the calendar,
+    which may have no local time."""
+    at = datetime.fromisoformat(text)
+    try:
+        return at.astimezone()
+    except OverflowError:
+        return at
 
 
 def when(text: str | None) -> str:
@@ -97,9 +102,22 @@ def when(text: str | None) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S}{zone}"
 
 
+def replace_moments(text: str, show: Callable[[str], str]) -> str:
+    """A text of the daemon with each of its times as show() returns it. Parts of the text may be
+    chosen by a user, so a month 99 stays as it is."""
+
+    def shown(found: re.Match[str]) -> str:
+        try:
+            return show(found[0])
+        except ValueError:
+            return found[0]
+
+    return MOMENT.sub(shown, text)
+
+
 def local_moments(text: str) -> str:
     """A text of the daemon with its times in the local zone, in full, as options accept them."""
-    return MOMENT.sub(lambda found: when(found[0]).replace(" ", "T"), text)
+    return replace_moments(text, lambda time: when(time).replace(" ", "T"))
 
 
 def clock(text: str, now_s: float) -> str:

@@ -42,7 +42,8 @@ class JobSettings:
     output_total_mib: int = OUTPUT_TOTAL_MIB
     """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB. Above this, it deletes
     output of ended jobs of the user with the most output, oldest first. If root runs odcd, the
-    running jobs of one user keep at most half. Default 10240."""
+    running jobs of one user keep at most half. On Kubernetes this is the compressed output of ended
+    members in the database. Default 10240."""
 
     def rules(self) -> Rules:
         """The rules in the runner's format."""

@@ -22,6 +22,7 @@ INVENTORY_EVERY = timedelta(seconds=30)
 INVENTORY_GAP_S = 1.0
 RUNNER_RETRY_S = 1.0
 UNREACHED_LEASES = 2
+OUTPUTS_EVERY = timedelta(minutes=10)
 
 
 class ExecutorWatch:
@@ -39,6 +40,7 @@ class ExecutorWatch:
         self._clock = lead.clock
         self._lease = settings.lease
         self._every = settings.sweep
+        self._most_output_bytes = settings.jobs.output_total_mib << 20
 
     async def take_over(self, planner: Planner) -> None:
         """Take over the executor; retry until it is reachable."""
@@ -80,6 +82,14 @@ class ExecutorWatch:
                 )
             except RunnerDown as error:
                 log.warning("executor.not_compared", extra={"why": error.message})
+
+    async def limit_outputs(self) -> None:
+        """Periodically replace output that the database keeps above its limit."""
+        while True:
+            gone = await self._store.outputs.drop(self._lead.term, self._most_output_bytes)
+            if gone:
+                log.info("executor.outputs_dropped", extra={"members": gone})
+            await self._clock.sleep(OUTPUTS_EVERY.total_seconds())
 
     async def resign_when_unreached(self) -> None:
         """Resign when the systems that run the jobs are unreachable: another daemon may reach

@@ -9,8 +9,11 @@ from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.database.session import Session
-from odcd.errors import DatabaseDown
+from odcd.errors import DatabaseBusy, DatabaseDown
 from odcd.loops.clock_checks import SteadyClock, ahead_by, wrong_clock
+
+MAX_STARTS = 2000
+"""Of one pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ class Lead:
         self._wall = clock
         self._confirmed = clock.monotonic()
         self._one_at_a_time = asyncio.Lock()
+        self._most_starts = MAX_STARTS
 
     @property
     def certain(self) -> bool:
@@ -61,14 +65,20 @@ class Lead:
         return self.clock.monotonic() - self._confirmed < self._lease_s
 
     async def plan_pass(self, now: datetime) -> Pass:
-        """Run one pass. After LeadershipLost, DatabaseDown or DatabaseBusy, nothing was started."""
+        """Run one pass. After LeadershipLost, DatabaseDown or DatabaseBusy, nothing was started.
+        Each DatabaseBusy halves the number of starts: many jobs may wait for them, too many for the
+        statement timeout."""
         async with self._one_at_a_time:
-            row = await self._session.fetchrow(
-                "select started, looked, more, next_at, decide_ms, took_ms, replanned "
-                "from odc.plan_pass(p_term => $1, p_now => $2)",
-                self.term,
-                now,
-            )
+            try:
+                row = await self._session.fetchrow(
+                    "select started, looked, more, next_at, decide_ms, took_ms, replanned "
+                    "from odc.plan_pass(p_term => $1, p_now => $2, p_start_limit => $3)",
+                    self.term, now, self._most_starts,
+                )  # fmt: skip
+            except DatabaseBusy:
+                self._most_starts = max(1, self._most_starts // 2)
+                raise
+            self._most_starts = min(MAX_STARTS, 2 * self._most_starts)
         assert row is not None
         return Pass(
             started=tuple(row["started"]),

@@ -175,6 +175,7 @@ class Leading:
         if executor.reconciles:
             loops["reconcile"] = self._watch.reconcile
             loops["reach"] = self._watch.resign_when_unreached
+            loops["outputs"] = self._watch.limit_outputs
         return loops
 
     async def _unless_busy(self, name: str, loop: Loop) -> None:

@@ -13,6 +13,7 @@ from odcd.errors import DatabaseBusy, OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.loops.lead import Lead
 from odcd.records.dispatch import Fact
+from odcd.stores.leader import MAX_DUE
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Reconciler:
         self._canaries = canaries
         self._stale_after = stale_after
         self._judged_at: float | None = None
+        self._most_due = MAX_DUE
         self._on_change = on_change
         self._fresh = True
         self._wake = asyncio.Event()
@@ -173,12 +175,16 @@ class Reconciler:
     async def _sweep(self) -> None:
         while True:
             self._begun.clear()
+            begun_s = self._clock.monotonic()
             try:
                 wait_s = await self._sweep_once()
             except DatabaseBusy as error:
                 log.warning("reconcile.busy", extra={"why": error.message})
                 wait_s = BUSY_RETRY_S
-            await self._rest(wait_s)
+                # The jobs that are due may be too many for the statement timeout.
+                self._most_due = max(1, self._most_due // 2)
+            # Passes and ends of jobs wait while a sweep runs, and sweeps may follow one another.
+            await self._rest(max(wait_s, self._clock.monotonic() - begun_s))
 
     async def _sweep_once(self) -> float:
         """Run one sweep and send the signals that are due; return the seconds until the next
@@ -188,7 +194,9 @@ class Reconciler:
             self._lead.term, now,
             keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
             quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,
+            most=self._most_due,
         )  # fmt: skip
+        self._most_due = min(MAX_DUE, 2 * self._most_due)
         self._on_change()
         self._wake.set()
         await self.signal_once()

@@ -50,11 +50,16 @@ def _utc(time: str | datetime) -> datetime:
 
 
 def sentence(text: str) -> Markup:
-    """A sentence from the daemon, with its times shown in the viewer's time zone."""
+    """A sentence from the daemon, with its times shown in the viewer's time zone. Users choose some
+    parts, such as a step of a Dockerfile, so a month 99 stays as it is."""
     parts: list[Markup] = []
     end = 0
     for found in _MOMENT.finditer(text):
-        parts += [escape(text[end : found.start()]), moment(found[0])]
+        try:
+            shown = moment(found[0])
+        except ValueError:
+            continue
+        parts += [escape(text[end : found.start()]), shown]
         end = found.end()
     return Markup("").join([*parts, escape(text[end:])])
 

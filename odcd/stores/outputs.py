@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from datetime import datetime
 
 from odcd.database.pool import Database
+
+GONE = b"odc: this output was deleted: kept output of all jobs together reached its limit\n"
+"""Instead of the output."""
 
 
 class OutputStore:
@@ -29,6 +33,14 @@ class OutputStore:
             *key,
         )
         return (row["content"], row["written"]) if row else None
+
+    async def drop(self, term: int, most_bytes: int) -> int:
+        """Replace stored output above this total by a note; return of how many members. Raises
+        LeadershipLost."""
+        return await self._db.fetchval(
+            "select odc.drop_outputs(p_term => $1, p_most_bytes => $2, p_note => $3)",
+            term, most_bytes, zlib.compress(GONE),
+        )  # fmt: skip
 
     async def is_live(self, job_id: int, attempt: int) -> bool:
         """Whether the attempt holds its nodes."""

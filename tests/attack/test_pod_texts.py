@@ -21,12 +21,14 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.executor.base import DevServers
-from odcd.executor.kubernetes import notices, status
+from odcd.executor.kubernetes import looks, notices, status
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.objects import Pod
 from odcd.loops.expiry_notices import ExpiryNotices
+from odcd.loops.idle_monitor import IdleMonitor
 from odcd.loops.jupyter import JupyterControl
+from odcd.records.dev_server import Activity
 from odcd.records.dispatch import Fact, Notice
 from odcd.stores.attempts import AttemptStore
 from odcd.stores.dev_servers import DevServerStore
@@ -36,7 +38,7 @@ from tests.support.harness.database import Sql
 
 HOSTILE = "first line\nno\0thing \x1b]0;x\x07here"
 SHOWN = "no?thing ?]0;x?here"
-STDERR, ENDED = b"\2", b"\3"
+STDOUT, STDERR, ENDED = b"\1", b"\2", b"\3"
 Say = Callable[[web.WebSocketResponse], Awaitable[None]]
 
 
@@ -112,6 +114,9 @@ class Servers:
     async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
         await notices.set_jupyter(self._cluster, [a_pod()], job_id, on=on)
 
+    async def look(self, job_id: int, attempt: int) -> Activity:
+        return await looks.look(self._cluster, [a_pod()] * 3, 3)
+
 
 def test_the_message_of_a_containers_end_does_not_end_the_leaders_term(
     database_url: str, job_id: int
@@ -166,3 +171,41 @@ def test_the_error_of_a_notice_does_not_end_the_leaders_term(
             return await database.fetchval("select detail from odc.event where kind = 'warned'")
 
     assert f"first line {SHOWN}" in json.loads(asyncio.run(work()))["trouble"]
+
+
+async def count_much(socket: web.WebSocketResponse) -> None:
+    await socket.send_bytes(STDOUT + b"connections=999999999 gpu=none cpu_us=999999999999999999\n")
+    await socket.send_bytes(ENDED + json.dumps({"status": "Success"}).encode())
+
+
+def test_the_connections_of_a_dev_server_do_not_end_the_leaders_term(
+    database_url: str, job_id: int
+) -> None:
+    """Before: the sum of three nodes does not fit into 32 bits. So a dev server whose /bin/sh
+    prints this ended the process of every daemon at its first check for activity."""
+    with Sql(database_url) as sql:
+        sql.execute("update odc.qos set idle_warn_s = 3600")
+
+    async def work() -> int:
+        async with Database(database_url, size=2) as database, a_container(count_much) as cluster:
+            servers = cast(DevServers, Servers(cluster))
+            every = timedelta(minutes=5)
+            await IdleMonitor(0, DevServerStore(database), servers, SystemClock(), every).run_once()
+            return await database.fetchval("select job_id from odc.box_look")
+
+    assert asyncio.run(work()) == job_id
+
+
+async def talk_endlessly(socket: web.WebSocketResponse) -> None:
+    while not socket.closed:
+        await socket.send_bytes(STDOUT + b"x" * 65_536)
+
+
+def test_the_output_of_a_program_in_a_pod_is_read_only_so_far() -> None:
+    """Before: for as long as the program might take, up to a minute for Jupyter."""
+
+    async def work() -> str | None:
+        async with a_container(talk_endlessly) as cluster, asyncio.timeout(30):
+            return await cluster.execute("gpu-dev", "odc-1-1-0", "gpu-dev", ["true"], 300)
+
+    assert asyncio.run(work()) == "it wrote more than 16 MiB"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pwd
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +14,13 @@ import asyncpg
 import pytest
 import yaml
 
+from odcd.clock import SystemClock
+from odcd.database import schema
+from odcd.errors import DatabaseDown, TooLarge
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_roles import ROLE
 from tests.support.builders.jobs import Queue, a_cluster
-from tests.support.harness.database import Sql
+from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
 
 CLUSTER = Path("k8s/components/cloudnative-pg/cluster.yaml")
 DENIED = asyncpg.InsufficientPrivilegeError
@@ -21,6 +30,7 @@ ATTACKS = (
     "select pg_advisory_xact_lock(0x6F6463)",
     "select lo_from_bytea(0, 'x')",
     "create temporary table large (x text)",
+    "select pg_logical_emit_message(false, 'x', repeat('x', 1000000))",
 )
 
 
@@ -84,3 +94,83 @@ def test_the_first_start_of_a_cluster_fences_the_locks(opened: Sql) -> None:
         opened.value("select pg_try_advisory_xact_lock(7300196)")
     with pytest.raises(DENIED):
         opened.execute("create temporary table large (x text)")
+
+
+@pytest.fixture
+def grafana(database_url: str) -> Iterator[str]:
+    """The DSN of a login for reports, as the documents make it."""
+    name = f"test_grafana_{os.getpid()}"
+    with Sql(database_url) as sql:
+        assert sql.value("select odc.grant_reports()")
+        sql.execute(f"create role {name} login in role odc_report")
+        mapping = Path(sql.value("show data_directory")) / "pg_ident.conf"
+        line = f"odc {pwd.getpwuid(os.geteuid()).pw_name} {name}\n"
+        with mapping.open("a") as file:
+            file.write(line)
+        assert sql.value("select pg_reload_conf()")
+        yield database_url.replace(f"//{ROLE}@", f"//{name}@")
+        mapping.write_text(mapping.read_text().replace(line, ""))
+        assert sql.value("select pg_reload_conf()")
+        sql.execute(f"drop role {name}")
+
+
+def connected(dsn: str) -> Sql:
+    """The server reads its settings again a moment after it was asked to."""
+    for _ in range(600):
+        try:
+            return Sql(dsn)
+        except DatabaseDown:
+            time.sleep(0.05)
+    raise AssertionError("the server never let the reader in")
+
+
+def test_an_open_transaction_of_a_reader_holds_back_no_events(
+    database_url: str, grafana: str
+) -> None:
+    """Before: with `select pg_current_xact_id(), pg_sleep(100000)` of a viewer no user got an event
+    any more: streams, waits, the page and the counters stopped. The viewer can also turn off the
+    login's statement_timeout."""
+    with Sql(database_url) as sql, connected(grafana) as reader:
+        reader.execute("set statement_timeout = 0")
+        reader.execute("begin")
+        assert reader.value("select pg_current_xact_id()::text")
+        a_cluster(sql, h100=1)
+        Queue(sql).submit()
+        kinds = "select body::json ->> 'kind' from odc.events_after(0, 100, null)"
+        assert sql.values(kinds)[-1] == "submitted"
+        assert sql.value("select odc.last_event()") == sql.value("select max(id) from odc.event")
+        reader.execute("rollback")
+
+
+def flood(reader: Sql) -> None:
+    for n in range(500):
+        reader.execute("select pg_notify('y', repeat('x', 7000) || $1)", str(n))
+
+
+@pytest.mark.skipif(MAJOR < 17, reason="the size of the queue is fixed")
+def test_a_full_queue_of_notifications_stops_no_submit() -> None:
+    """Before: a reader that listens in an open transaction, and another one that notifies, filled
+    it. Then every transaction that notifies failed: submits, starts and ends of all users."""
+    home = make_home()
+    postgres = EmbeddedPostgres(
+        home, MAJOR, durable=False, settings={"max_notify_queue_pages": "64"}
+    )
+    try:
+        postgres.start()
+        admit_root(postgres)
+        asyncio.run(schema.install(postgres.dsn, SystemClock()))
+        with Sql(postgres.dsn) as sql, Sql(postgres.dsn) as deaf, Sql(postgres.dsn) as loud:
+            for reader in (deaf, loud):
+                reader.execute("set role odc_report")
+            deaf.execute("listen x")
+            deaf.execute("begin")
+            deaf.value("select 1")
+            with pytest.raises(TooLarge, match="too many notifications"):
+                flood(loud)
+            a_cluster(sql, h100=1)
+            queue = Queue(sql)
+            job_id = queue.submit()
+            assert queue.start() == [job_id]
+            deaf.execute("rollback")
+    finally:
+        remove_home(home)

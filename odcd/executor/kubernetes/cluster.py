@@ -17,6 +17,7 @@ from odcd.call_metrics import NOBODY, Calls
 from odcd.errors import BadRequest, RunnerDown, WrongState
 from odcd.executor.kubernetes.api_operations import operation_of
 from odcd.executor.kubernetes.bodies import read_body
+from odcd.executor.kubernetes.command_output import MAX_STDERR_BYTES, CommandOutput, hang_up
 from odcd.executor.kubernetes.forward import PROTOCOL, Forward
 from odcd.executor.kubernetes.kubeconfig import describe_error, load_configuration
 from odcd.executor.kubernetes.pod_texts import plain
@@ -32,9 +33,6 @@ ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S = 30.0, 5.0
 HEARTBEAT_S = 30.0
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
-STDOUT, STDERR, ENDED = 1, 2, 3
-"""Channels of a command in a container."""
-MAX_STDERR_BYTES = 4096
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes that do not answer the request itself: try again."""
 ANSWERS = frozenset({404, 409, 410})
@@ -47,13 +45,6 @@ class Status(msgspec.Struct, frozen=True):
     message: str = ""
     reason: str = ""
     code: int = 0
-
-
-class _Ended(msgspec.Struct, frozen=True):
-    """How a command in a container ended."""
-
-    status: str = ""
-    message: str = ""
 
 
 class ApiRefused(Exception):
@@ -220,32 +211,26 @@ class Cluster:
         query += [("command", word) for word in command]
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
         session: aiohttp.ClientSession = client.rest_client.pool_manager
-        stderr = bytearray()
-        ended = b""
+        output = CommandOutput(wrote, max_bytes)
         try:
             await client.update_params_for_auth(headers, [], ["BearerToken"])
             async with asyncio.timeout(timeout_s):
-                async with session.ws_connect(
+                socket = await session.ws_connect(
                     self.host.replace("http", "ws", 1) + path, params=query, headers=headers
-                ) as socket:
+                )
+                try:
                     async for message in socket:
-                        if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
-                            continue
-                        if message.data[0] == STDERR and len(stderr) < MAX_STDERR_BYTES:
-                            stderr += message.data[1:]
-                        elif message.data[0] == STDOUT and len(wrote) < max_bytes:
-                            wrote += message.data[1:]
-                        elif message.data[0] == ENDED:
-                            ended = message.data[1:]
+                        if message.type is aiohttp.WSMsgType.BINARY and not output.take(
+                            message.data
+                        ):
+                            break
+                finally:
+                    await hang_up(socket)
         except aiohttp.WSServerHandshakeError as error:
             raise ApiRefused(error.status, Status(message=error.message), None) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
-        how = msgspec.json.decode(ended, type=_Ended) if ended else _Ended()
-        if how.status == "Success":
-            return None
-        error_text = " ".join(stderr.decode(errors="replace").split())[:500]
-        return plain(error_text or how.message or "the connection broke")
+        return output.error()
 
     async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
         """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""

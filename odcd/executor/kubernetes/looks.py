@@ -14,6 +14,8 @@ from odcd.executor.kubernetes.objects import Pod
 from odcd.records.dev_server import Activity
 
 LOOK_S = 20.0
+MAX_SESSIONS = 1_000_000
+"""Users of a dev server choose the output of its programs, and the database stores 32 bits."""
 _OUTPUT = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\d{1,18})\n")
 
 
@@ -25,7 +27,7 @@ async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Activity:
     seen = [await _look_at(cluster, pod) for pod in pods]
     percents = [one.gpu_percent for one in seen]
     return Activity(
-        sessions=sum(one.sessions for one in seen),
+        sessions=min(MAX_SESSIONS, sum(one.sessions for one in seen)),
         gpu_percent=None if None in percents else max(p for p in percents if p is not None),
         cpu_s=sum(one.cpu_s for one in seen),
     )

@@ -56,7 +56,7 @@ begin
     end loop;
     if exists (select from node_free as f join node_quarantine as q on q.node_id = f.node_id where q.drained and f.up) then
         perform _regroup_nodes();
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

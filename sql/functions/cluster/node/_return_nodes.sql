@@ -21,6 +21,6 @@ begin
     delete from node_strike as s where s.node_id = any (p_node_ids);
     update node_free as f set ended = 0 where f.node_id = any (p_node_ids) and f.ended > 0;
     perform _regroup_nodes();
-    notify odc;
+    perform _wake();
 end;
 $$;

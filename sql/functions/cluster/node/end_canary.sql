@@ -33,6 +33,6 @@ begin
     insert into event (at, kind, actor, node_id, detail)
     select p_now, 'canary_failed', 'odcd', q.node_id, jsonb_build_object('canary', v_told, 'failed', q.failed, 'next_at', _iso(q.try_at))
       from node_quarantine as q where q.node_id = v_node_id;
-    notify odc;
+    perform _wake();
 end;
 $$;

@@ -77,6 +77,6 @@ begin
      order by c.id;
     perform _regroup_nodes();
     perform _count_foreign(p_nodes);
-    notify odc;
+    perform _wake();
 end;
 $$;

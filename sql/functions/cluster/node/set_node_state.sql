@@ -69,7 +69,7 @@ begin
       from changed
      order by id;
     perform _regroup_nodes();
-    notify odc;
+    perform _wake();
     return json_build_object('nodes', p_names)::text;
 end;
 $$;

@@ -36,7 +36,7 @@ begin
     if v_build.state <> 'queued' then
         delete from build_context as c where c.build_id = v_build.id;
     end if;
-    notify odc;
+    perform _wake();
     return v_build.state = 'completed';
 end;
 $$;

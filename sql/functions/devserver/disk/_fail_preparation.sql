@@ -6,5 +6,5 @@ language sql volatile set search_path = odc, pg_temp as $$
     update running
        set intent = 'member_failed', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING', exit_cause = 'launch', exit_detail = p_detail
      where job_id = p_job_id and attempt = p_attempt and intent is null and running_at is null;
-    notify odc;
+    select odc._wake();
 $$;

@@ -9,7 +9,7 @@ declare
 begin
     if (v_disks is not null or exists (select from reservation as v where v.job_id = any (p_job_ids) and v.build_id is not null))
        and _judge_needs(coalesce(v_disks, '{}'), p_now, p_job_ids) then
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

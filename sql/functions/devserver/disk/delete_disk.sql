@@ -15,7 +15,7 @@ begin
     update disk_snapshot set labelled = false, due_at = p_now where disk_id = v_disk.id and state = 'completed';
     insert into event (at, kind, actor, detail)
     values (p_now, 'disk_deleted', p_actor ->> 'user', jsonb_build_object('name', p_name, 'user', v_disk.user_name));
-    notify odc;
+    perform _wake();
     return _render_disks(array[v_disk.id], p_now)::json -> 0;
 end;
 $$;

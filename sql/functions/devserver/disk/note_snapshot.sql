@@ -60,7 +60,7 @@ begin
         update disk_snapshot set state = 'deleted', due_at = null, tries = 0, trouble = null where id = p_id;
     end if;
     if _judge_needs(array[v_disk.id], p_now) then
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

@@ -86,7 +86,7 @@ begin
         update disk set holder = null where id = v_disk.id and holder = v_volume.job_id;
     end if;
     if _judge_needs(array[v_disk.id], p_now) then
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

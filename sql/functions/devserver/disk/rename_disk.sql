@@ -19,7 +19,7 @@ begin
     insert into event (at, kind, actor, detail)
     values (p_now, 'disk_renamed', p_actor ->> 'user',
             jsonb_build_object('name', p_name, 'new_name', p_new_name, 'user', v_disk.user_name));
-    notify odc;
+    perform _wake();
     return _render_disks(array[v_disk.id], p_now)::json -> 0;
 end;
 $$;

@@ -22,7 +22,7 @@ begin
     values (p_now, 'disk_unlocked', p_actor ->> 'user', jsonb_build_object(
                 'name', p_name, 'user', v_disk.user_name, 'trouble', v_disk.trouble, 'holder', v_disk.holder));
     perform _judge_needs(array[v_disk.id], p_now);
-    notify odc;
+    perform _wake();
     return _render_disks(array[v_disk.id], p_now)::json -> 0;
 end;
 $$;

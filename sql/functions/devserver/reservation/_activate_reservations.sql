@@ -21,7 +21,7 @@ begin
     insert into event (at, kind, actor, job_id, detail)
     select p_now, 'active', 'odcd', l.job_id, jsonb_build_object('expires_at', _iso(l.expires_at)) from launched as l order by l.job_id;
     if found then
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

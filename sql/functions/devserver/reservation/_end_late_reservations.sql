@@ -1,4 +1,5 @@
--- odc._end_late_reservations: end reservations that were not ready in time, or waited too long in the queue.
+-- odc._end_late_reservations: end reservations that were not ready in time, or waited too long in the queue: at most
+-- 1,000 of these at once, because others wait for the turn.
 -- Arguments  p_stale_after  how long a reservation may wait; null: forever
 -- Returns    whether one was ended
 -- Locks      pending, running rows of these
@@ -9,9 +10,11 @@ declare
     v_budget constant interval := '1 hour';     -- for all phases of a preparation together; each phase also has its own limit
     v_stale  bigint[];
 begin
-    v_stale := (select array_agg(p.job_id order by p.job_id)
-                  from pending as p join reservation as v on v.job_id = p.job_id
-                 where p.queued_at <= p_now - p_stale_after);
+    v_stale := (select array_agg(s.job_id order by s.job_id)
+                  from (select p.job_id
+                          from pending as p join reservation as v on v.job_id = p.job_id
+                         where p.queued_at <= p_now - p_stale_after
+                         order by p.job_id limit 1000) as s);
     if v_stale is not null then
         perform _end_pending(v_stale, null, null, 'CANCELLED', 'odcd', p_now);
         update job set end_detail = format('it waited longer than %s', _duration(extract(epoch from p_stale_after)::integer))

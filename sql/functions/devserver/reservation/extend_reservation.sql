@@ -44,7 +44,7 @@ begin
         values (p_now, 'extended', p_actor ->> 'user', p_job_id,
                 jsonb_build_object('by_s', p_seconds, 'expires_at', _iso(v_new.expires_at),
                                    'delays', json_array_length(v_delays)));
-        notify odc;
+        perform _wake();
     end if;
     return json_build_object(
         'id', p_job_id, 'expires_at', _iso(v_new.expires_at), 'extended_s', v_asked.extended_s,

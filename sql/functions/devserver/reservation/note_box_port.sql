@@ -10,6 +10,6 @@ begin
     insert into box_port as o (job_id, attempt, port, addresses)
     select r.job_id, r.attempt, p_port, p_addresses from running as r where r.job_id = p_job_id and r.attempt = p_attempt
         on conflict (job_id) do update set attempt = excluded.attempt, port = excluded.port, addresses = excluded.addresses;
-    notify odc;
+    perform _wake();
 end;
 $$;

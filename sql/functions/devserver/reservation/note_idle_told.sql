@@ -15,7 +15,7 @@ begin
         insert into event (at, kind, actor, job_id, detail)
         values (p_now, 'idle_warned', 'odcd', p_job_id,
                 jsonb_strip_nulls(jsonb_build_object('idle_s', p_idle_s, 'release_at', _iso(p_release_at))));
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

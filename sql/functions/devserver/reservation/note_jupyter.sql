@@ -18,6 +18,6 @@ begin
         on conflict (job_id) do update set attempt = excluded.attempt, running = excluded.running, at = excluded.at, error = excluded.error;
     insert into event (at, kind, actor, job_id, detail)
     values (p_now, 'jupyter', 'odcd', p_job_id, jsonb_strip_nulls(jsonb_build_object('running', p_running, 'error', p_error)));
-    notify odc;
+    perform _wake();
 end;
 $$;

@@ -69,7 +69,7 @@ begin
          where r.job_id = p_job_id;
         insert into event (at, kind, actor, job_id, detail)
         values (p_now, 'idle_released', 'odcd', p_job_id, jsonb_build_object('idle_since', _iso(v_since), 'qos', v_qos.name));
-        notify odc;
+        perform _wake();
     elsif v_told_at is null and v_qos.idle_warn_s > 0 and v_since + make_interval(secs => v_qos.idle_warn_s) <= p_now then
         return query select extract(epoch from p_now - v_since)::integer, v_ends;
     end if;

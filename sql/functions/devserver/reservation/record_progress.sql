@@ -36,6 +36,6 @@ begin
       from reported as t where t.kind not in ('restart', 'oom')
      order by t.job_id, t.attempt, t.rank, t.kind, t.n desc
         on conflict (job_id, attempt, rank, phase) do update set told_at = greatest(p.told_at, excluded.told_at), message = excluded.message;
-    notify odc;
+    perform _wake();
 end;
 $$;

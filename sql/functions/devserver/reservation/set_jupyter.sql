@@ -29,6 +29,6 @@ begin
     update reservation as v set ask = v.ask || jsonb_build_object('jupyter', p_on) where v.job_id = p_job_id;
     insert into event (at, kind, actor, job_id, detail)
     values (p_now, 'jupyter_asked', p_actor ->> 'user', p_job_id, jsonb_build_object('on', p_on));
-    notify odc;
+    perform _wake();
 end;
 $$;

@@ -36,7 +36,7 @@ begin
     insert into event (at, kind, actor, job_id, detail)
     values (p_now, 'shared', p_actor ->> 'user', p_job_id,
             jsonb_build_object('github_user', p_github_user, 'keys', cardinality(p_keys)));
-    notify odc;
+    perform _wake();
     return json_build_object('attempt', v_run.attempt, 'keys', v_keys)::text;
 end;
 $$;

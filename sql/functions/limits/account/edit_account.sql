@@ -19,7 +19,7 @@ begin
     insert into event (at, kind, actor, detail)
     values (p_now, 'account_edited', p_actor ->> 'user',
             jsonb_build_object('account', p_name, 'old', _of_keys(v_old, p_ask), 'new', p_ask));
-    notify odc;
+    perform _wake();
     return _account_json(_find_account(p_name))::text;
 end;
 $$;

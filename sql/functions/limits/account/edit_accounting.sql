@@ -31,7 +31,7 @@ begin
            cpus_per_gpu = coalesce((p_ask ->> 'cpus_per_gpu')::integer, cpus_per_gpu);
     insert into event (at, kind, actor, detail)
     values (p_now, 'accounting_edited', p_actor ->> 'user', jsonb_build_object('old', _of_keys(v_old, p_ask), 'new', p_ask));
-    notify odc;
+    perform _wake();
     return show_accounting();
 exception
     when check_violation or numeric_value_out_of_range or invalid_text_representation then

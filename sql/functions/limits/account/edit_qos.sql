@@ -19,7 +19,7 @@ begin
     insert into event (at, kind, actor, detail)
     values (p_now, 'qos_edited', p_actor ->> 'user',
             jsonb_build_object('qos', p_name, 'old', _of_keys(v_old, p_ask), 'new', p_ask));
-    notify odc;
+    perform _wake();
     return list_qos(p_name)::json ->> 0;
 end;
 $$;

@@ -91,7 +91,7 @@ begin
     insert into event (at, kind, actor, detail)
     values (p_now, case when p_new then 'user_added' else 'user_edited' end, p_actor ->> 'user',
             jsonb_build_object('user', p_user, 'account', p_account, 'new', p_ask));
-    notify odc;
+    perform _wake();
     return list_users(p_user)::json ->> 0;
 exception
     when check_violation or numeric_value_out_of_range then

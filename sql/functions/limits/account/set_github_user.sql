@@ -15,7 +15,7 @@ begin
        set user_name = excluded.user_name, github_user = excluded.github_user, changed_at = excluded.changed_at;
     insert into event (at, kind, actor, detail)
     values (p_now, 'github_user_set', p_actor ->> 'user', jsonb_build_object('github_user', p_github_user));
-    notify odc;
+    perform _wake();
     return json_build_object('user', p_actor ->> 'user', 'uid', v_uid, 'github_user', p_github_user)::text;
 end;
 $$;

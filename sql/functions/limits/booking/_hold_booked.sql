@@ -1,4 +1,5 @@
 -- odc._hold_booked: hold the pending jobs of bookings that are over or deleted.
+-- At most 5,000 at once, because others wait for the turn; a later sweep holds the rest.
 -- Arguments  p_booking_id  all jobs of this booking; null: of any booking, those that only the booking keeps from
 --                          starting
 -- Locks      pending. The caller holds the turn
@@ -16,6 +17,7 @@ begin
          where b.state in ('ENDED', 'DELETED') and p.held is null
            and (b.id = p_booking_id or p_booking_id is null and p.ready)
          order by p.job_id
+         limit 5000
            for update of p
     ), held as (
         update pending as p

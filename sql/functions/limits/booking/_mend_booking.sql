@@ -45,7 +45,7 @@ begin
                         'booking_id', b.id, 'name', b.name,
                         'added', (select _fold_names(array_agg(n.name)) from node as n where n.id = any (v_new)),
                         'removed', (select _fold_names(array_agg(n.name)) from node as n where n.id = any (v_lost)))));
-            notify odc;
+            perform _wake();
         end if;
     end if;
 
@@ -66,7 +66,7 @@ begin
         insert into event (at, kind, actor, detail)
         values (p_now, 'booking_reason', 'odcd', jsonb_build_object(
                     'booking_id', b.id, 'name', b.name, 'reason', nullif(v_reason, '')));
-        notify odc;
+        perform _wake();
     end if;
 end;
 $$;

@@ -28,6 +28,6 @@ begin
     if v_state = 'ENDED' then
         perform _hold_booked(b.id, 'odcd', p_now);
     end if;
-    notify odc;
+    perform _wake();
 end;
 $$;

@@ -42,7 +42,7 @@ begin
         values ((p_actor ->> 'uid')::integer, p_key, p_digest, array[b.id], p_now);
     end if;
     perform _turn_booking(b.id, p_now);
-    notify odc;
+    perform _wake();
     return _render_bookings(array[b.id], p_now) -> 0;
 end;
 $$;

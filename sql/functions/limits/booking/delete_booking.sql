@@ -16,7 +16,7 @@ begin
     insert into event (at, kind, actor, detail)
     values (p_now, 'booking_deleted', p_actor ->> 'user', _booking_facts(b));
     perform _hold_booked(b.id, p_actor ->> 'user', p_now);
-    notify odc;
+    perform _wake();
     return _render_bookings(array[b.id], p_now) -> 0;
 end;
 $$;

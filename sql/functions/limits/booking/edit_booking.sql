@@ -42,7 +42,7 @@ begin
     values (p_now, 'booking_edited', p_actor ->> 'user', _booking_facts(b));
     perform _turn_booking(b.id, p_now);
     perform _mend_booking(b.id, p_now);
-    notify odc;
+    perform _wake();
     return _render_bookings(array[b.id], p_now) -> 0;
 end;
 $$;

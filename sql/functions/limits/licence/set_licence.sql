@@ -20,7 +20,7 @@ begin
     insert into licence (name, total) values (p_name, p_total) on conflict (name) do update set total = excluded.total;
     insert into event (at, kind, actor, detail)
     values (p_now, 'licence_set', p_actor ->> 'user', jsonb_build_object('name', p_name, 'total', p_total));
-    notify odc;
+    perform _wake();
     return (select l.item from json_array_elements(list_licences()::json) as l (item) where l.item ->> 'name' = p_name);
 end;
 $$;

@@ -48,7 +48,7 @@ begin
     perform _regroup_nodes();
     insert into event (at, kind, actor, detail)
     values (p_now, 'partition_deleted', p_actor ->> 'user', jsonb_build_object('name', p_name, 'old', v_old));
-    notify odc;
+    perform _wake();
     return v_old::text;
 end;
 $$;

@@ -47,7 +47,7 @@ begin
       join jsonb_each(v_after) as a on a.key = b.key
      where a.value <> b.value and b.key not in ('gpus', 'gpus_free', 'gpu_types')
     having count(*) > 0;
-    notify odc;
+    perform _wake();
     return list_partitions(array[p_name])::json -> 0;
 end;
 $$;

@@ -27,7 +27,7 @@ begin
       join jsonb_each(list_policies(array[p_name])::jsonb -> 0) as a on a.key = b.key
      where a.value <> b.value
     having count(*) > 0;
-    notify odc;
+    perform _wake();
     return list_policies(array[p_name])::json -> 0;
 end;
 $$;

@@ -73,7 +73,7 @@ begin
         perform _refresh_open_counts(v_arrays);
     end if;
     perform _judge_jobs(v_done, p_now);
-    notify odc;
+    perform _wake();
     return coalesce(array_to_json(v_answers)::text, '[]');
 end;
 $$;

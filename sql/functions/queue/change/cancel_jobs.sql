@@ -65,7 +65,7 @@ begin
     )
     insert into event (at, kind, actor, job_id)
     select p_now, 'cancelled', v_actor, job_id from asked order by job_id;
-    notify odc;
+    perform _wake();
     return v_answers;
 end;
 $$;

@@ -48,7 +48,7 @@ begin
                     else _answer(f.job_id, f.array_task_id, 'requeueing') end order by f.job_id)::text, '[]')
       into v_answers
       from found as f;
-    notify odc;
+    perform _wake();
     return v_answers;
 end;
 $$;

@@ -78,7 +78,7 @@ begin
     if p_changes ? 'name' then
         perform _judge_dependencies(v_done || _first_singletons(v_keys), p_now, '{}');
     end if;
-    notify odc;
+    perform _wake();
     return array_to_json(v_answers)::text;
 end;
 $$;

@@ -1,7 +1,7 @@
 -- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text). The caller
 -- then recounts which tasks of its array may start.
 -- Arguments  p_dependency  {text, any, terms}
--- Raises     OD011 BadDependency: the target does not exist, or waits for this job
+-- Raises     OD011 BadDependency: the target does not exist, or waits for this job; OD009 LimitExceeded: too many wait for it
 create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -10,7 +10,11 @@ declare
     v_job   jsonb := jsonb_build_object('dependency', p_dependency);
     v_none  boolean := coalesce(jsonb_array_length(nullif(p_dependency -> 'terms', 'null')), 0) = 0;
 begin
-    select * into v_wrong from _refused_dependencies(array[v_job]) limit 1;
+    select r.* into v_wrong
+      from job as j
+     cross join _refused_dependencies(array[jsonb_build_object('uid', j.uid)], array[v_job], '{0}') as r
+     where j.id = p_job_id
+     limit 1;
     if found then
         raise exception using errcode = v_wrong.code, message = v_wrong.message, hint = v_wrong.hint;
     end if;

@@ -115,6 +115,6 @@ begin
         perform _jobs_requeued(v_requeued, p_now);
         perform _judge_jobs(v_requeued, p_now);
     end if;
-    notify odc;
+    perform _wake();
 end;
 $$;

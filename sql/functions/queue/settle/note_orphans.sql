@@ -11,6 +11,6 @@ begin
       from unnest(p_names) as n (name)
       left join job as j on j.id = substring(n.name from '^odc-([0-9]{1,18})-')::bigint
      order by n.name;
-    notify odc;
+    perform _wake();
 end;
 $$;

@@ -72,7 +72,7 @@ begin
     end loop;
     if v_depends or v_disks then
         for v_result in
-            select * from _refused_dependencies(v_jobs) where v_depends
+            select * from _refused_dependencies(v_heads, v_jobs, v_requests) where v_depends
              union all
             select * from _refused_disks(v_heads, v_jobs, v_requests, p_now) where v_disks
         loop
@@ -100,7 +100,7 @@ begin
         if v_disks or v_builds then
             perform _judge_jobs(array_remove(v_ids, null), p_now);
         end if;
-        notify odc;
+        perform _wake();
     end if;
 
     -- If the key of a request is stored now (by this call, an earlier one or a concurrent one), the stored answer

@@ -1,7 +1,8 @@
--- odc._repair_arrays: recount the running tasks of each live array, and how many of its tasks may start.
+-- odc._repair_arrays: recount the running tasks of live arrays, and how many of their tasks may start. Of more than
+-- p_most arrays it checks a part, the next one in the next minute, because others wait for the turn.
 -- Returns    one sentence per corrected row
 -- Locks      the caller holds the turn; array_job and pending rows that differ
-create or replace function odc._repair_arrays()
+create or replace function odc._repair_arrays(p_now timestamptz, p_most integer default 10000)
 returns text[]
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -10,12 +11,15 @@ declare
     v_jobs  bigint[];
     v_opens integer[];
 begin
-    with live as materialized (
-        select a.id, count(*) filter (where a.runs)::integer as n
+    with every as (
+        select a.id, count(*) filter (where a.runs)::integer as n, 1 + count(*) over () / p_most as parts
           from (select r.array_job_id as id, true as runs from running as r where r.array_job_id is not null
                  union all
                 select p.array_job_id, false from pending as p where p.array_job_id is not null) as a
          group by a.id
+    ), live as materialized (
+        select e.id, e.n from every as e
+         where mod(e.id, e.parts) = mod(floor(extract(epoch from p_now) / 60)::bigint, e.parts)
     ), wrong as materialized (
         select l.id, l.n, d.running as was from live as l join array_job as d on d.job_id = l.id where d.running <> l.n
     ), corrected as (

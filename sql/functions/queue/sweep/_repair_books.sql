@@ -12,7 +12,7 @@ declare
 begin
     foreach v_book in array '{array,dependency,member,node}'::text[] loop
         v_rows := case v_book
-            when 'array' then _repair_arrays()
+            when 'array' then _repair_arrays(p_now)
             when 'dependency' then _repair_dependencies(p_now)
             when 'member' then _repair_members(p_now)
             else _repair_nodes() end;

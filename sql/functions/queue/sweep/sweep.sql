@@ -1,17 +1,21 @@
 -- odc.sweep: apply what the passing of time alone causes: begin times, delays, deadlines, exceeded time limits, nodes
 -- down for too long, bookings; also repairs of the books, and housekeeping.
+-- One sweep changes a limited number of pending jobs, because others wait for the turn: it returns a time that has
+-- passed if more are due.
 -- Arguments  p_keeps_time  the executor ends jobs at their limits; the sweep ends only those it left running
 --            p_node_grace  end jobs of a node that has been down this long, unless an operator took it down; null: never
 --            p_quarantine  true: quarantine nodes on which jobs keep failing; false: end all quarantines; null: do
 --                          neither now
 --            p_canaries    quarantined nodes can be tested by canaries
 --            p_stale_after  cancel reservations that have waited this long; null: none
+--            p_most         maximum number of pending jobs that begin, and that end at their deadline
 -- Returns    when it should run next: the next begin time, delay, deadline or booking, at most one minute from now
 -- Locks      term for share; the turn; server; booking; pending and running rows that are due; node by name, when one is quarantined
 -- Raises     OD020 LeadershipLost
 create or replace function odc.sweep(
     p_term bigint, p_now timestamptz, p_keeps_time boolean default true, p_node_grace interval default null,
-    p_quarantine boolean default null, p_canaries boolean default true, p_stale_after interval default null)
+    p_quarantine boolean default null, p_canaries boolean default true, p_stale_after interval default null,
+    p_most integer default 5000)
 returns timestamptz
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -26,24 +30,25 @@ begin
     perform _hold_term(p_term);
     perform _take_turn(p_now);
     v_booked := _sweep_bookings(p_now);
-    with begun as (
-        update pending
+    with due as (
+        select job_id from pending where not begun and begin_at <= p_now order by begin_at limit p_most
+    ), begun as (
+        update pending as p
            set begun = true, reason = case when held is not null then reason end,
                eligible_at = case when held is null and dependency = 'met' and lacks is null then coalesce(eligible_at, p_now)
                                   else eligible_at end
-         where not begun and begin_at <= p_now
-        returning array_job_id
+          from due as d
+         where p.job_id = d.job_id
+        returning p.array_job_id
     )
     select array_agg(distinct array_job_id) filter (where array_job_id is not null) into v_begun from begun;
     if v_begun is not null then
         perform _refresh_open_counts(v_begun);
     end if;
-    -- Delays that are over, and changes that might have been missed, although turns prevent that.
-    perform _judge_dependencies(
-        (select array_agg(distinct d.job_id) from dependency as d
-          where d.state = 'waiting' and d.kind in ('after', 'singleton')), p_now);
+    perform _end_delays(p_now);
 
-    select array_agg(job_id) into v_late from pending where deadline_at <= p_now;
+    select array_agg(d.job_id) into v_late
+      from (select job_id from pending where deadline_at <= p_now order by deadline_at limit p_most) as d;
     if v_late is not null then
         perform _end_pending(v_late, null, null, 'DEADLINE', 'odcd', p_now);
     end if;
@@ -60,11 +65,11 @@ begin
      where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun or not p_keeps_time and ends_at <= p_now);
     v_late_runs := found;
     if v_begun is not null or v_late is not null or v_late_runs or v_changed or _fail_nodes(p_node_grace, p_now) then
-        notify odc;
+        perform _wake();
     end if;
 
     if _repair_books(p_now) > 0 then
-        notify odc;
+        perform _wake();
     end if;
     perform _quarantine_nodes(p_quarantine, p_canaries, p_now);
     delete from idempotency where made_at < p_now - interval '48 hours';

@@ -1,7 +1,7 @@
 -- odc.fence_locks: leave advisory locks, large objects and temporary tables of this database to odcd's role: the owner of
 -- schema odc, and whoever owns the database. PostgreSQL gives them to every login. So a program that draws reports could
--- hold the lock that passes, starts and ends take, and fill the disk. grant_reports calls it for a superuser; any other
--- role may not revoke the functions of PostgreSQL.
+-- hold the lock that passes, starts and ends take, and fill the disk, also with write-ahead log. grant_reports calls it
+-- for a superuser; any other role may not revoke the functions of PostgreSQL.
 -- Locks      rows of pg_proc and pg_database, when something is to be revoked
 -- Returns    whether the role odc_report can use none of them
 create or replace function odc.fence_locks()
@@ -21,7 +21,7 @@ begin
     for v_function in
         select p.oid::regprocedure from pg_proc as p
          where p.pronamespace = 'pg_catalog'::regnamespace
-           and (p.proname ~ '^pg_(try_)?advisory_' or p.proname in ('lo_creat', 'lo_create', 'lo_from_bytea'))
+           and (p.proname ~ '^pg_(try_)?advisory_' or p.proname in ('lo_creat', 'lo_create', 'lo_from_bytea', 'pg_logical_emit_message'))
            and has_function_privilege('odc_report', p.oid, 'execute')
          order by 1
     loop

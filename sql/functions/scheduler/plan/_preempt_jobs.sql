@@ -79,7 +79,7 @@ begin
                                   'lost_cpu_s', coalesce(sum((v.detail ->> 'lost_cpu_s')::bigint), 0))
           from victim as v;
     end loop;
-    notify odc;
+    perform _wake();
     return v_left_out;
 end;
 $$;

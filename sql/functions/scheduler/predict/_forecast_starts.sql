@@ -88,7 +88,7 @@ begin
            array_agg(greatest(0, extract(epoch from p_now - r.started_at))::integer order by r.job_id) as elapsed
       into v_r
       from running as r;
-    select array_agg(r.p50_s order by r.ord) into v_run
+    select array_agg(least(r.p50_s, v_far) order by r.ord) into v_run
       from _predict_run_times(v_n.uids || v_r.uids, _run_names(job_ids || v_r.ids), v_n.shapes || v_r.shapes,
                               v_n.limits || v_r.limits, array_fill(-1, array[cardinality(job_ids)]) || v_r.elapsed) as r;
     select array_agg(z.shape order by z.class), array_agg(z.limit_s order by z.class), array_agg(z.head order by z.class),
@@ -251,6 +251,7 @@ begin
         v_steps := v_steps + 1;
         e := greatest(0, (b >> v_bits) - 1);
         t := ((b - (e << v_bits)) << e) + ((1 << e) >> 1);
+        exit steps when t > v_far;      -- in 31 years; later ends would not fit into an integer
         while i > 0 loop
             x := v_e_node[i];  u := v_e_units[i];  g := v_e_group[i];  v_e_live[i] := false;
             if x = 0 then

@@ -74,7 +74,7 @@ TIMELESS = {
     "keep_api_key", "use_api_key", "use_page_key", "rotate_api_key", "end_api_key",
     "use_signature", "log_in",
     "refuse_login", "end_user_keys", "make_page_ticket", "begin_page_session", "holding_keys",
-    "take_stops", "take_signals", "keep_output", "note_orphans",
+    "take_stops", "take_signals", "keep_output", "drop_outputs", "note_orphans",
     "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries", "take_warnings",
     "owed_gpu_use", "store_gpu_use", "note_gpu_now",
     "keep_box_key", "record_progress", "take_disk_work", "note_contents", "note_jupyter",
