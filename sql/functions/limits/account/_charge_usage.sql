@@ -2,9 +2,10 @@
 -- the attempt ends, and decays from then on. Called by _end_attempts, while the attempts are still in running.
 -- Arguments  p_job_ids  running jobs whose members have all ended, locked by the caller
 -- Locks      usage rows, in the order of their key
+-- enable_seqscan: PostgreSQL that counted allocation when it was empty would read all of it for each job.
 create or replace function odc._charge_usage(p_job_ids bigint[], p_now timestamptz)
 returns void
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 begin
     insert into usage as u (account_id, uid, qos_id, user_name, used_ms, used_gpu_ms, total_gpu_ms, used_at)
     select c.account_id, c.uid, c.qos_id, c.user_name, (c.billed_ms * q.usage_factor)::bigint,
