@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -153,11 +153,16 @@ class Queue:
 
     def end(self, *job_ids: int, exit_code: int = 0) -> None:
         """Every member of these running jobs exits."""
-        members = self.sql.rows(
+        self.end_members(self.members(*job_ids), exit_code)
+
+    def members(self, *job_ids: int) -> list[dict[str, Any]]:
+        return self.sql.rows(
             "select r.job_id, r.attempt, a.rank from odc.running as r join odc.allocation as a "
             "using (job_id) where r.job_id = any ($1) order by 1, 3",
             list(job_ids),
         )
+
+    def end_members(self, members: Sequence[Mapping[str, Any]], exit_code: int = 0) -> None:
         n = len(members)
         self.sql.rows(
             "select * from odc.record_facts(0, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

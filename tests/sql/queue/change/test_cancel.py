@@ -8,7 +8,6 @@ import pytest
 
 from odcd.errors import BadRequest, Refused
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, a_job, submit
-from tests.support.harness.database import Sql
 
 
 def test_a_pending_job_is_cancelled_at_once(queue: Queue) -> None:
@@ -189,28 +188,6 @@ def test_ten_thousand_pending_jobs_are_cancelled_in_one_call(queue: Queue) -> No
     assert set(outcomes.values()) == {"cancelled"}
     assert len(outcomes) == 10_000
     assert queue.sql.value("select count(*) from odc.job where state = 'CANCELLED'") == 10_000
-
-
-READ = """
-    select sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) from pg_stat_xact_user_tables
-     where relname in ('pending', 'running') or relname like 'job%'
-"""
-
-
-def test_statistics_of_an_empty_queue_do_not_make_a_cancel_compare_each_job_with_all_others(
-    database_url: str,
-) -> None:
-    with Sql(database_url) as sql:
-        queue = Queue(sql)
-        a_cluster(sql, h100=2)
-        queue.cancel(queue.submit())
-        sql.execute("analyze")
-        submit(sql, *(a_job(name=f"j{n}") for n in range(600)))
-        jobs = sql.values("select job_id from odc.pending")
-        sql.begin()
-        assert len(queue.cancel(*jobs)) == 600
-        assert sql.value(READ) < 20 * 600
-        sql.rollback()
 
 
 # -- arrays ---------------------------------------------------------------------------------------
