@@ -35,7 +35,7 @@ async def examine_nodes(x: Examination) -> AsyncIterator[Finding]:
     ).items
     x.nodes = {node.metadata.name: node for node in nodes}
     x.inventory = take_inventory(
-        nodes, pods, lambda pod: naming.key_of(pod) is not None, {}, x.settings.tolerated
+        nodes, pods, lambda pod: naming.key_of(pod) is not None, {}, x.pods.terms
     )
     taken = x.inventory.nodes
     if not taken:

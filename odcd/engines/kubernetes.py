@@ -100,6 +100,7 @@ class KubernetesEngine:
             start_s=own.start_budget.total_seconds(),
             ready_s=own.ready_budget.total_seconds(),
             disk_s=own.disk_budget.total_seconds(),
+            denied_s=own.denied_budget.total_seconds(),
         )
         return KubernetesExecutor(
             cluster,

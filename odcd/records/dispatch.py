@@ -109,12 +109,12 @@ DEV_SERVER_PHASES: tuple[DevServerPhase, ...] = (
 the volumes are there, and init ends only after it."""
 
 FactKind = Literal[
-    "started", "exited", "lost", "start_failed",
+    "started", "exited", "lost", "start_failed", "doomed",
     "scheduling", "init", "image_pull", "ssh", "gang_barrier", "restart", "oom",
 ]  # fmt: skip
 ENDS = frozenset({"exited", "lost", "start_failed"})
 PROGRESS = frozenset({*DEV_SERVER_PHASES, "restart", "oom"})
-Cause = Literal["timeout", "oom", "launch", "unknown"]
+Cause = Literal["timeout", "oom", "launch", "unscheduled", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +123,9 @@ class Fact:
 
     started: its process runs. exited: it ended with exit_code or signal, and holds nothing any
     longer. lost: it is certainly gone, and how it ended is unknown. start_failed: it never ran;
-    detail has the reason. For dev servers also PROGRESS, recorded by odc.record_progress: the phase
-    that a member is in; restart, oom: its container ended at that time and restarts in place.
+    detail has the reason. doomed: it is about to be lost, because its node is, or because something
+    other than odc is ending it. For dev servers also PROGRESS, recorded by odc.record_progress: the
+    phase that a member is in; restart, oom: its container ended at that time and restarts in place.
     """
 
     job_id: int

@@ -21,14 +21,17 @@ _T = TypeVar("_T")
 
 async def insist(clock: Clock, act: Callable[[], Awaitable[_T]]) -> _T:
     """Repeat until the API server accepts the request; permanent refusals are retried too, with
-    growing pauses."""
+    growing pauses, which are never shorter than the API server asks for."""
     pause_s = RETRY_S[0]
     while True:
+        asked_s = 0.0
         try:
             return await act()
         except (RunnerDown, ApiRefused) as error:
             log.warning("kubernetes.retry", extra={"why": str(error)})
-        await clock.sleep(pause_s)
+            if isinstance(error, ApiRefused):
+                asked_s = error.retry_after_s or 0.0
+        await clock.sleep(max(pause_s, asked_s))
         pause_s = min(pause_s * 2, RETRY_S[1])
 
 

@@ -4,16 +4,16 @@ queue."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import pod_state, status
 from odcd.executor.kubernetes.cluster import ApiRefused
-from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.inventory import NodeOffer, offer_of
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
-from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.pod_texts import plain
 from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.records.dispatch import Dispatch, Member
@@ -37,9 +37,10 @@ class Canaries:
     """Level-triggered: every call states the full set of wanted canaries, so that any leader can
     continue."""
 
-    def __init__(self, pod_writer: PodWriter, clock: Clock) -> None:
+    def __init__(self, pod_writer: PodWriter, clock: Clock, nodes: Mapping[str, Node]) -> None:
         self._pod_writer = pod_writer
         self._clock = clock
+        self._nodes = nodes
         self._pods: dict[int, Pod] = {}
         self._trouble: dict[int, str] = {}
 
@@ -85,7 +86,7 @@ class Canaries:
                 how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
                 return False, f"{how}: {output}"
             return False, output
-        if seen.hopeless is not None:
+        if seen.hopeless is not None and not seen.denied:
             return False, seen.hopeless.detail or "its container could not be created"
         if now >= canary.until:
             waits = seen.waits or (
@@ -98,7 +99,8 @@ class Canaries:
         if now >= canary.until:
             why = self._trouble.get(canary.number, "it was removed")
             return False, f"its pod did not exist in time: {why}"
-        offer = NodeOffer(gpus=canary.gpus, efa=0, hugepages_mib=0)
+        own = offer_of(self._nodes.get(canary.node)).own_taints
+        offer = NodeOffer(gpus=canary.gpus, efa=0, hugepages_mib=0, own_taints=own)
         try:
             await self._pod_writer.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})
         except (ApiRefused, RunnerDown) as error:

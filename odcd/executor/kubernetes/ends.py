@@ -16,7 +16,7 @@ from odcd.executor.kubernetes.api_retries import insist
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.contents import Contents
-from odcd.executor.kubernetes.inventory import is_over
+from odcd.executor.kubernetes.inventory import is_over, is_ready
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Attempt, Key
 from odcd.executor.kubernetes.objects import Node, Pod
@@ -57,6 +57,8 @@ class Ends:
         self._clock = clock
         self._grace_s = grace_s
         self._contents = contents
+        self._forcing: set[str] = set()
+        """The uids of pods that are being removed by force."""
         self._captures = asyncio.Semaphore(CAPTURES)
         self._cleaners = asyncio.Semaphore(CLEANERS)
 
@@ -106,7 +108,9 @@ class Ends:
         if key in self._members.over or pod.metadata.uid in self._members.removing:
             return
         self._members.removing.add(pod.metadata.uid)
-        grace_s = grace_s if self._answers(pod.spec.node_name) else 0
+        if not self._answers(pod.spec.node_name):
+            self._members.forced.add(pod.metadata.uid)
+            grace_s = 0
         self._background.spawn(self._end(pod, key, grace_s))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
@@ -161,22 +165,43 @@ class Ends:
         now = self._clock.now()
         pods = [pod for pods in self._members.pods.values() for pod in pods.values()]
         for pod in pods:
-            gone_at, node = pod.metadata.deletion_timestamp, pod.spec.node_name
-            if gone_at is not None and now - gone_at > STUCK and not self._answers(node):
-                log.warning("kubernetes.forced", extra={"pod": pod.key, "node": node})
-                self._background.spawn(self._remove(pod, 0))
+            gone_at, uid = pod.metadata.deletion_timestamp, pod.metadata.uid
+            stuck = gone_at is not None and now - gone_at > STUCK
+            if stuck and uid not in self._forcing and not self._answers(pod.spec.node_name):
+                log.warning("kubernetes.forced", extra={"pod": pod.key, "node": pod.spec.node_name})
+                self._forcing.add(uid)
+                self._members.forced.add(uid)
+                self._background.spawn(self._force(pod))
+
+    async def _force(self, pod: Pod) -> None:
+        """One task per pod: while the API server refuses, it must not get more and more
+        requests."""
+        try:
+            await self._remove(pod, 0)
+        finally:
+            self._forcing.discard(pod.metadata.uid)
 
     async def _list_disk(self, pod: Pod, key: Key) -> None:
         if self._answers(pod.spec.node_name):
             await self._contents.keep(pod, key)
 
+    def on_node(self, before: Node | None, after: Node | None) -> None:
+        """A node changed. If it has stopped answering, its members are about to be lost."""
+        if (after is not None and is_ready(after)) or (before is not None and not is_ready(before)):
+            return
+        changed = after or before
+        assert changed is not None
+        name = changed.metadata.name
+        why = f"its node {name} " + ("does not answer" if after else "was removed")
+        for attempt, pods in self._members.pods.items():
+            for rank, pod in pods.items():
+                if pod.spec.node_name == name:
+                    self._members.doom(pod, (*attempt, rank), why)
+
     def _answers(self, node_name: str) -> bool:
         """Whether the node's kubelet answers, as far as the cluster knows."""
         node = self._nodes.get(node_name)
-        if node is None:
-            return not node_name
-        ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
-        return ready is not None and ready.status == "True"
+        return not node_name if node is None else is_ready(node)
 
     # -- members whose end is recorded ------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from odcd.clock import Clock
@@ -13,12 +14,14 @@ from odcd.executor.kubernetes import canaries, notices, status
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.contents import Contents, OnContents
+from odcd.executor.kubernetes.cooldowns import Cooldowns
 from odcd.executor.kubernetes.dev_servers import KubernetesDevServers
 from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.image_pulls import Denials
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key, is_dev_server
-from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.orphans import Orphans
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_finder import PodFinder
@@ -74,19 +77,21 @@ class KubernetesExecutor:
         ends."""
         self._cluster = cluster
         self._clock = clock
-        self._tolerated = settings.tolerated
+        self._terms = settings.terms
+        self._cooldowns = Cooldowns(clock)
         self._output = output
         self._instance_types = instance_types
         self._term = 0
         self._ledger = Ledger()
         self._background = Background(self._ledger.wake)
         self._pod_writer = PodWriter(cluster, settings)
-        self._members = Members(clock, self._ledger)
+        self._members = Members(clock, self._ledger, Denials(budgets.denied_s))
         self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
         self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
         self._watch = Watch(
-            cluster, settings.namespaces, clock, self._on_pod, self._progress.on_event
+            cluster, settings.namespaces, clock, self._on_pod, self._on_node,
+            self._progress.on_event,
         )  # fmt: skip
         nodes = self._watch.nodes.items
         self._ends = Ends(
@@ -95,10 +100,10 @@ class KubernetesExecutor:
         )  # fmt: skip
         self._starts = Starts(
             self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
-            budgets, ensure_keys, on_port,
+            budgets, ensure_keys, on_port, self._cooldowns,
         )  # fmt: skip
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
-        self._canaries = canaries.Canaries(self._pod_writer, clock)
+        self._canaries = canaries.Canaries(self._pod_writer, clock, nodes)
 
     # -- lifetime ---------------------------------------------------------------------------------
 
@@ -128,12 +133,18 @@ class KubernetesExecutor:
         if key[0] == canaries.JOB:
             self._canaries.note(key, after)
         elif after is not None:
+            begun = key in self._members.begun
             self._ends.look(after, key)
+            if not begun and key in self._members.begun:
+                self._cooldowns.end(after.spec.node_name)
             if is_dev_server(after):
                 self._progress.see(after, key)
         elif before is not None:
             self._members.forget(before, key)
             self._progress.forget(before, key)
+
+    def _on_node(self, before: Node | None, after: Node | None) -> None:
+        self._ends.on_node(before, after)
 
     def _on_oom(self, key: Key, fact: Fact) -> None:
         self._background.spawn(self._notify_of_oom(key, notices.oom_notice(fact)))
@@ -157,6 +168,8 @@ class KubernetesExecutor:
             await self._clock.sleep(TICK_S)
             if self._watch.pods.trouble is None:
                 self._starts.judge()
+                if self._cooldowns.changed():
+                    self._watch.note_change()
                 if self._watch.nodes.trouble is None:
                     self._ends.force()
 
@@ -236,7 +249,14 @@ class KubernetesExecutor:
 
     async def inventory(self) -> list[NodeReport]:
         self._watch.require()
-        return self._watch.inventory(await self._instance_types(), self._tolerated)
+        reports = self._watch.inventory(await self._instance_types(), self._terms)
+        return [self._cooled(report) for report in reports]
+
+    def _cooled(self, report: NodeReport) -> NodeReport:
+        why = self._cooldowns.reason(report.name)
+        if report.state != "UP" or why is None:
+            return report
+        return replace(report, state="DRAIN", reason=why[:500])
 
     def placed(self) -> Mapping[str, Sequence[int]]:
         found: dict[str, list[int]] = {}

@@ -22,6 +22,7 @@ from odcd.executor.kubernetes.objects import (
     quantity,
     requests,
 )
+from odcd.executor.kubernetes.tolerations import Terms, own_taints
 from odcd.records.node import NodeReport, NodeState
 
 log = logging.getLogger(__name__)
@@ -38,11 +39,11 @@ FEATURE_LABELS = (INSTANCE_LABEL, ARCH_LABEL, "karpenter.sh/capacity-type")
 FEATURE_FLAGS = ("nsight",)
 IGNORE_LABEL = "odc.dev/ignore"
 NOT_OURS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-TOLERATED = ("nvidia.com/gpu", EFA, "odc.dev/")
-"""Taints that job pods tolerate; an entry that ends in / is a prefix."""
-KEPT_BY_KUBELET = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that only repeat conditions and cordons."""
+GPU_LABELS = ("nvidia.com/gpu.present", "nvidia.com/gpu.count", PRODUCT_LABEL)
+"""Labels that NVIDIA's feature discovery sets on nodes with GPUs."""
 MAX_GPUS = 62
+CPU_TYPES = "cpu"
+"""The names of types without GPUs start with this."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,27 +77,31 @@ def is_over(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
+def is_ready(node: Node) -> bool:
+    """Whether the node's kubelet answers, as far as the cluster knows."""
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+
+
 def take_inventory(
     nodes: Iterable[Node],
     pods: Iterable[Pod],
     is_ours: Callable[[Pod], bool],
     instance_types: Mapping[str, str],
-    tolerated: Iterable[str] = (),
+    terms: Terms,
 ) -> Inventory:
     """is_ours: whether a pod belongs to a job. instance_types: GPU type by the cloud's instance
-    type."""
+    type. terms: the conditions under which a node accepts the pods of jobs."""
     daemons: defaultdict[str, _Use] = defaultdict(_Use)
     others: defaultdict[str, _Use] = defaultdict(_Use)
     for pod in pods:
         if pod.spec.node_name and not is_over(pod) and not is_ours(pod):
             (daemons if is_daemon(pod) else others)[pod.spec.node_name].add(pod)
     inventory = Inventory()
-    tolerated = (*TOLERATED, *tolerated)
     for node in nodes:
         name, labels = node.metadata.name, node.metadata.labels
         if IGNORE_LABEL in labels or any(role in labels for role in NOT_OURS):
             continue
-        report = _report(node, daemons[name], others[name], instance_types, tolerated)
+        report = _report(node, daemons[name], others[name], instance_types, terms)
         if isinstance(report, str):
             inventory.left_out[name] = report
         else:
@@ -106,7 +111,7 @@ def take_inventory(
 
 def _report(
     node: Node, daemon: _Use, other: _Use, instance_types: Mapping[str, str],
-    tolerated: tuple[str, ...],
+    terms: Terms,
 ) -> NodeReport | str:  # fmt: skip
     labels, offered = node.metadata.labels, node.status.allocatable
     try:
@@ -120,7 +125,12 @@ def _report(
         return f"nothing is left for jobs: {math.floor(all_cpus)} CPUs, {all_memory // MIB} MiB"
     if gpus > MAX_GPUS:
         return f"it has {gpus} GPUs, but odc supports at most {MAX_GPUS} per node"
-    state, reason = _state(node, tolerated)
+    state, reason = _state(node, terms)
+    if not gpus and (missing := _missing_gpus(node, instance_types)) is not None:
+        # Its size stays, so that jobs for it are not refused while its device plugin restarts.
+        gpus = missing
+        if state == "UP":
+            state, reason = "DRAIN", "its device plugin offers no GPUs"
     left = gpus - daemon.gpus, all_cpus - daemon.cpus, all_memory - daemon.memory
     if left[0] >= 0 and left[1] >= 1 and left[2] >= MIB:
         gpus, all_cpus, all_memory = left
@@ -151,7 +161,7 @@ def _report(
     )
 
 
-def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | None]:
+def _state(node: Node, terms: Terms) -> tuple[NodeState, str | None]:
     """UP, DRAIN or DOWN, and why. A node that does not report its health is not healthy."""
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
@@ -161,17 +171,23 @@ def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | Non
         return "DRAIN", "being deleted"
     if node.spec.unschedulable:
         return "DRAIN", "cordoned"
-    for taint in node.spec.taints:
-        if taint.effect == "PreferNoSchedule" or taint.key.startswith(KEPT_BY_KUBELET):
-            continue
-        if not tolerates(taint.key, tolerated):
-            value = f"={taint.value}" if taint.value else ""
-            return "DRAIN", f"tainted {taint.key}{value}:{taint.effect}, which jobs do not tolerate"
-    return "UP", None
+    refusal = terms.refusal(node)
+    return ("UP", None) if refusal is None else ("DRAIN", refusal)
 
 
-def tolerates(key: str, tolerated: Iterable[str]) -> bool:
-    return any(key.startswith(t) if t.endswith("/") else key == t for t in tolerated)
+def _missing_gpus(node: Node, instance_types: Mapping[str, str]) -> int | None:
+    """How many GPUs a node should have that offers none to pods; 0: unknown. None: it is not a node
+    with GPUs."""
+    labels = node.metadata.labels
+    named = labels.get(TYPE_LABEL) or instance_types.get(labels.get(INSTANCE_LABEL, ""), "")
+    known = GPU in node.status.capacity or any(
+        labels.get(key, "false") not in ("false", "0") for key in GPU_LABELS
+    )
+    if not known and (not named or named.lower().startswith(CPU_TYPES)):
+        return None
+    count = labels.get("nvidia.com/gpu.count", "")
+    by_label = int(count) if count.isdecimal() else 0
+    return min(MAX_GPUS, max(by_label, int(amount(node.status.capacity, GPU))))
 
 
 def _gpu_type(node: Node, gpus: int, instance_types: Mapping[str, str]) -> str:
@@ -181,8 +197,10 @@ def _gpu_type(node: Node, gpus: int, instance_types: Mapping[str, str]) -> str:
     by_instance = instance_types.get(labels.get(INSTANCE_LABEL, ""))
     if by_instance:
         return by_instance
-    if gpus:
+    if gpus or labels.get(PRODUCT_LABEL):
         return type_of(labels.get(PRODUCT_LABEL, "gpu"))
+    if _missing_gpus(node, instance_types) is not None:
+        return "gpu"
     return "cpu-arm" if labels.get(ARCH_LABEL) == "arm64" else "cpu-x86"
 
 
@@ -205,6 +223,8 @@ class NodeOffer:
     gpus: int
     efa: int
     hugepages_mib: int
+    own_taints: tuple[str, ...] = ()
+    """The keys of its taints with odc's prefix."""
 
 
 def offer_of(node: Node | None) -> NodeOffer:
@@ -213,4 +233,5 @@ def offer_of(node: Node | None) -> NodeOffer:
         gpus=int(amount(offered, GPU)),
         efa=int(amount(offered, EFA)),
         hugepages_mib=int(amount(offered, HUGEPAGES) / MIB),
+        own_taints=own_taints(node) if node else (),
     )

@@ -63,6 +63,7 @@ class ResourceNeeds(Object):
 
 class Container(Object):
     name: str = ""
+    image: str = ""
     restart_policy: str = ""
     resources: ResourceNeeds = msgspec.field(default_factory=ResourceNeeds)
 
@@ -182,6 +183,7 @@ class NodeAddress(Object):
 
 class NodeStatus(Object):
     addresses: list[NodeAddress] = []
+    capacity: Resources = {}
     allocatable: Resources = {}
     conditions: list[Condition] = []
 

@@ -11,11 +11,12 @@ from typing import Any
 from odcd.executor.kubernetes import dev_server_pods, naming
 from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
 from odcd.executor.kubernetes.environment import pod_environment
-from odcd.executor.kubernetes.inventory import TOLERATED, NodeOffer
+from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_data
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.executor.kubernetes.shares import Share, share_of
 from odcd.executor.kubernetes.template import PodTemplate
+from odcd.executor.kubernetes.tolerations import Terms, tolerations_of
 from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch, Member
 
@@ -44,6 +45,15 @@ class PodSettings:
     grace_s: int = 30
     tolerated: tuple[str, ...] = ()
     template: PodTemplate = field(default_factory=PodTemplate)
+
+    @property
+    def terms(self) -> Terms:
+        """The conditions under which a node accepts these pods."""
+        added = self.template.additions
+        return Terms(
+            tolerations=[*tolerations_of(self.tolerated), *added.get("tolerations", [])],
+            selector=added.get("nodeSelector", {}),
+        )
 
 
 def whole_seconds(grace: timedelta) -> int:
@@ -80,6 +90,7 @@ def pod_of(
         cluster_domain=settings.cluster_domain, home=home, efa=share.efa > 0,
     )  # fmt: skip
     spec = _spec(dispatch, member, share, namespace, settings)
+    spec["tolerations"] = tolerations_of(settings.tolerated, _offer(member, offers).own_taints)
     if dispatch.is_dev_server:
         _add_dev_server(spec, dispatch, member, share, variables, namespace, settings)
     else:
@@ -112,6 +123,7 @@ def _metadata(dispatch: Dispatch, member: Member, namespace: str) -> Json:
             naming.WORK_DIR: dispatch.work_dir,
             naming.TERM: str(dispatch.term),
             naming.MEMBERS: str(len(dispatch.members)),
+            naming.NODE: member.node,
             naming.STARTED_AT: dispatch.started_at.isoformat(),
         },
     }
@@ -133,7 +145,6 @@ def _spec(
         "priorityClassName": PRIORITY_CLASS,
         "terminationGracePeriodSeconds": settings.grace_s,
         "affinity": _on(member.node),
-        "tolerations": [_toleration(key) for key in (*TOLERATED[:2], *settings.tolerated)],
         "securityContext": {
             "runAsUser": dispatch.uid,
             "runAsGroup": dispatch.gid,
@@ -241,10 +252,6 @@ def _on(node: str) -> Json:
     by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
     selector = {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
-
-
-def _toleration(key: str) -> Json:
-    return {"key": key, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def _security(share: Share) -> Json:

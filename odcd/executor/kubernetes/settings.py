@@ -72,6 +72,9 @@ class KubernetesSettings:
     disk_budget: timedelta = timedelta(seconds=600)
     """ODC_DISK_S. How much longer than ODC_SCHEDULE_S a dev server with a disk may wait for its
     node, while its volume is created. Default 600 s."""
+    denied_budget: timedelta = timedelta(seconds=90)
+    """ODC_DENIED_S. How long a registry must deny an image until the job that needs it fails; a
+    sixth of it if two or more nodes are denied the same image. Default 90 s."""
     orphan_grace: timedelta = timedelta(seconds=30)
     """ODC_ORPHAN_S. How long a pod without a job may stay after it was first seen. Default 30 s."""
     output_bytes: int = 1024 * 1024
@@ -137,6 +140,7 @@ def read_kubernetes(
         start_budget=read_seconds(environment, "ODC_START_S", default.start_budget),
         ready_budget=read_seconds(environment, "ODC_READY_S", default.ready_budget),
         disk_budget=read_seconds(environment, "ODC_DISK_S", default.disk_budget),
+        denied_budget=read_seconds(environment, "ODC_DENIED_S", default.denied_budget),
         orphan_grace=read_seconds(environment, "ODC_ORPHAN_S", default.orphan_grace),
         output_bytes=_bytes(environment, "ODC_OUTPUT_BYTES", default.output_bytes),
         quarantine=_switch(environment, "ODC_QUARANTINE", default.quarantine),

@@ -14,10 +14,12 @@ from odcd.executor.kubernetes import pod_state, status
 from odcd.executor.kubernetes.api_retries import RETRY_S, insist, may_pass
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
+from odcd.executor.kubernetes.cooldowns import Cooldowns
 from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.image_pulls import DENIED_S
 from odcd.executor.kubernetes.inventory import offer_of
 from odcd.executor.kubernetes.members import Members
-from odcd.executor.kubernetes.naming import Attempt, Key, has_disk
+from odcd.executor.kubernetes.naming import NODE, Attempt, Key, has_disk
 from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
 from odcd.executor.kubernetes.pod_writer import PodWriter
@@ -35,12 +37,14 @@ LEAD_LOOK_S = 0.1
 class Budgets:
     """The time limits of a start, in seconds. schedule: until a node has accepted the pod; disk:
     added when its disk must be created first. start: until its container runs, which includes the
-    image pull. ready: for a dev server, from then until SSH answers."""
+    image pull. ready: for a dev server, from then until SSH answers. denied: for which a registry
+    must deny the image."""
 
     schedule_s: float = 60.0
     disk_s: float = 600.0
     start_s: float = 1800.0
     ready_s: float = 600.0
+    denied_s: float = DENIED_S
 
 
 EnsureKeys = Callable[[Dispatch], Awaitable[DevServerKeys | None]]
@@ -70,6 +74,7 @@ class Starts:
         budgets: Budgets,
         ensure_keys: EnsureKeys,
         on_port: OnPort,
+        cooldowns: Cooldowns,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. ensure_keys: returns the keys of
         a dev server, which are made if it has none; None: it has ended. on_port: called with a dev
@@ -84,6 +89,7 @@ class Starts:
         self._budgets = budgets
         self._ensure_keys = ensure_keys
         self._on_port = on_port
+        self._cooldowns = cooldowns
         self._orders: dict[Attempt, _Order] = {}
         self._queue: asyncio.Queue[Attempt] = asyncio.Queue()
         self._made: set[Attempt] = set()
@@ -218,6 +224,10 @@ class Starts:
 
     def judge(self) -> None:
         """Give up starts that exceed their time limit."""
+        for key in self._members.denials.keys:
+            pod = self._members.pod(key)
+            if pod is not None:
+                self._ends.look(pod, key)
         for key in list(self._members.unstarted):
             self._judge(key)
 
@@ -234,4 +244,7 @@ class Starts:
             age_s, budget_s = (now - begun_at).total_seconds(), self._budgets.ready_s
         if age_s > budget_s:
             waits = status.read_pod(pod, key, now).waits
-            self._ends.condemn(pod, key, status.late(pod, key, now, waits, budget_s))
+            late = status.late(pod, key, now, waits, budget_s)
+            if late.cause == "unscheduled" and late.suspect and waits is not None:
+                self._cooldowns.begin(pod.metadata.annotations.get(NODE, ""), waits)
+            self._ends.condemn(pod, key, late)

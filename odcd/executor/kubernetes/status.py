@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.dev_server_files import UNFIT
-from odcd.executor.kubernetes.naming import Key, is_dev_server
+from odcd.executor.kubernetes.image_pulls import HINT, is_denied, is_missing
+from odcd.executor.kubernetes.losses import (
+    FULL,
+    by_node,
+    disrupted_by,
+    is_unknown,
+    lost_by,
+    over_storage,
+)
+from odcd.executor.kubernetes.naming import NODE, Key, is_dev_server
 from odcd.executor.kubernetes.objects import ContainerState, Pod, Terminated
+from odcd.executor.kubernetes.pod_phase import NO_CLAIM
 from odcd.executor.kubernetes.pod_state import (
     CONTAINER_WRONG,
-    IMAGE_UNPULLED,
-    IMAGE_WRONG,
     LAST_SIGNAL,
     NEVER_RAN,
     cut,
     describe_end,
+    is_gated,
     last_end,
     started_at_of,
     state_of,
@@ -28,15 +38,6 @@ MAX_RESTARTS = 3
 FRESH = timedelta(seconds=2)
 """Kubelet reports whole seconds; for newer events the time of observation is more precise."""
 
-LOST = frozenset({
-    "Evicted", "Preempting", "Preempted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated",
-})  # fmt: skip
-"""Reasons that mean that the node or the system ended the pod, not the job."""
-BY_NODE = LOST - {"Evicted", "Preempting", "Preempted"} | {
-    "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet",
-}  # fmt: skip
-"""Of these, and of the reasons of the condition DisruptionTarget, those that point to a fault of
-the node."""
 EARLY = timedelta(seconds=120)
 """A failure this soon after the start may be caused by the node."""
 _NODES_FAULT = re.compile(
@@ -45,25 +46,19 @@ _NODES_FAULT = re.compile(
     re.IGNORECASE,
 )
 """Messages of container runtimes that point to the machine, not to the image or the job."""
-UNKNOWN_END = frozenset({"ContainerStatusUnknown"})
-_FOR_GOOD = re.compile(
-    r"not found|manifest unknown|name unknown|denied|unauthori[sz]ed|forbidden|authentication "
-    r"required|no basic auth|does not exist|invalid reference|no match for platform|"
-    r"pull access",
-    re.IGNORECASE,
-)
 _IN_PASSING = re.compile(r"timeout|timed out|deadline exceeded|configmap .odc-", re.IGNORECASE)
-IMAGE_HINT = "Check its name, and that this cluster may pull it (pod template: imagePullSecrets)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """begun: the process runs or ran. end: the pod no longer holds resources. hopeless: it can
-    never run and must be removed; this is then its end. waits: why it has not started."""
+    never run and must be removed; this is then its end. denied: this is so only if the registry
+    continues to deny the image. waits: why it has not started."""
 
     begun: Fact | None = None
     end: Fact | None = None
     hopeless: Fact | None = None
+    denied: bool = False
     waits: str | None = None
 
 
@@ -84,12 +79,13 @@ def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> S
     """Read a pod whose container has never run."""
     if state.waiting is not None:
         message = f"{state.waiting.reason}: {state.waiting.message}".removesuffix(": ")
-        if _is_hopeless(state.waiting.reason, state.waiting.message):
+        denied = is_denied(state.waiting.reason, state.waiting.message)
+        if denied or _is_hopeless(state.waiting.reason, state.waiting.message):
             hopeless = _fact(
                 key, "start_failed", now, detail=_explain(message),
                 suspect=state.waiting.reason in CONTAINER_WRONG and _names_node(message),
             )  # fmt: skip
-            return Seen(hopeless=hopeless, waits=message)
+            return Seen(hopeless=hopeless, denied=denied, waits=message)
         return Seen(waits=message)
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status == "False" and scheduled.message:
@@ -107,9 +103,9 @@ def _read_dev_server(pod: Pod, key: Key, now: datetime) -> Seen:
         begun = _fact(key, "started", _moment(ready.last_transition_time, now))
     if pod.status.phase in ("Succeeded", "Failed"):
         return Seen(begun=begun, end=_end(pod, key, state, now))
-    if state.terminated is not None and (why := _lost_by(pod)) is not None:
+    if state.terminated is not None and (why := lost_by(pod)) is not None:
         # Its containers will not restart.
-        return Seen(end=_fact(key, "lost", now, detail=cut(why), suspect=_by_node(pod)))
+        return Seen(end=_fact(key, "lost", now, detail=cut(why), suspect=by_node(pod)))
     if begun:
         return Seen(begun=begun)
     last, restarts = last_end(pod)
@@ -143,13 +139,15 @@ def restarted(pod: Pod, key: Key) -> Fact | None:
     return _fact(key, kind, ended.finished_at, detail=describe_end(ended))
 
 
-def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
-    """The end of a pod that was removed before it reported one."""
-    who = "the cluster removed its pod"
-    disruption = pod.condition("DisruptionTarget")
-    if disruption is not None and disruption.status == "True":
-        who = f"{disruption.reason}: {disruption.message}".removesuffix(": ")
-    suspect = _by_node(pod)
+def vanished(
+    pod: Pod, key: Key, now: datetime, *, begun: bool = False, forced: bool = False
+) -> Fact:
+    """The end of a pod that was removed before it reported one. forced: odc removed it, because its
+    node did not answer."""
+    who = disrupted_by(pod) or "the cluster removed its pod"
+    if forced:
+        who = f"its node {pod.spec.node_name} did not confirm its end"
+    suspect = by_node(pod)
     if begun or (not is_dev_server(pod) and started_at_of(state_of(pod))):
         return _fact(key, "lost", now, detail=who, suspect=suspect)
     return _fact(
@@ -175,9 +173,19 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
-    """The end of a start that took too long."""
-    silent = "kubelet has reported nothing" if pod.spec.node_name else "no node accepted it"
-    why = waits or silent
+    """The end of a start that took too long. A pod that its node never accepted has not failed."""
+    if not pod.spec.node_name and not is_gated(pod):
+        node = pod.metadata.annotations.get(NODE, "its node")
+        no_disk = waits is not None and NO_CLAIM.search(waits) is not None
+        return _fact(
+            key, "start_failed", now, cause="launch" if no_disk else "unscheduled",
+            detail=cut(
+                f"{node} did not accept it within {budget_s:.0f} s: "
+                f"{waits or 'the scheduler has reported nothing'}"
+            ),
+            suspect=waits is not None and not no_disk,
+        )  # fmt: skip
+    why = waits or "kubelet has reported nothing"
     node = pod.spec.node_name or "its node"
     return _fact(
         key, "start_failed", now, cause="launch",
@@ -204,49 +212,37 @@ def gone(key: Key, now: datetime, *, started: bool) -> Fact:
 def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
     ended = state.terminated
     at = _moment(ended.finished_at, now) if ended and ended.finished_at else now
-    lost = _lost_by(pod)
+    if (why := over_storage(pod)) is not None:
+        # Its own limits: the node would evict it again.
+        if ended is None or ended.exit_code == 0:
+            ended = Terminated(exit_code=128 + signal.SIGKILL, finished_at=at)
+        return _exit(key, at, ended, None, why)
+    lost = lost_by(pod)
     if ended is None:
         message = lost or f"{pod.status.reason}: {pod.status.message}".strip(": ") or "unknown"
         if state.running is not None:
-            return _fact(key, "lost", at, detail=cut(message), suspect=_by_node(pod))
+            return _fact(key, "lost", at, detail=cut(message), suspect=by_node(pod))
         # Kubelet did not admit the pod, or it was evicted before: it never ran.
+        full = pod.status.reason.startswith(FULL)
         return _fact(
             key, "start_failed", at, cause="launch", detail=cut(message),
-            suspect=_by_node(pod) if lost else not pod.status.reason.startswith("OutOf"),
+            suspect=by_node(pod) if lost else not full,
         )  # fmt: skip
     if ended.reason in NEVER_RAN:
         message = ended.message or ended.reason
         return _fact(
             key, "start_failed", at, detail=_explain(message), suspect=_names_node(message)
         )
-    if lost is not None or ended.reason in UNKNOWN_END:
+    if lost is not None or is_unknown(ended):
         return _fact(
             key, "lost", at, detail=cut(lost or ended.message or ended.reason),
-            suspect=_by_node(pod) if lost else True,
+            suspect=by_node(pod) if lost else True,
         )  # fmt: skip
     if pod.status.reason == "DeadlineExceeded":
         return _exit(key, at, ended, "timeout", pod.status.message)
     if ended.reason == "OOMKilled":
         return _exit(key, at, ended, "oom", None)
     return _exit(key, at, ended, None, None)
-
-
-def _lost_by(pod: Pod) -> str | None:
-    """Why the system ended it; None: it did not."""
-    status = pod.status
-    if status.reason in LOST:
-        return f"{status.reason}: {status.message}".removesuffix(": ")
-    disruption = pod.condition("DisruptionTarget")
-    if disruption is not None and disruption.status == "True":
-        return f"{disruption.reason}: {disruption.message}".removesuffix(": ")
-    return None
-
-
-def _by_node(pod: Pod) -> bool:
-    """Whether the node ended it, rather than a person or controller that wanted it removed."""
-    disruption = pod.condition("DisruptionTarget")
-    by = disruption.reason if disruption is not None and disruption.status == "True" else ""
-    return pod.status.reason in BY_NODE or by in BY_NODE
 
 
 def _names_node(message: str) -> bool:
@@ -257,12 +253,12 @@ def _exit(
     key: Key, at: datetime, ended: Terminated, cause: Cause | None, detail: str | None
 ) -> Fact:
     """Container runtimes report a death by signal as 128 + n."""
-    signal = ended.signal or None
-    if signal is None and 128 < ended.exit_code <= 128 + LAST_SIGNAL:
-        signal = ended.exit_code - 128
+    number = ended.signal or None
+    if number is None and 128 < ended.exit_code <= 128 + LAST_SIGNAL:
+        number = ended.exit_code - 128
     return Fact(
         job_id=key[0], attempt=key[1], rank=key[2], kind="exited", at=at,
-        exit_code=None if signal else ended.exit_code, signal=signal,
+        exit_code=None if number else ended.exit_code, signal=number,
         cause=cause,
         detail=detail and cut(detail),
         suspect=cause is None and ended.exit_code != 0 and _is_early(ended),
@@ -275,15 +271,13 @@ def _is_early(ended: Terminated) -> bool:
 
 
 def _is_hopeless(reason: str, message: str) -> bool:
-    if reason in IMAGE_WRONG:
+    if is_missing(reason, message):
         return True
-    if reason in IMAGE_UNPULLED:
-        return bool(_FOR_GOOD.search(message))
     return reason in CONTAINER_WRONG and bool(message) and not _IN_PASSING.search(message)
 
 
 def _explain(message: str) -> str:
-    return cut(f"{message}. {IMAGE_HINT}" if "mage" in message else message)
+    return cut(f"{message}. {HINT}" if "mage" in message else message)
 
 
 def _moment(reported: datetime | None, now: datetime) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
@@ -14,6 +14,7 @@ from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import is_daemon, is_over, take_inventory
 from odcd.executor.kubernetes.naming import Key, Namespaces, key_of
 from odcd.executor.kubernetes.objects import Event, Node, Pod
+from odcd.executor.kubernetes.tolerations import Terms
 from odcd.records.node import NodeReport
 
 log = logging.getLogger(__name__)
@@ -29,15 +30,16 @@ class Watch:
         namespaces: Namespaces,
         clock: Clock,
         on_pod: Callable[[Key, Pod | None, Pod | None], None],
+        on_node: Callable[[Node | None, Node | None], None],
         on_event: Callable[[Event | None, Event | None], None],
     ) -> None:
-        """on_pod: called for every change of one of odc's pods, as (key, before, after). on_event:
-        called for events of dev servers' pods, as (before, after); nothing depends on these
-        events."""
+        """Called for every change, as (before, after): on_pod for odc's pods, with their member;
+        on_node for nodes; on_event for events of dev servers' pods; nothing depends on these."""
         self._cluster = cluster
         self._namespaces = namespaces
         self._clock = clock
         self._on_own_pod = on_pod
+        self._on_any_node = on_node
         self.nodes = Mirror(cluster, "/api/v1/nodes", Node, clock, self._on_node)
         self.pods = Mirror(cluster, "/api/v1/pods", Pod, clock, self._on_pod)
         path = f"/api/v1/namespaces/{namespaces.dev}/events"
@@ -82,20 +84,22 @@ class Watch:
                 self._silent_since = self._silent_since or sent_at
             await self._clock.sleep(PROBE_S)
 
-    def inventory(
-        self, instance_types: Mapping[str, str], tolerated: Iterable[str]
-    ) -> list[NodeReport]:
-        """instance_types: GPU type by the cloud's instance type."""
+    def inventory(self, instance_types: Mapping[str, str], terms: Terms) -> list[NodeReport]:
+        """See take_inventory."""
         taken = take_inventory(
             self.nodes.items.values(),
             self.pods.items.values(),
             lambda pod: self._own(pod) is not None,
             instance_types,
-            tolerated,
+            terms,
         )
         for name, why in sorted(taken.left_out.items()):
             log.warning("kubernetes.node_left_out", extra={"node": name, "why": why})
         return taken.nodes
+
+    def note_change(self) -> None:
+        """Something else has changed that the planner should know about nodes."""
+        self._nodes_changed.set()
 
     async def nodes_changed(self) -> None:
         """See odcd.executor.base."""
@@ -108,6 +112,7 @@ class Watch:
     def _on_node(self, before: Node | None, after: Node | None) -> None:
         if before is None or after is None or _matters(before) != _matters(after):
             self._nodes_changed.set()
+        self._on_any_node(before, after)
 
     def _on_pod(self, before: Pod | None, after: Pod | None) -> None:
         pod = after or before
@@ -123,7 +128,7 @@ def _matters(node: Node) -> tuple[object, ...]:
     """The parts of a node that the inventory depends on; heartbeats do not change them."""
     ready = [(c.status, c.reason) for c in node.status.conditions if c.type == "Ready"]
     return (node.metadata.labels, node.metadata.deletion_timestamp, node.spec,
-            node.status.allocatable, ready)  # fmt: skip
+            node.status.allocatable, node.status.capacity, ready)  # fmt: skip
 
 
 def _holds(pod: Pod | None) -> tuple[object, ...] | None:

@@ -567,7 +567,8 @@ CREATE TABLE odc.allocation (
     state odc.member_state DEFAULT 'starting'::odc.member_state NOT NULL,
     exit_code integer,
     exit_signal integer,
-    strike text
+    strike text,
+    signalled_at timestamp with time zone
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
@@ -1891,6 +1892,8 @@ CREATE TABLE odc.running (
     checkpoint_at timestamp with time zone,
     preemption jsonb,
     signalled boolean DEFAULT false NOT NULL,
+    doomed_at timestamp with time zone,
+    doomed_detail text,
     CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');

@@ -1,4 +1,5 @@
 -- odc._count_foreign: subtract the foreign use of nodes from their free amounts, as far as allocations leave room for it.
+-- A node that has become smaller keeps its size while jobs use it: the missing part counts as foreign use.
 -- Arguments  p_nodes  the inventory, as in register_nodes
 -- Locks      the caller holds the turn; node and node_free rows that change
 create or replace function odc._count_foreign(p_nodes jsonb)
@@ -14,12 +15,13 @@ begin
         select n.id, n.name, n.foreign_gpu_mask, n.foreign_cpus, n.foreign_mem_mib,
                f.gpu_mask | n.foreign_gpu_mask as free_mask, f.cpus + n.foreign_cpus as free_cpus,
                f.mem_mib + n.foreign_mem_mib as free_mem,
-               coalesce(s.foreign_gpus, 0) as gpus, coalesce(s.foreign_cpus, 0) as cpus, coalesce(s.foreign_mem_mib, 0) as mem_mib
+               o.gpus, o.cpus, o.mem_mib
           from node as n
           join node_free as f on f.node_id = n.id
           left join _seen_nodes(p_nodes) as s on s.name = n.name
+         cross join lateral _foreign_use(n, s.gpus, s.cpus, s.mem_mib, s.foreign_gpus, s.foreign_cpus, s.foreign_mem_mib) as o
          where (bit_count(n.foreign_gpu_mask::bit(64)), n.foreign_cpus, n.foreign_mem_mib)
-               is distinct from (coalesce(s.foreign_gpus, 0)::bigint, coalesce(s.foreign_cpus, 0), coalesce(s.foreign_mem_mib, 0))
+               is distinct from (o.gpus::bigint, o.cpus, o.mem_mib)
          order by n.name
     loop
         -- The highest GPUs, because jobs get the lowest.

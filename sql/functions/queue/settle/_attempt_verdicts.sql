@@ -15,6 +15,7 @@ language sql stable as $$
                 when r.exit_cause = 'lost' or half_launched then 'NODE_FAIL'
                 when r.exit_cause = 'timeout' then 'TIMEOUT'
                 when r.exit_cause = 'oom' then 'OUT_OF_MEMORY'
+                when r.exit_cause = 'unscheduled' then 'BOOT_FAIL'
                 when r.exit_cause is not null then 'FAILED'
                 else 'COMPLETED' end::odc.job_state as state,
            case when r.intent in ('requeue', 'requeue_hold') then 'Requeued'
@@ -25,18 +26,20 @@ language sql stable as $$
                 when r.exit_cause = 'timeout' then 'TimeLimit'
                 when r.exit_cause = 'oom' then 'OutOfMemory'
                 when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
+                when r.exit_cause = 'unscheduled' then 'ReqNodeNotAvail'
                 when r.exit_cause = 'failed' then 'NonZeroExitCode' end as reason,
            once_more and coalesce(r.intent in ('requeue', 'requeue_hold')
                     or (r.intent = 'node_fail' and j.requeue)
                     or (r.intent = 'preempt' and r.preemption ->> 'mode' = 'requeue' and j.requeue)
                     or (r.intent is null or r.intent = 'member_failed')
                        and (((r.exit_cause = 'lost' or half_launched) and j.requeue)
-                            or (r.exit_cause = 'launch' and not half_launched)), false) as again
+                            or (r.exit_cause in ('launch', 'unscheduled') and not half_launched)), false) as again
       from odc.running as r
       join odc.job as j on j.id = r.job_id
       left join odc.reservation as v on v.job_id = r.job_id
      cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < 3 as once_more) as o
      -- One member of a gang could not be launched while another ran: the job has run.
-     cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)
+     cross join lateral (select coalesce(r.exit_cause in ('launch', 'unscheduled') and r.running_at is not null, false))
+           as h (half_launched)
      where r.job_id = any (p_job_ids)
 $$;

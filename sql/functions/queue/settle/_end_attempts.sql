@@ -6,7 +6,7 @@ create or replace function odc._end_attempts(p_job_ids bigint[], p_now timestamp
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_max_launches constant integer := 5;
+    v_most         constant integer := 5; -- failed launches, and requeues for loss, until the job is held
     v_ended        bigint[];
     v_requeued     bigint[];
 begin
@@ -85,14 +85,17 @@ begin
             begin_at, begun, deadline_at, eligible_at, array_job_id, reason, born_at)
         select d.job_id, d.shape_id, d.uid, d.account_id, d.qos_id, d.nice, d.queued_at, d.time_limit_s,
                d.attempt + 1,
-               case when d.intent = 'requeue_hold' then 'user'::job_hold
-                    when d.exit_cause = 'launch' and d.attempt >= v_max_launches then 'admin'::job_hold end,
-               case when d.exit_cause = 'launch' then p_now + interval '15 seconds' * (1 << least(d.attempt, 8)) end,
-               d.exit_cause is distinct from 'launch', d.deadline_at,
-               case when d.exit_cause is distinct from 'launch' then p_now end, d.array_job_id,
-               case when d.exit_cause = 'launch' and d.attempt >= v_max_launches then 'JobHoldMaxRequeue'
-                    when d.exit_cause = 'launch' then 'JobLaunchFailure' end, p_now
-          from done as d where d.again
+               case when d.intent = 'requeue_hold' then 'user'::job_hold when t.too_often then 'admin'::job_hold end,
+               case when d.exit_cause = 'launch' then p_now + interval '15 seconds' * (1 << least(1 + t.times, 8))
+                    when d.exit_cause = 'unscheduled' then p_now + interval '15 seconds' end,
+               d.exit_cause is null or d.exit_cause not in ('launch', 'unscheduled'), d.deadline_at,
+               case when t.too_often or d.exit_cause in ('launch', 'unscheduled') then null else p_now end, d.array_job_id,
+               case when t.too_often then 'JobHoldMaxRequeue' when d.exit_cause = 'launch' then 'JobLaunchFailure' end, p_now
+          from done as d
+         cross join lateral (select case when d.end_state in ('FAILED', 'NODE_FAIL')
+                                         then _count_requeues(d.job_id, d.end_state) else 0 end) as c (times)
+         cross join lateral (select c.times, c.times + case d.end_state when 'FAILED' then 1 else 0 end >= v_most) as t (times, too_often)
+         where d.again
         returning job_id
     ), tell as (
         insert into event (at, kind, actor, job_id, detail)

@@ -9,6 +9,8 @@ create or replace function odc._record_members(
     p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off set enable_nestloop = off as $$
+declare
+    v_window constant interval := '5 minutes'; -- between the loss of a member and the failures of others because of it
 begin
     with fact as materialized (
         select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail,
@@ -18,7 +20,7 @@ begin
           from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details, p_suspects)
                as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail, suspect)
           join running as r on r.job_id = f.job_id and r.attempt = f.attempt
-         where r.job_id = any (p_job_ids)
+         where r.job_id = any (p_job_ids) and f.kind <> 'doomed'
     ), finish as (
         select distinct on (f.job_id, f.rank) f.*
           from fact as f where f.kind <> 'started' order by f.job_id, f.rank, f.at, f.kind, f.cause, f.exit_code, f.signal
@@ -37,29 +39,43 @@ begin
         returning a.job_id, c.ended, c.ended_at, c.begun_at, c.exit_code, c.signal, c.detail,
                   case when not c.ended then null
                        when c.kind = 'lost' then 'lost'
-                       when c.kind = 'start_failed' then case when c.cause = 'launch' then 'launch' else 'start_failed' end
+                       when c.kind = 'start_failed' then case when c.cause in ('launch', 'unscheduled') then c.cause else 'start_failed' end
                        when c.cause in ('timeout', 'oom') then c.cause
                        when c.exit_code <> 0 or c.signal is not null then 'failed' end as cause
     ), recorded as (
         select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
                max(m.ended_at) as ended_at,
                max(m.exit_code) as exit_code, max(m.detail) as detail,
+               max(m.detail) filter (where m.cause = 'lost') as lost_detail,
                -- The signal of a member that failed by itself matters more than those of members ended because of it.
                case when coalesce(max(m.exit_code), 0) = 0 then max(m.signal) end as signal,
                -- The cause that decides when members ended in different ways.
                (array_agg(m.cause order by array_position(
-                   array['lost', 'timeout', 'oom', 'launch', 'start_failed', 'failed'], m.cause))
+                   array['lost', 'timeout', 'oom', 'launch', 'unscheduled', 'start_failed', 'failed'], m.cause))
                 filter (where m.cause is not null))[1] as cause
           from member as m group by m.job_id
+    ), judged as (
+        -- by_loss: other members fail when a gang loses one of its members. That is not the job's own failure.
+        select t.*,
+               coalesce(case when r.exit_cause = 'failed' then t.cause = 'lost' and p_now <= r.intent_at + v_window
+                             when r.exit_cause is null and t.cause = 'failed' and r.node_count > 1
+                             then r.doomed_at >= t.ended_at - v_window or _lacks_node(r.job_id) end, false) as by_loss
+          from recorded as t
+          join running as r on r.job_id = t.job_id
+         where r.job_id = any (p_job_ids)
     )
     update running as r
        set live_members = r.live_members - t.ended,
-           exit_code = case when r.exit_cause is null then greatest(r.exit_code, t.exit_code) else r.exit_code end,
-           exit_signal = case when r.exit_cause is null then greatest(r.exit_signal, t.signal) else r.exit_signal end,
-           -- The first cause decides, except that a job that may have run must not count as never launched.
-           exit_cause = case when r.exit_cause = 'launch' and t.cause = 'lost' then 'lost'
+           exit_code = case when t.by_loss then null when r.exit_cause is null then greatest(r.exit_code, t.exit_code)
+                            else r.exit_code end,
+           exit_signal = case when t.by_loss then null when r.exit_cause is null then greatest(r.exit_signal, t.signal)
+                              else r.exit_signal end,
+           -- The first cause decides, with two exceptions. A job that may have run must not count as never launched. And
+           -- the loss of a member decides over failures that it caused.
+           exit_cause = case when t.by_loss or r.exit_cause in ('launch', 'unscheduled') and t.cause = 'lost' then 'lost'
                              else coalesce(r.exit_cause, t.cause) end,
-           exit_detail = coalesce(r.exit_detail, t.detail),
+           exit_detail = case when t.by_loss then coalesce(t.lost_detail, r.doomed_detail, r.exit_detail, t.detail)
+                              else coalesce(r.exit_detail, t.detail) end,
            running_at = coalesce(r.running_at, t.begun_at),
            exited_at = greatest(r.exited_at, t.ended_at),
            state = case when r.intent is not null or (t.cause is not null and r.live_members > t.ended) then 'COMPLETING'
@@ -71,7 +87,7 @@ begin
                          then coalesce(r.intent, 'member_failed') else r.intent end,
            intent_at = case when t.cause is not null and r.live_members > t.ended
                             then coalesce(r.intent_at, p_now) else r.intent_at end
-      from recorded as t
+      from judged as t
      where r.job_id = t.job_id and r.job_id = any (p_job_ids);
 end;
 $$;

@@ -1,7 +1,8 @@
 -- odc.record_facts: record what an executor observed of members. Facts that are already known, or that belong to ended
 -- attempts, change nothing. When one member of a gang fails, the others are marked to be ended.
--- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed), time, exit code,
---            signal, cause (timeout, oom, launch, unknown), detail, and whether the node may be at fault (null: none is)
+-- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed, doomed), time, exit
+--            code, signal, cause (timeout, oom, launch, unscheduled, unknown), detail, and whether the node may be at fault
+--            (null: none is)
 -- Returns    ids of the jobs whose attempt ended by these facts
 -- Locks      term for share; the turn; running by job, allocation
 -- Raises     OD020 LeadershipLost
@@ -18,6 +19,9 @@ begin
     perform _take_turn(p_now);
     perform from running as r where r.job_id = any (p_job_ids) order by r.job_id for update;
 
+    if 'doomed' = any (p_kinds) then
+        perform _note_doomed(p_job_ids, p_attempts, p_kinds, p_ats, p_details);
+    end if;
     perform _record_members(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details,
                             p_suspects, p_now);
 

@@ -38,7 +38,7 @@ class Cluster:
         self.made: list[Dispatch] = []
         self.removed: list[str] = []
         self._refuses = refuses
-        self.canaries = Canaries(cast("PodWriter", self), cast("Clock", self))
+        self.canaries = Canaries(cast("PodWriter", self), cast("Clock", self), {})
 
     def now(self) -> datetime:
         return self._at

@@ -8,11 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.executor.kubernetes.inventory import Inventory, take_inventory
+from odcd.executor.kubernetes.inventory import Inventory, offer_of, take_inventory
 from odcd.executor.kubernetes.naming import key_of
-from odcd.executor.kubernetes.objects import Node, Pod, quantity, requests
+from odcd.executor.kubernetes.objects import Node, Pod, Taint, quantity, requests
+from odcd.executor.kubernetes.pods import PodSettings, pod_of
+from odcd.executor.kubernetes.template import PodTemplate
 from odcd.records.node import NodeReport
+from tests.support.builders.dispatches import a_dispatch_of
 
+SITE = PodSettings()
 READY = {"type": "Ready", "status": "True"}
 ALLOCATABLE = {"cpu": "191450m", "memory": "2036Gi", "nvidia.com/gpu": "8"}
 
@@ -50,11 +54,9 @@ def a_pod(
     )  # fmt: skip
 
 
-def inventory(
-    *nodes: Node, pods: tuple[Pod, ...] = (), tolerated: tuple[str, ...] = ()
-) -> Inventory:
+def inventory(*nodes: Node, pods: tuple[Pod, ...] = (), site: PodSettings = SITE) -> Inventory:
     types = {"p5.48xlarge": "h100", "g6.12xlarge": "l4"}
-    return take_inventory(nodes, pods, lambda pod: key_of(pod) is not None, types, tolerated)
+    return take_inventory(nodes, pods, lambda pod: key_of(pod) is not None, types, site.terms)
 
 
 def report(*nodes: Node, **more: Any) -> NodeReport:
@@ -90,8 +92,19 @@ def test_node_daemons_reduce_the_node_and_other_pods_count_as_usage() -> None:
          "dedicated=ml:NoSchedule"),
         ({"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}, "UP", ""),
         ({"taints": [{"key": "odc.dev/pool", "effect": "NoExecute"}]}, "UP", ""),
+        ({"taints": [{"key": "nvidia.com/gpu", "effect": "NoExecute"}]}, "DRAIN",
+         "nvidia.com/gpu:NoExecute"),
         ({"taints": [{"key": "dedicated", "effect": "PreferNoSchedule"}]}, "UP", ""),
         ({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}, "UP", ""),
+        *((
+            {"taints": [{"key": f"node.{key}", "effect": "NoSchedule"}]}, "DRAIN", key
+        ) for key in (
+            "kubernetes.io/disk-pressure", "kubernetes.io/memory-pressure",
+            "kubernetes.io/pid-pressure", "kubernetes.io/network-unavailable",
+            "cloudprovider.kubernetes.io/uninitialized",
+        )),
+        ({"taints": [{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown",
+                      "effect": "NoExecute"}]}, "DRAIN", "out-of-service"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -105,7 +118,69 @@ def test_the_state_of_a_node_follows_its_conditions(
 
 def test_a_site_tolerates_taints_of_its_own() -> None:
     node = a_node(taints=[{"key": "dedicated", "effect": "NoSchedule"}])
-    assert report(node, tolerated=("dedicated",)).state == "UP"
+    assert report(node, site=PodSettings(tolerated=("dedicated",))).state == "UP"
+    template = PodTemplate({"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]})
+    assert report(node, site=PodSettings(template=template)).state == "UP"
+
+
+def test_a_node_that_lacks_the_label_of_the_pod_template_takes_no_jobs() -> None:
+    site = PodSettings(template=PodTemplate({"nodeSelector": {"pool": "odc"}}))
+    assert "pool=odc" in (report(a_node(), site=site).reason or "")
+    assert report(a_node(labels={"pool": "odc"}), site=site).state == "UP"
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        {"key": "odc.dev/pool", "effect": "NoSchedule"},
+        {"key": "odc.dev/pool", "effect": "NoExecute", "value": "a"},
+        {"key": "nvidia.com/gpu", "effect": "NoSchedule", "value": "present"},
+        {"key": "dedicated", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},
+    ],
+    ids=lambda taint: f"{taint['key']}:{taint['effect']}",
+)
+def test_a_pod_tolerates_the_taints_of_each_node_that_is_planned_with(
+    taint: dict[str, str],
+) -> None:
+    """Before: nodes with taints of odc.dev were planned with, but no pod was scheduled there."""
+    site = PodSettings(tolerated=("dedicated",), image="registry.example/job:1.0")
+    node = a_node("gpu-01", taints=[taint])
+    assert report(node, site=site).state == "UP"
+    dispatch, texts = a_dispatch_of()
+    assert dispatch.members[0].node == "gpu-01"
+    del texts
+    pod = pod_of(dispatch, dispatch.members[0], {}, {"gpu-01": offer_of(node)}, site)
+    made = msgspec.convert(node.spec.taints[0], Taint, from_attributes=True)
+    assert any(
+        one.get("key") == made.key and one.get("effect", made.effect) == made.effect
+        for one in pod["spec"]["tolerations"]
+    )
+
+
+GPUS = {"nvidia.com/gpu.count": "8", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "capacity", "gpu_type", "gpus"),
+    [
+        (GPUS | {"GpuType": ""}, {}, "h100", 8),
+        ({"GpuType": "", "node.kubernetes.io/instance-type": "p5.48xlarge"}, {}, "h100", 0),
+        ({"GpuType": ""}, {"nvidia.com/gpu": "8"}, "gpu", 8),
+        ({"GpuType": "h100"}, {}, "h100", 0),
+    ],
+    ids=["labels", "instance type", "capacity", "type"],
+)
+def test_a_node_without_its_device_plugin_is_drained_and_keeps_type_and_size(
+    labels: dict[str, str], capacity: dict[str, str], gpu_type: str, gpus: int
+) -> None:
+    """Before: it became a node of CPU type, which took jobs without GPUs. Kubelet offers no GPUs
+    for some seconds after each restart."""
+    node = a_node(labels=labels, allocatable=ALLOCATABLE | {"nvidia.com/gpu": "0"})
+    node.status.capacity = capacity
+    one = report(node)
+    assert (one.gpu_type, one.gpus, one.state) == (gpu_type, gpus, "DRAIN")
+    assert one.reason == "its device plugin offers no GPUs"
 
 
 @pytest.mark.parametrize(

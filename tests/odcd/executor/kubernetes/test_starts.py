@@ -13,6 +13,7 @@ import pytest
 
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
+from odcd.executor.kubernetes.cooldowns import Cooldowns
 from odcd.executor.kubernetes.launch import command
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
@@ -71,7 +72,7 @@ async def no_port(dispatch: Dispatch, port: int, addresses: Sequence[str]) -> No
 def the_starts(clock: Hasty, ledger: Ledger, maker: OverQuota, background: Background) -> Starts:
     return Starts(
         Members(clock, ledger), NOBODY, {}, cast("PodWriter", maker), background, clock,
-        lambda: True, Budgets(schedule_s=60), no_keys, no_port,
+        lambda: True, Budgets(schedule_s=60), no_keys, no_port, Cooldowns(clock),
     )  # fmt: skip
 
 
@@ -201,7 +202,7 @@ def test_each_phase_of_a_start_has_its_own_time_limit(pod: Pod, why: str | None)
     members.see(pod, (7, 1, 0))
     Starts(
         members, cast("Any", ends), {}, NOBODY, NOBODY, Hasty(), lambda: True,
-        Budgets(schedule_s=60, start_s=1800, ready_s=120), no_keys, no_port,
+        Budgets(schedule_s=60, start_s=1800, ready_s=120), no_keys, no_port, Cooldowns(Hasty()),
     ).judge()  # fmt: skip
     assert [why in str(reason) for reason in ends.why] == ([] if why is None else [True]), ends.why
 
@@ -213,7 +214,7 @@ def test_a_pod_waits_longer_for_its_node_while_its_disk_is_made(claim: str, budg
     members = Members(clock, ledger)
     starts = Starts(
         members, cast("Any", ends), {}, NOBODY, Background(ledger.wake), clock, lambda: True,
-        Budgets(schedule_s=60, disk_s=600), no_keys, no_port,
+        Budgets(schedule_s=60, disk_s=600), no_keys, no_port, Cooldowns(clock),
     )  # fmt: skip
     pod = {
         "metadata": {

@@ -51,6 +51,14 @@ DISRUPTED = {
 }  # fmt: skip
 
 
+OWN_LIMITS = (
+    "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. ",
+    'Container job exceeded its local ephemeral storage limit "10Gi". ',
+    'Usage of EmptyDir volume "run" exceeds the limit "1Gi". ',
+)
+"""Kubelet's messages about a pod that uses more storage than it may."""
+
+
 @pytest.mark.parametrize(
     ("phase", "state", "status", "kind", "code", "signal", "cause", "says"),
     [
@@ -69,6 +77,16 @@ DISRUPTED = {
         ("Failed", ended(143, "Error"), {"conditions": [DISRUPTED]},
          "lost", None, None, None, "PreemptionByScheduler: made room"),
         ("Failed", ended(137, "ContainerStatusUnknown"), {}, "lost", None, None, None, "Unknown"),
+        ("Failed", ended(255, "Unknown"), {}, "lost", None, None, None, "Unknown"),
+        ("Failed", ended(255, "Error"), {}, "exited", 255, None, None, ""),
+        *(("Failed", ended(137, "Error"), {"reason": reason, "message": "refused"},
+           "lost", None, None, None, f"{reason}: refused")
+          for reason in ("UnexpectedAdmissionError", "OutOfcpu", "OutOfpods", "NodeAffinity",
+                         "Preempting")),
+        *(("Failed", state, {"reason": "Evicted", "message": message},
+           "exited", None, 9, None, message.strip())
+          for state in (None, ended(137, "Error"), ended(0))
+          for message in OWN_LIMITS),
         ("Failed", None, {"reason": "OutOfnvidia.com/gpu", "message": "7 of 8 in use"},
          "start_failed", None, None, "launch", "OutOfnvidia.com/gpu: 7 of 8 in use"),
         ("Failed", None, {"reason": "UnexpectedAdmissionError", "message": "no devices"},
@@ -219,6 +237,9 @@ LATER = "2026-01-01T11:57:59Z"
                      id="image without a shell"),
         pytest.param("Failed", None, {"reason": "UnexpectedAdmissionError"}, True, id="no devices"),
         pytest.param("Failed", None, {"reason": "OutOfcpu"}, False, id="full"),
+        pytest.param("Failed", ended(255, "Unknown"), {}, True, id="rebooted"),
+        pytest.param("Failed", ended(137, "Error"), {"reason": "UnexpectedAdmissionError"}, True,
+                     id="its devices are gone"),
     ],
 )  # fmt: skip
 def test_ends_that_suspect_the_node(
@@ -244,6 +265,24 @@ def test_a_failed_start_suspects_the_node_only_for_node_errors(
     found = seen("Pending", {"waiting": {"reason": reason, "message": message}})
     assert found.hopeless is not None
     assert found.hopeless.suspect is suspect
+
+
+@pytest.mark.parametrize(
+    ("waits", "cause", "suspect"),
+    [
+        ("Unschedulable: 0/5 nodes are available: 1 Insufficient cpu", "unscheduled", True),
+        (None, "unscheduled", False),
+        ('Unschedulable: persistentvolumeclaim "odc-volume-3" not found', "launch", False),
+    ],
+    ids=["full", "no scheduler", "no disk"],
+)
+def test_a_pod_that_its_node_never_accepts_does_not_count_as_a_failure(
+    waits: str | None, cause: str, suspect: bool
+) -> None:
+    pod = a_pod("Pending")
+    pod.spec.node_name = ""
+    fact = late(pod, KEY, NOW, waits, 60)
+    assert (fact.kind, fact.cause, fact.suspect) == ("start_failed", cause, suspect)
 
 
 @pytest.mark.parametrize(

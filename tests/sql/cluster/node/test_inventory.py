@@ -235,3 +235,23 @@ def test_a_job_of_a_lost_node_runs_again_if_it_allows_requeue(
         job, queue.now,
     )  # fmt: skip
     assert queue.state(job) == state
+
+
+def test_a_gpu_that_fails_on_a_part_used_node_is_not_allocated(queue: Queue) -> None:
+    """Before: the node kept its old size until its jobs ended, and the failed GPU counted as
+    free."""
+    register(queue, n1={})
+    first = queue.submit(gpus=4)
+    assert queue.start() == [first]
+    register(queue, n1={"gpus": 7})
+    assert node(queue)["gpus"] == 3
+    whole, part = queue.submit(gpus=4), queue.submit(gpus=3)
+    assert queue.start() == [part]
+    assert queue.contradictions() == []
+    register(queue, n1={})
+    queue.end(part)
+    assert queue.start() == [whole], "the GPU is there again"
+    register(queue, n1={"gpus": 7})
+    queue.end(first, whole)
+    register(queue, n1={"gpus": 7})
+    assert (node(queue)["gpus"], queue.contradictions()) == (7, [])
