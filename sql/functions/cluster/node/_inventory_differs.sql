@@ -22,11 +22,11 @@ begin
                           is distinct from
                           (s.gpu_type, s.gpus, s.cpus, s.mem_mib, s.zone, s.efa_domain, s.topology, s.features, s.declared)
                        or (n.state, n.reason) is distinct from (s.state, s.reason) and n.id in (select id from owned)
-                       or (bit_count(n.foreign_gpu_mask::bit(64)), n.foreign_cpus, n.foreign_mem_mib)
-                          is distinct from
-                          (select o.gpus::bigint, o.cpus, o.mem_mib
-                             from odc._foreign_use(n, s.gpus, s.cpus, s.mem_mib, s.foreign_gpus, s.foreign_cpus,
-                                                   s.foreign_mem_mib) as o))
+                       or exists (
+                              select from odc._foreign_use(n, s.gpus, s.cpus, s.mem_mib, s.foreign_gpus, s.foreign_cpus,
+                                                           s.foreign_mem_mib) as o
+                               where (bit_count(n.foreign_gpu_mask::bit(64)), n.foreign_cpus, n.foreign_mem_mib)
+                                     <> (o.gpus::bigint, o.cpus, o.mem_mib)))
             or exists (
                    select from node as n
                     where not exists (select from seen as s where s.name = n.name)
