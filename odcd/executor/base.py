@@ -117,8 +117,11 @@ class Executor(Protocol):
         """
         ...
 
-    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
-        """Only send a signal (cancel --signal)."""
+    async def signal(
+        self, job_id: int, attempt: int, *, signal: int, batch_only: bool, rank: int | None = None
+    ) -> None:
+        """Only send a signal (cancel --signal). rank: only to this member, if the executor does not
+        keep time limits itself. Raises OdcError if a member did not receive it; others may have."""
         ...
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:

@@ -160,7 +160,9 @@ class LocalExecutor:
             "stop", job=job_id, attempt=attempt, signal=signal, grace_s=grace_s, ranks=ranks
         )
 
-    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
+    async def signal(
+        self, job_id: int, attempt: int, *, signal: int, batch_only: bool, rank: int | None = None
+    ) -> None:
         await self._ask("signal", job=job_id, attempt=attempt, signal=signal, batch_only=batch_only)
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:

@@ -146,7 +146,9 @@ class SimulatedExecutor:
             )
             self._schedule(key)
 
-    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
+    async def signal(
+        self, job_id: int, attempt: int, *, signal: int, batch_only: bool, rank: int | None = None
+    ) -> None:
         self._reach(self._term)
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from odcd.clock import Clock
-from odcd.errors import DatabaseBusy, OdcError, RunnerDown
+from odcd.errors import DatabaseBusy, RunnerDown
 from odcd.executor.base import Executor
 from odcd.loops.lead import Lead
+from odcd.loops.signals import Signals
 from odcd.records.dispatch import Fact
 from odcd.stores.leader import MAX_DUE
 from odcd.stores.store import Store
@@ -34,8 +35,8 @@ an hour."""
 
 
 class Reconciler:
-    """Three loops: write the executor's facts to the database, pass the database's orders to the
-    executor, and run the timed work (sweep)."""
+    """Four loops: write the executor's facts to the database, pass the database's orders to the
+    executor, run the timed work (sweep), and send the signals that it finds due."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Reconciler:
         self._fresh = True
         self._wake = asyncio.Event()
         self._begun = asyncio.Event()
+        self._signals = Signals(lead, store.attempts, executor, clock, every.total_seconds())
 
     def wake(self) -> None:
         self._wake.set()
@@ -87,6 +89,7 @@ class Reconciler:
             group.create_task(self._record(), name="record-facts")
             group.create_task(self._carry_out(), name="carry-out")
             group.create_task(self._sweep(), name="sweep")
+            group.create_task(self._signals.run(), name="signals")
 
     async def _record(self) -> None:
         async for facts in self._executor.observe():
@@ -159,19 +162,6 @@ class Reconciler:
             await self._store.attempts.record_ends(self._lead.term, moved)
             self.note_starts()
 
-    async def signal_once(self) -> None:
-        """Send the signals that are due before a time limit, unless the executor does so itself."""
-        if self._executor.keeps_time:
-            return
-        due = await self._store.attempts.take_signals(self._lead.term, self._clock.now())
-        await asyncio.gather(*(self._signal(*one) for one in due))
-
-    async def _signal(self, job_id: int, attempt: int, number: int, batch_only: bool) -> None:
-        try:
-            await self._executor.signal(job_id, attempt, signal=number, batch_only=batch_only)
-        except OdcError as error:
-            log.warning("reconcile.not_signalled", extra={"job_id": job_id, "why": error.message})
-
     async def _sweep(self) -> None:
         while True:
             self._begun.clear()
@@ -187,8 +177,7 @@ class Reconciler:
             await self._rest(max(wait_s, self._clock.monotonic() - begun_s))
 
     async def _sweep_once(self) -> float:
-        """Run one sweep and send the signals that are due; return the seconds until the next
-        sweep."""
+        """Run one sweep; return the seconds until the next one."""
         now = self._clock.now()
         due = await self._store.leader.sweep(
             self._lead.term, now,
@@ -199,7 +188,7 @@ class Reconciler:
         self._most_due = min(MAX_DUE, 2 * self._most_due)
         self._on_change()
         self._wake.set()
-        await self.signal_once()
+        self._signals.wake()
         every_s = self._every.total_seconds()
         if due is None:
             return every_s

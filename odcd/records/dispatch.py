@@ -143,6 +143,18 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignalDue:
+    """A running attempt that must receive its signal before the time limit. ranks: the members that
+    have not acknowledged it."""
+
+    job_id: int
+    attempt: int
+    signal: int
+    batch_only: bool
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """A running attempt that must end."""
 

@@ -16,6 +16,8 @@ EVENTS = {
     "requeued": ("an attempt ended and the job waits "
     "again", "the user who requeued it, else `odcd`",
                  "as in `ended`"),
+    "not_signalled": ("a member of a job did not receive the signal before its time limit; the "
+    "signal is sent again until the limit", "`odcd`", "`attempt`, `rank`, `why`"),
     "checkpointed": ("a running job reported that it has written a checkpoint", "the reporter",
                      "`attempt`"),
     "preempts": ("running jobs are ended for a pending job", "`odcd`",

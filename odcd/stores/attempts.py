@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from odcd.database.pool import Database
-from odcd.records.dispatch import PROGRESS, Fact, Stop
+from odcd.records.dispatch import PROGRESS, Fact, SignalDue, Stop
 
 
 class AttemptStore:
@@ -83,12 +83,28 @@ class AttemptStore:
             term, *(list(column) for column in zip(*ends, strict=True)),
         )  # fmt: skip
 
-    async def take_signals(self, term: int, now: datetime) -> list[tuple[int, int, int, bool]]:
-        """(job, attempt, signal, batch only) of attempts whose signal before the time limit is due.
-        Marks them as signalled."""
+    async def list_due_signals(self, term: int, now: datetime) -> list[SignalDue]:
+        """Attempts whose signal before the time limit is due, with the ranks that have not
+        acknowledged it."""
         rows = await self._db.fetch(
-            "select job_id, attempt, signal, batch_only "
-            "from odc.take_signals(p_term => $1, p_now => $2)",
+            "select job_id, attempt, signal, batch_only, ranks "
+            "from odc.due_signals(p_term => $1, p_now => $2)",
             term, now,
         )  # fmt: skip
-        return [(r["job_id"], r["attempt"], r["signal"], r["batch_only"]) for r in rows]
+        return [
+            SignalDue(
+                job_id=r["job_id"], attempt=r["attempt"], signal=r["signal"],
+                batch_only=r["batch_only"], ranks=tuple(r["ranks"]),
+            )
+            for r in rows
+        ]  # fmt: skip
+
+    async def record_signals(
+        self, term: int, sent: Sequence[tuple[int, int, int, str | None]], now: datetime
+    ) -> None:
+        """sent: (job, attempt, rank, why it was not delivered or None)."""
+        await self._db.fetchval(
+            "select odc.note_signals(p_term => $1, p_job_ids => $2, p_attempts => $3, "
+            "p_ranks => $4, p_troubles => $5, p_now => $6)",
+            term, *(list(column) for column in zip(*sent, strict=True)), now,
+        )  # fmt: skip

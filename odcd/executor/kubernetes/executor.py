@@ -185,8 +185,16 @@ class KubernetesExecutor:
         self._starts.withdraw((job_id, attempt))
         self._ends.stop((job_id, attempt), grace_s)
 
-    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
-        pods = await self._finder.find(job_id, attempt, only_first=batch_only)
+    async def signal(
+        self, job_id: int, attempt: int, *, signal: int, batch_only: bool, rank: int | None = None
+    ) -> None:
+        if rank is None:
+            pods = await self._finder.find(job_id, attempt, only_first=batch_only)
+        else:
+            pod = await self._finder.find_one((job_id, attempt, rank))
+            if pod is None:
+                raise RunnerDown(f"the member {rank} of job {job_id} has no pod")
+            pods = [pod]
         await send_signal(self._cluster, pods, job_id, signal, batch_only=batch_only)
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:

@@ -3,37 +3,47 @@ by a command in the container."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from odcd.errors import WrongState
+from odcd.errors import OdcError, RunnerDown, WrongState
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.launch import signal_command
 from odcd.executor.kubernetes.objects import Pod
 
 EXEC_S = 10.0
+HINT = "Its container needs /bin/sh and kill."
 
 
 async def send_signal(
-    cluster: Cluster, pods: Iterable[Pod], job_id: int, number: int, *, batch_only: bool
+    cluster: Cluster, pods: Sequence[Pod], job_id: int, number: int, *, batch_only: bool
 ) -> None:
-    """pods: of the members to signal. Raises WrongState, RunnerDown."""
+    """Send it to all members at the same time. pods: of the members to signal. Raises the error of
+    the first member that did not receive it: WrongState, or RunnerDown if it may be tried again."""
     name = signal.Signals(number).name.removeprefix("SIG")
     command = signal_command(name, batch_only=batch_only)
-    for pod in pods:
-        if is_over(pod):
-            continue
-        try:
-            await cluster.execute(
-                pod.metadata.namespace,
-                pod.metadata.name,
-                pod.spec.containers[0].name,
-                command,
-                EXEC_S,
-            )
-        except ApiRefused as error:
-            raise WrongState(
-                f"job {job_id} cannot be signalled: {error.message}",
-                "Its container needs /bin/sh and kill.",
-            ) from error
+    running = [pod for pod in pods if not is_over(pod)]
+    outcomes = await asyncio.gather(
+        *(_send(cluster, pod, job_id, command) for pod in running), return_exceptions=True
+    )
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+async def _send(cluster: Cluster, pod: Pod, job_id: int, command: Sequence[str]) -> None:
+    meta, container = pod.metadata, pod.spec.containers[0].name
+    try:
+        trouble = await cluster.execute(meta.namespace, meta.name, container, command, EXEC_S)
+    except ApiRefused as error:
+        if error.passing:
+            raise RunnerDown(f"{meta.name} cannot be reached now: {error.message}") from error
+        trouble = error.message
+    if trouble is not None:
+        raise _refusal(job_id, meta.name, trouble)
+
+
+def _refusal(job_id: int, pod: str, why: str) -> OdcError:
+    return WrongState(f"job {job_id} cannot be signalled: {pod}: {why}", HINT)

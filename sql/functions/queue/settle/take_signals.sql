@@ -1,4 +1,5 @@
--- odc.take_signals: running jobs whose signal before the time limit is due; marks them as signalled.
+-- odc.take_signals: for daemons of older releases, which send the signal once: running jobs whose signal before the time
+-- limit is due; marks them as signalled.
 -- For executors that do not track time limits themselves.
 -- Raises     OD020 LeadershipLost
 create or replace function odc.take_signals(p_term bigint, p_now timestamptz)

@@ -81,7 +81,7 @@ begin
                  (select min(begin_at) from pending where not begun),
                  (select min(deadline_at) from pending),
                  (select min(deadline_at) from running where intent is null),
-                 case when not p_keeps_time then _next_end() end,
+                 case when not p_keeps_time then _next_end(p_now) end,
                  (select min(state_at) + p_node_grace from node
                    where state = 'DOWN' and reason_by is null and state_at > p_now - p_node_grace),
                  (select min(due_at) from dependency where state = 'waiting' and due_at > p_now));

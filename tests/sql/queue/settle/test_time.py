@@ -20,17 +20,24 @@ def sweep(queue: Queue) -> object:
     return queue.sql.value("select odc.sweep(0, $1, false, null)", queue.now)
 
 
-def signals(queue: Queue) -> list[tuple[int, int, bool]]:
-    rows = queue.sql.rows("select * from odc.take_signals(0, $1)", queue.now)
-    return [(row["job_id"], row["signal"], row["batch_only"]) for row in rows]
+def signals(queue: Queue) -> list[tuple[int, int, bool, list[int]]]:
+    rows = queue.sql.rows("select * from odc.due_signals(0, $1)", queue.now)
+    return [(row["job_id"], row["signal"], row["batch_only"], row["ranks"]) for row in rows]
 
 
-def begin(queue: Queue, job: int) -> None:
+def deliver(queue: Queue, job: int, rank: int, trouble: str | None = None) -> None:
+    queue.sql.execute(
+        "select odc.note_signals(0, array[$1::bigint], '{1}', array[$2::integer], array[$3], $4)",
+        job, rank, trouble, queue.now,
+    )  # fmt: skip
+
+
+def begin(queue: Queue, job: int, rank: int = 0) -> None:
     queue.start()
     queue.sql.rows(
-        "select * from odc.record_facts(0, array[$1]::bigint[], '{1}', '{0}', '{started}', "
-        "array[$2]::timestamptz[], '{null}', '{null}', '{null}', '{null}', $2)",
-        job, queue.now,
+        "select * from odc.record_facts(0, array[$1]::bigint[], '{1}', array[$3::integer], "
+        "'{started}', array[$2]::timestamptz[], '{null}', '{null}', '{null}', '{null}', $2)",
+        job, queue.now, rank,
     )  # fmt: skip
 
 
@@ -61,15 +68,40 @@ def test_a_job_whose_pod_vanished_after_its_limit_timed_out(queue: Queue) -> Non
     assert queue.state(job) == "TIMEOUT"
 
 
-def test_a_signal_is_due_once_before_the_limit(queue: Queue) -> None:
+def test_a_signal_is_due_before_the_limit_until_it_is_acknowledged(queue: Queue) -> None:
     job = queue.submit(time_limit_s=50, signal_number=10, signal_before_s=20, signal_batch=True)
     begin(queue, job)
     assert signals(queue) == []
     assert sweep(queue) == NOW + timedelta(seconds=30)
     queue.move(30)
-    assert signals(queue) == [(job, 10, True)]
+    assert [signals(queue) for _ in range(2)] == [[(job, 10, True, [0])]] * 2, "a leader may die"
+    assert sweep(queue) == NOW + timedelta(seconds=50), "it is sent again without a sweep"
+    deliver(queue, job, 0, "its node does not answer")
+    assert signals(queue) == [(job, 10, True, [0])]
+    deliver(queue, job, 0)
     assert signals(queue) == []
-    assert sweep(queue) == NOW + timedelta(seconds=50)
+    assert queue.events(job).count("not_signalled") == 1
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_each_member_acknowledges_the_signal(queue: Queue, batch: bool) -> None:
+    """Before: the first member that could not be reached kept the signal from the others."""
+    a_cluster(queue.sql, h100=2)
+    job = queue.submit(
+        time_limit_s=50, signal_number=10, signal_before_s=20, signal_batch=batch,
+        node_count=2, gpus_per_node=8, gpu_type="h100",
+    )  # fmt: skip
+    begin(queue, job)
+    begin(queue, job, rank=1)
+    queue.move(30)
+    if batch:
+        assert signals(queue) == [(job, 10, True, [0])]
+        return
+    assert signals(queue) == [(job, 10, False, [0, 1])]
+    deliver(queue, job, 1)
+    assert signals(queue) == [(job, 10, False, [0])]
+    deliver(queue, job, 0)
+    assert (signals(queue), queue.running(job)["signalled"]) == ([], True)
 
 
 def test_a_new_leader_gets_every_pending_stop(queue: Queue) -> None:
