@@ -62,13 +62,26 @@ while :; do
   code=$?
   kill -0 "$child" 2>/dev/null || break
 done
+left=1
+while [ -n "$left" ]; do
+  left=
+  for fd in /proc/[0-9]*/fd/*; do
+    [ "$fd" -ef /odc/run/out ] || [ "$fd" -ef /odc/run/err ] || continue
+    pid=${fd#/proc/}
+    pid=${pid%%/*}
+    case " $$ $copies " in *" $pid "*) continue ;; esac
+    kill -s KILL "$pid" 2>/dev/null && left=1
+  done
+done
 wait $copies
 exit "$code"
 """
 )
 """Arguments: umask, -a or nothing, output, error (may be empty), input; then the script's own.
-Output written to a file is also in the pod's log. The shell ends after the copies, with the job's
-exit code."""
+Output written to a file is also in the pod's log. The job ends with its script: processes that it
+leaves behind are ended, as the container's end does. The ones that still hold the output open would
+keep the copies, and so the container, running. The shell ends after the copies, with the job's exit
+code."""
 
 SIGNAL = """\
 for look in 1 2 3 4 5 6 7 8 9 10; do

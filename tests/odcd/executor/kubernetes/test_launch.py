@@ -200,6 +200,20 @@ def test_literal_text_is_not_expanded_by_kubernetes(text: str) -> None:
     assert expanded(literal(text), {"a": "WRONG", "A_x": "WRONG", "x": "WRONG"}) == text
 
 
+@pytest.mark.parametrize("files", [{"stdout": "o"}, {"stdout": "o", "stderr": "e"}], ids=str)
+def test_a_background_process_does_not_keep_a_job_that_has_ended(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    """Before: the container ran, and kept its GPUs, until the last process closed its output."""
+    script = "#!/bin/sh\nsleep 600 &\necho $! >&2\n(sleep 600; echo late) &\necho out\nexit 3\n"
+    code, out, err = Container(tmp_path, script).run(**files)
+    assert code == 3
+    pid = int((out + err).replace("out\n", ""))
+    assert "out\n" in out
+    stat = Path(f"/proc/{pid}/stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     """The copies end with the job, so the container ends."""
     container = Container(tmp_path, "#!/bin/sh\necho out\n")
