@@ -33,7 +33,12 @@ def stack(
     plane: ControlPlane, real_nodes: ProcessNodes, account: Path, database_url: str
 ) -> Iterator[Stack]:
     with on_kubernetes(
-        database_url, account, real_nodes.names, ODC_NODE_GRACE_S="3", ODC_SCHEDULE_S="5"
+        database_url,
+        account,
+        real_nodes.names,
+        ODC_NODE_GRACE_S="3",
+        ODC_SCHEDULE_S="5",
+        ODC_DENIED_S="2",
     ) as made:
         yield made
 

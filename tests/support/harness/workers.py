@@ -6,7 +6,7 @@ from xdist.scheduler import LoadGroupScheduling
 
 PROCESS_NODES = (
     "builds", "dev_server_command", "dev_server_disk", "dev_server_inside", "disks_inside",
-    "faults", "gpu_use", "processes", "quarantine",
+    "faults", "gpu_use", "losses", "processes", "quarantine",
 )  # fmt: skip
 """Tests of tests/kubernetes whose nodes are real kubelets; those of the others are KWOK's."""
 ONE_WORKER = {
