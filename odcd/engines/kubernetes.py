@@ -20,6 +20,7 @@ from odcd.executor.kubernetes.claims import Claims
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
 from odcd.executor.kubernetes.executor import KubernetesExecutor
+from odcd.executor.kubernetes.fence import Fencer
 from odcd.executor.kubernetes.objects import Meta, Object
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
@@ -40,6 +41,7 @@ class KubernetesEngine:
         self._calls = calls
         self._own = settings.kubernetes
         self._builds = settings.builds
+        self._disks = settings.disks
         self._disk_mbps = settings.disks.disk_mbps
         self._grace_s = whole_seconds(settings.grace)
         self._store = store
@@ -114,6 +116,8 @@ class KubernetesEngine:
             orphan_s=own.orphan_grace.total_seconds(),
             leads=leads,
             budgets=budgets,
+            fencer=self._fencer(),
+            node_grace=own.node_grace,
             ensure_keys=lambda dispatch: self._ensure_keys(term, dispatch),
             on_port=lambda dispatch, port, addresses: self._store.dev_servers.set_port(
                 term, dispatch.job_id, dispatch.attempt, port, addresses
@@ -122,6 +126,15 @@ class KubernetesEngine:
                 self._store.disk_work.record_contents(term, job_id, attempt, text, used_bytes)
             ),
         )
+
+    def _fencer(self) -> Fencer | None:
+        if self._own.fence == "off":
+            return None
+        # The library is slow to import, and most servers need it for nothing.
+        from odcd.aws.instances import Instances
+
+        region, endpoint = self._disks.aws_region, self._disks.aws_endpoint
+        return Instances(self._own.fence, region, endpoint, self._clock)
 
     async def _ensure_keys(self, term: int, dispatch: Dispatch) -> DevServerKeys | None:
         assert self._make_keys is not None

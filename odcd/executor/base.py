@@ -110,8 +110,11 @@ class Executor(Protocol):
         """
         ...
 
-    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
-        """Send the signal to every process of every member, and KILL after grace_s.
+    async def stop(
+        self, job_id: int, attempt: int, *, signal: int, grace_s: float, again: bool = False
+    ) -> None:
+        """Send the signal to every process of every member, and KILL after grace_s. again: the job
+        may run again elsewhere, so its members must be certain to run no longer.
 
         observe() reports an unknown attempt as lost.
         """

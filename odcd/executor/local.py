@@ -154,7 +154,9 @@ class LocalExecutor:
         given = {**texts, **starts.refusal_texts()}
         return [Sent(self._encoder.dispatch(d, texts, self._grace_s), given) for d in dispatches]
 
-    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
+    async def stop(
+        self, job_id: int, attempt: int, *, signal: int, grace_s: float, again: bool = False
+    ) -> None:
         ranks = self._ranks.get((job_id, attempt), 1)
         await self._ask(
             "stop", job=job_id, attempt=attempt, signal=signal, grace_s=grace_s, ranks=ranks

@@ -128,7 +128,9 @@ class SimulatedExecutor:
                 cause="timeout",
             )
 
-    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
+    async def stop(
+        self, job_id: int, attempt: int, *, signal: int, grace_s: float, again: bool = False
+    ) -> None:
         self._reach(self._term)
         known = [key for key in self._members if key[:2] == (job_id, attempt)]
         for rank in range(self._ranks.get((job_id, attempt), 1)):

@@ -29,6 +29,8 @@ MIN_SWEEP_GAP_S = 0.5
 BUSY_RETRY_S = 1.0
 MAX_FACTS = 250
 """Facts per transaction: a pass can fill the freed GPUs while the next facts are written."""
+FINAL = ("cancel", "deadline", "timeout")
+"""Intents after which a job does not run again."""
 JUDGE_S = 5.0
 """The minimum between two checks for nodes on which jobs keep failing: each reads all failures of
 an hour."""
@@ -154,6 +156,7 @@ class Reconciler:
                 stop.attempt,
                 signal=signal.SIGTERM,
                 grace_s=self._grace.total_seconds() if stop.grace_s is None else stop.grace_s,
+                again=stop.intent not in FINAL,
             )
         moved = await self._store.attempts.list_moved_ends(self._lead.term)
         for job_id, attempt, ends_at in moved:

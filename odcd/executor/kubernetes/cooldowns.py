@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
+from odcd.records.node import NodeReport
 
 FIRST = timedelta(seconds=120)
 LONGEST = timedelta(seconds=1800)
+MAX_REASON = 500
 """The first and the longest time; each is twice the previous one."""
 
 
@@ -50,6 +52,13 @@ class Cooldowns:
             f"until {found.until:%H:%M} UTC, because Kubernetes did not schedule a pod there: "
             f"{found.why}"
         )
+
+    def apply(self, report: NodeReport) -> NodeReport:
+        """The report of a node, drained if no jobs are planned there."""
+        why = self.reason(report.name)
+        if report.state != "UP" or why is None:
+            return report
+        return replace(report, state="DRAIN", reason=why[:MAX_REASON])
 
     def changed(self) -> bool:
         """Whether a reason has changed since the last call."""

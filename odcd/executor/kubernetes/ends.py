@@ -16,6 +16,7 @@ from odcd.executor.kubernetes.api_retries import insist
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.contents import Contents
+from odcd.executor.kubernetes.fence import Fence
 from odcd.executor.kubernetes.inventory import is_over, is_ready
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Attempt, Key
@@ -47,6 +48,7 @@ class Ends:
         clock: Clock,
         grace_s: float,
         contents: Contents,
+        fence: Fence,
     ) -> None:
         """grace_s: from TERM to KILL, for pods that the database does not know."""
         self._members = members
@@ -57,6 +59,7 @@ class Ends:
         self._clock = clock
         self._grace_s = grace_s
         self._contents = contents
+        self._fence = fence
         self._forcing: set[str] = set()
         """The uids of pods that are being removed by force."""
         self._captures = asyncio.Semaphore(CAPTURES)
@@ -97,9 +100,12 @@ class Ends:
 
     # -- members to be ended ----------------------------------------------------------------------
 
-    def stop(self, attempt: Attempt, grace_s: float) -> None:
-        """End the attempt; pods of it that appear later end as well."""
+    def stop(self, attempt: Attempt, grace_s: float, *, again: bool) -> None:
+        """End the attempt; pods of it that appear later end as well. again: its job may run again
+        elsewhere, so its silent nodes must be fenced before."""
         self._members.stops[attempt] = grace_s
+        if again:
+            self._members.moving.add(attempt)
         for rank, pod in list(self._members.pods.get(attempt, {}).items()):
             self._end_pod(pod, (*attempt, rank), grace_s)
         self._background.spawn(self.confirm(attempt))
@@ -108,9 +114,6 @@ class Ends:
         if key in self._members.over or pod.metadata.uid in self._members.removing:
             return
         self._members.removing.add(pod.metadata.uid)
-        if not self._answers(pod.spec.node_name):
-            self._members.forced.add(pod.metadata.uid)
-            grace_s = 0
         self._background.spawn(self._end(pod, key, grace_s))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
@@ -126,7 +129,17 @@ class Ends:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOG_OPEN_S):
                     await opened.wait()
+        if not self._answers(pod.spec.node_name):
+            await self._close_off(pod, key)
+        if not self._answers(pod.spec.node_name):
+            self._members.forced.add(pod.metadata.uid)
+            grace_s = 0
         await self._remove(pod, grace_s)
+
+    async def _close_off(self, pod: Pod, key: Key) -> None:
+        """If its job may run again elsewhere, fence its silent node first."""
+        if key[:2] in self._members.moving:
+            await self._fence.close_off(pod.spec.node_name)
 
     async def _capture(self, key: Key, namespace: str, opened: asyncio.Event) -> None:
         """Follow the log while the member is ending."""
@@ -163,21 +176,27 @@ class Ends:
     def force(self) -> None:
         """Remove pods by force if kubelet, which should confirm their end, does not answer."""
         now = self._clock.now()
-        pods = [pod for pods in self._members.pods.values() for pod in pods.values()]
-        for pod in pods:
+        pods = [
+            ((*attempt, rank), pod)
+            for attempt, pods in self._members.pods.items()
+            for rank, pod in pods.items()
+        ]
+        for key, pod in pods:
             gone_at, uid = pod.metadata.deletion_timestamp, pod.metadata.uid
             stuck = gone_at is not None and now - gone_at > STUCK
             if stuck and uid not in self._forcing and not self._answers(pod.spec.node_name):
                 log.warning("kubernetes.forced", extra={"pod": pod.key, "node": pod.spec.node_name})
                 self._forcing.add(uid)
-                self._members.forced.add(uid)
-                self._background.spawn(self._force(pod))
+                self._background.spawn(self._force(pod, key))
 
-    async def _force(self, pod: Pod) -> None:
+    async def _force(self, pod: Pod, key: Key) -> None:
         """One task per pod: while the API server refuses, it must not get more and more
         requests."""
         try:
-            await self._remove(pod, 0)
+            await self._close_off(pod, key)
+            if not self._answers(pod.spec.node_name):
+                self._members.forced.add(pod.metadata.uid)
+                await self._remove(pod, 0)
         finally:
             self._forcing.discard(pod.metadata.uid)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import NotImplementedYet, RunnerDown, WrongState
@@ -17,6 +16,7 @@ from odcd.executor.kubernetes.contents import Contents, OnContents
 from odcd.executor.kubernetes.cooldowns import Cooldowns
 from odcd.executor.kubernetes.dev_servers import KubernetesDevServers
 from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.fence import Fence, Fencer
 from odcd.executor.kubernetes.image_pulls import Denials
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
@@ -68,13 +68,15 @@ class KubernetesExecutor:
         ensure_keys: EnsureKeys,
         on_port: OnPort,
         on_contents: OnContents,
+        fencer: Fencer | None,
+        node_grace: timedelta,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
         cloud's instance type. on_orphans: called with the names of pods without a job before they
         are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
         server, which are made if it has none; None: it has ended. on_port: called with a node port
         of a dev server, if enabled. on_contents: called with the contents of a disk before its pod
-        ends."""
+        ends. fencer: powers nodes off that were silent for node_grace."""
         self._cluster = cluster
         self._clock = clock
         self._terms = settings.terms
@@ -97,6 +99,7 @@ class KubernetesExecutor:
         self._ends = Ends(
             self._members, nodes, self._pod_writer, output, self._background, clock,
             settings.grace_s, Contents(cluster, on_contents),
+            Fence(nodes, clock, fencer, node_grace),
         )  # fmt: skip
         self._starts = Starts(
             self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
@@ -180,10 +183,12 @@ class KubernetesExecutor:
         in the database, so they would be sent again."""
         self._starts.order(dispatches, texts)
 
-    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
+    async def stop(
+        self, job_id: int, attempt: int, *, signal: int, grace_s: float, again: bool = False
+    ) -> None:
         """signal is always TERM: kubelet sends no other."""
         self._starts.withdraw((job_id, attempt))
-        self._ends.stop((job_id, attempt), grace_s)
+        self._ends.stop((job_id, attempt), grace_s, again=again)
 
     async def signal(
         self, job_id: int, attempt: int, *, signal: int, batch_only: bool, rank: int | None = None
@@ -258,13 +263,7 @@ class KubernetesExecutor:
     async def inventory(self) -> list[NodeReport]:
         self._watch.require()
         reports = self._watch.inventory(await self._instance_types(), self._terms)
-        return [self._cooled(report) for report in reports]
-
-    def _cooled(self, report: NodeReport) -> NodeReport:
-        why = self._cooldowns.reason(report.name)
-        if report.state != "UP" or why is None:
-            return report
-        return replace(report, state="DRAIN", reason=why[:500])
+        return [self._cooldowns.apply(report) for report in reports]
 
     def placed(self) -> Mapping[str, Sequence[int]]:
         found: dict[str, list[int]] = {}

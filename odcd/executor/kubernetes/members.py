@@ -39,6 +39,8 @@ class Members:
         """Members whose end was reported, including those that never had a pod."""
         self.stops: dict[Attempt, float] = {}
         """Attempts to end, with the grace period of each in seconds."""
+        self.moving: set[Attempt] = set()
+        """Of these, the attempts whose jobs may run again elsewhere."""
         self.verdicts: dict[Key, Fact] = {}
         """The end of pods that are being removed, if their status will not show it."""
         self.removing: set[str] = set()
@@ -172,6 +174,7 @@ class Members:
             for attempt in [a for a in known if a not in live]:
                 del known[attempt]
         self.denials.trim(live)
+        self.moving &= live
         for keys in (self.begun, self.over, self.doomed):
             keys -= {key for key in keys if key[:2] not in live}
         for key in [key for key in self.verdicts if key[:2] not in live]:

@@ -172,6 +172,7 @@ class Taint(Object):
 
 
 class NodeSpec(Object):
+    provider_id: str = msgspec.field(default="", name="providerID")
     unschedulable: bool = False
     taints: list[Taint] = []
 

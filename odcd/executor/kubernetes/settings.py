@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.images import check_image
@@ -60,6 +61,10 @@ class KubernetesSettings:
     node_grace: timedelta = timedelta(seconds=120)
     """ODC_NODE_GRACE_S. How long a node may be unreachable before its jobs fail or are requeued.
     Default 120 s."""
+    fence: Literal["off", "stop", "terminate"] = "off"
+    """ODC_FENCE. What happens to the EC2 instance of a node that was unreachable for
+    ODC_NODE_GRACE_S, before its jobs run elsewhere: stop, terminate, or off, nothing. Requires
+    ODC_AWS_REGION. Default off."""
     schedule_budget: timedelta = timedelta(seconds=60)
     """ODC_SCHEDULE_S. How long a pod may wait for its node to accept it before its job is requeued.
     Default 60 s."""
@@ -136,6 +141,7 @@ def read_kubernetes(
         pod_template=Path(template).expanduser() if template else None,
         tolerated=_taints(environment),
         node_grace=read_seconds(environment, "ODC_NODE_GRACE_S", default.node_grace),
+        fence=_fence(environment),
         schedule_budget=read_seconds(environment, "ODC_SCHEDULE_S", default.schedule_budget),
         start_budget=read_seconds(environment, "ODC_START_S", default.start_budget),
         ready_budget=read_seconds(environment, "ODC_READY_S", default.ready_budget),
@@ -183,6 +189,19 @@ def _switch(environment: Mapping[str, str], name: str, default: bool) -> bool:
     if text not in ("on", "off"):
         raise BadRequest(f'{name}="{text[:100]}" is neither on nor off', "Use on or off.")
     return text == "on"
+
+
+def _fence(environment: Mapping[str, str]) -> Literal["off", "stop", "terminate"]:
+    text = environment.get("ODC_FENCE", "off")
+    if text not in ("off", "stop", "terminate"):
+        raise BadRequest(
+            f'ODC_FENCE="{text[:100]}" is not a way to fence nodes', "Use off, stop or terminate."
+        )
+    if text != "off" and "ODC_AWS_REGION" not in environment:
+        raise BadRequest(
+            f"ODC_FENCE={text} needs ODC_AWS_REGION", "Set it to the region of the nodes."
+        )
+    return text
 
 
 def _amount(environment: Mapping[str, str], name: str, default: int) -> int:

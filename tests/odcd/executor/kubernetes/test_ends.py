@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import ends
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.fence import Fence
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from tests.odcd.executor.kubernetes.test_contents import a_pod
@@ -51,8 +53,11 @@ def stopped(cluster: Cluster) -> list[str]:
         members, background = Members(clock, ledger), Background(ledger.wake)
         members.pods[KEY[:2]] = {0: a_pod()}
         members.begun.add(KEY)
+        unfenced = Fence({}, clock, None, timedelta())
         unlisted = cast("Any", Cluster(0))
-        Ends(members, {}, fake, fake, background, clock, 1.0, unlisted).stop(KEY[:2], 1.0)
+        Ends(members, {}, fake, fake, background, clock, 1.0, unlisted, unfenced).stop(
+            KEY[:2], 1.0, again=True
+        )
         async with asyncio.timeout(60):
             while "removed" not in cluster.done:
                 await asyncio.sleep(0.01)

@@ -14,6 +14,7 @@ from odcd.executor.kubernetes.api_retries import insist
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.fence import Fence
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Node, Pod
@@ -165,8 +166,9 @@ def test_a_stopped_member_whose_node_never_confirmed_its_end_is_lost(
 def the_ends(members: Members, nodes: dict[str, Node], cluster: Cluster, clock: Watch) -> Ends:
     fake = cast("Any", cluster)
     background = Background(lambda: None)
-    ends = Ends(members, nodes, fake, NOBODY, background, cast("Clock", clock), 1.0, NOBODY)
-    return ends
+    time = cast("Clock", clock)
+    fence = Fence(nodes, time, None, timedelta())
+    return Ends(members, nodes, fake, NOBODY, background, time, 1.0, NOBODY, fence)
 
 
 @pytest.mark.parametrize("after", [a_node("Unknown"), None], ids=["silent", "removed"])
