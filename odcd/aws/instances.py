@@ -21,7 +21,7 @@ _PROVIDER = re.compile(r"aws:///[a-z0-9-]+/(i-[0-9a-f]{8,40})", re.ASCII)
 OFF = frozenset({"stopped", "terminated"})
 LOOK_S = 5.0
 WAIT_S = 600.0
-"""How long an instance may take to be off, until it is told again."""
+"""How long an instance may take to be off, until the request is repeated."""
 
 
 class Instances:

@@ -70,7 +70,7 @@ def over_storage(pod: Pod) -> str | None:
 
 
 def is_unknown(ended: Terminated) -> bool:
-    """Whether nobody knows how the container ended: its exit code was made up."""
+    """Whether it is unknown how the container ended: its exit code was made up."""
     unknown = ended.reason == UNKNOWN and ended.exit_code == UNKNOWN_CODE
     return unknown or ended.reason == UNLOCATED
 

@@ -62,9 +62,9 @@ class KubernetesSettings:
     """ODC_NODE_GRACE_S. How long a node may be unreachable before its jobs fail or are requeued.
     Default 120 s."""
     fence: Literal["off", "stop", "terminate"] = "off"
-    """ODC_FENCE. What happens to the EC2 instance of a node that was unreachable for
-    ODC_NODE_GRACE_S, before its jobs run elsewhere: stop, terminate, or off, nothing. Requires
-    ODC_AWS_REGION. Default off."""
+    """ODC_FENCE. stop or terminate: the EC2 instance of a node that was unreachable for
+    ODC_NODE_GRACE_S is stopped or terminated before its jobs run elsewhere, which requires
+    ODC_AWS_REGION. off: nodes are not fenced. Default off."""
     schedule_budget: timedelta = timedelta(seconds=60)
     """ODC_SCHEDULE_S. How long a pod may wait for its node to accept it before its job is requeued.
     Default 60 s."""
