@@ -179,11 +179,14 @@ def _missing_gpus(node: Node, instance_types: Mapping[str, str]) -> int | None:
     """How many GPUs a node should have that offers none to pods; 0: unknown. None: it is not a node
     with GPUs."""
     labels = node.metadata.labels
-    named = labels.get(TYPE_LABEL) or instance_types.get(labels.get(INSTANCE_LABEL, ""), "")
+    named = labels.get(TYPE_LABEL, "").lower()
+    if named not in instance_types.values():
+        # A site may give nodes without GPUs a type of its own.
+        named = instance_types.get(labels.get(INSTANCE_LABEL, ""), "")
     known = GPU in node.status.capacity or any(
         labels.get(key, "false") not in ("false", "0") for key in GPU_LABELS
     )
-    if not known and (not named or named.lower().startswith(CPU_TYPES)):
+    if not known and (not named or named.startswith(CPU_TYPES)):
         return None
     count = labels.get("nvidia.com/gpu.count", "")
     by_label = int(count) if count.isdecimal() else 0

@@ -158,6 +158,13 @@ def test_a_pod_tolerates_the_taints_of_each_node_that_is_planned_with(
     )
 
 
+def test_a_site_names_the_types_of_its_nodes_without_gpus() -> None:
+    allocatable = {"cpu": "64", "memory": "512Gi"}
+    node = a_node(labels={"GpuType": "large-memory"}, allocatable=allocatable)
+    one = report(node)
+    assert (one.gpu_type, one.gpus, one.state) == ("large-memory", 0, "UP")
+
+
 GPUS = {"nvidia.com/gpu.count": "8", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 
 
