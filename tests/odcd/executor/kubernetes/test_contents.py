@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +19,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.contents import CUT, MAX_BYTES, Contents, read
 from odcd.executor.kubernetes.dev_server_files import FILES
 from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.fence import Fence
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Pod
@@ -208,14 +210,14 @@ def test_a_disk_is_listed_however_its_job_ends(how: str) -> None:
         members, background = Members(clock, ledger), Background(ledger.wake)
         ends = Ends(
             members, {}, cast("Any", ending), cast("Any", ending), background, clock, 1.0,
-            cast("Any", ending),
+            cast("Any", ending), Fence({}, clock, None, timedelta()),
         )  # fmt: skip
         pod = a_pod()
         if how == "node-away":
             pod.spec.node_name = "gone"
         members.pods[KEY[:2]] = {0: pod}
         if how in ("stop", "node-away"):
-            ends.stop(KEY[:2], 1.0)
+            ends.stop(KEY[:2], 1.0, again=True)
         elif how == "condemn":
             ends.condemn(pod, KEY, cast("Any", _Fact()))
         else:
