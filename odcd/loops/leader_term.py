@@ -12,11 +12,11 @@ from odcd.builds.worker import BuildWorker
 from odcd.database.pool import Database
 from odcd.disks.worker import DiskWorker
 from odcd.engines.base import Engine
-from odcd.errors import DatabaseBusy
 from odcd.executor.base import Executor
 from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
+from odcd.isolation import keep
 from odcd.loops.election import Leader
 from odcd.loops.executor_watch import ExecutorWatch
 from odcd.loops.expiry_notices import ExpiryNotices
@@ -33,8 +33,6 @@ from odcd.settings import Settings
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
-
-BUSY_RETRY_S = 1.0
 
 Loop = Callable[[], Awaitable[None]]
 
@@ -79,14 +77,19 @@ class Leading:
         self._on_pass = services.on_pass
         self._commands = False
         self._executor = executor
-        self._watch = ExecutorWatch(lead, services.leader, executor, engine, store, settings)
+        self._watch = ExecutorWatch(
+            lead, services.leader, executor, engine, store, settings, metrics.rounds
+        )
         term, every = lead.term, settings.sweep
-        self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
+        self._planner = Planner(
+            lead, store.dispatches, executor, clock, every, self._note_pass, self._fail_start,
+            metrics.rounds,
+        )  # fmt: skip
         self._reconciler = Reconciler(
             lead, store, executor, clock,
             grace=settings.grace, node_grace=engine.node_grace, quarantine=engine.quarantine,
             canaries=engine.canaries, every=every, stale_after=settings.reservation_wait,
-            on_change=self._planner.wake,
+            on_change=self._planner.wake, watch=metrics.rounds,
         )  # fmt: skip
         rounds = metrics.rounds
         dev_servers = store.dev_servers, executor.dev_servers
@@ -94,7 +97,7 @@ class Leading:
             term, store.canaries, executor, clock, every=every, on_change=self._planner.wake,
             metrics=rounds,
         )  # fmt: skip
-        self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
+        self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw, rounds)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
         self._idle_monitor = IdleMonitor(term, *dev_servers, clock, settings.look, rounds)
@@ -110,6 +113,7 @@ class Leading:
             term, store.gpu_use, clock, settings.gpu_use,
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
+            watch=rounds,
         )  # fmt: skip
         if engine.ssh:
             self._woken["jupyter"] = JupyterControl(term, *dev_servers, clock, every, rounds)
@@ -131,6 +135,10 @@ class Leading:
     def wake_planner(self) -> None:
         self._planner.wake()
 
+    async def _fail_start(self, job_id: int, why: str) -> None:
+        now = self._clock.now()
+        await self._store.attempts.fail_start(self._lead.term, job_id, why, now)
+
     def _note_pass(self, done: Pass) -> None:
         self._on_pass(done)
         self._forecaster.wake()
@@ -149,10 +157,13 @@ class Leading:
             self._metrics.leading(True)
             async with asyncio.TaskGroup() as group:
                 for name, loop in self._loops(executor).items():
-                    group.create_task(self._unless_busy(name, loop), name=name)
+                    group.create_task(
+                        keep(name, loop, self._clock, self._metrics.rounds), name=name
+                    )
         finally:
             self._commands = False
             self._metrics.leading(False)
+            self._metrics.rounds.end_term()
             await executor.close()
 
     def _loops(self, executor: Executor) -> dict[str, Loop]:
@@ -178,18 +189,6 @@ class Leading:
             loops["outputs"] = self._watch.limit_outputs
         return loops
 
-    async def _unless_busy(self, name: str, loop: Loop) -> None:
-        """Run a loop, and restart it when a statement waited too long. Such a statement changed
-        nothing and is no reason to hand over leadership."""
-        while True:
-            try:
-                await loop()
-                return
-            except* DatabaseBusy as errors:
-                why = _message(errors)
-            log.warning("leader.loop_busy", extra={"loop": name, "why": why})
-            await self._clock.sleep(BUSY_RETRY_S)
-
     async def _mind_disks(self, lead: Lead) -> None:
         # An optional dependency, imported only where it is used; odcd.daemon has imported it
         # already.
@@ -206,7 +205,7 @@ class Leading:
         await cloud.open()
         self._disks = DiskWorker(
             lead.term, self._store.disk_work, cloud, claims, self._clock, self._settings.sweep,
-            own.efs_id, lambda: lead.certain,
+            own.efs_id, lambda: lead.certain, self._metrics.rounds,
         )  # fmt: skip
         try:
             await self._disks.run()
@@ -219,6 +218,7 @@ class Leading:
         self._builds = BuildWorker(
             lead.term, self._store.builds, builder, self._clock, every=self._settings.sweep,
             at_once=self._settings.builds.at_once, on_change=self._planner.wake,
+            watch=self._metrics.rounds,
         )  # fmt: skip
         try:
             await self._builds.run()
@@ -226,9 +226,3 @@ class Leading:
             self._builds = None
             await builder.close()
 
-
-def _message(errors: BaseExceptionGroup[DatabaseBusy]) -> str:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error)
