@@ -119,6 +119,10 @@ class CurrentUsage:
     gpus: Sequence[GpuPosition]
 
 
+def attempt_of(one: AttemptUsage | UsageSlice | CurrentUsage) -> tuple[int, int | None]:
+    return one.job_id, one.attempt
+
+
 def usage_by_job(samples: Sequence[GpuSample], idle_ratio: float) -> list[CurrentUsage]:
     """Combine the samples of single GPUs into one CurrentUsage per job."""
     by_job: dict[tuple[int, int], list[GpuSample]] = {}
