@@ -1,10 +1,10 @@
 """Keep one item that cannot be processed from stopping all others.
 
-Users create most of what the leader's loops process: texts, numbers, times, names, pods. A step that
-fails because of one of them would meet it again forever. So each loop processes its items through
-Isolation: it finds the item at fault, sets it aside, and tries it again later by itself. An error
-that is nobody's fault, such as a lost connection or a lost term, is raised and sets nothing aside.
-See docs/decisions/0045.
+Users create most of what the leader's loops process: texts, numbers, times, names, pods. A step
+that fails because of one of them would meet it again forever. So each loop processes its items
+through Isolation: it finds the item at fault, sets it aside, and tries it again later by itself. An
+error that no item causes, such as a lost connection or a lost term, is raised and sets nothing
+aside. See docs/decisions/0045.
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ class Isolation(Generic[T]):
         known = self._aside.get(key)
         pause_s = RETRY_S[0] if known is None else min(2 * known.pause_s, RETRY_S[1])
         tries = 1 if known is None else known.tries + 1
-        self._aside[key] = _Aside(item, pause_s, self._clock.monotonic() + pause_s, tries, explain(error))
+        self._aside[key] = _Aside(
+            item, pause_s, self._clock.monotonic() + pause_s, tries, explain(error)
+        )
         self._slow.pop(key, None)
         self.report(key, error, job_id=job_id, again_s=pause_s, new=known is None)
         if known is None:
@@ -198,9 +200,7 @@ class Isolation(Generic[T]):
                 done.append(item)
         return done
 
-    async def one(
-        self, item: T, work: Awaitable[object], *, job_id: int | None = None
-    ) -> bool:
+    async def one(self, item: T, work: Awaitable[object], *, job_id: int | None = None) -> bool:
         """Await the work on one item; return whether it succeeded."""
         done = False
         with self.guard(item, job_id=job_id):

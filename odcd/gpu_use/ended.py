@@ -48,7 +48,9 @@ class EndedUse:
         self._clock = clock
         self._scrape = scrape
         self._kept = kept
-        self._isolation = Isolation[AttemptUsage]("gpu-use", clock, watch, key=attempt_of)
+        self._isolation = Isolation[AttemptUsage | UnmeasuredAttempt](
+            "gpu-use", clock, watch, key=attempt_of
+        )
         self._every_s = min(EVERY_S, scrape.total_seconds())
 
     async def run(self) -> None:
@@ -72,7 +74,7 @@ class EndedUse:
             # Attempts whose usage cannot be stored stay at the head of the list.
             most = AT_ONCE + len(self._isolation)
             owed = await self._store.list_owed(self._term, now - SCRAPES * self._scrape, most, now)
-            known, to_query = self._divide(owed, now)
+            known, to_query = self._divide(self._ready(owed), now)
             # Before the query, because Prometheus may be down.
             stored += await self._write(known, now)
             if to_query:
@@ -81,13 +83,18 @@ class EndedUse:
             if len(owed) < most or most < AT_ONCE + len(self._isolation):
                 return stored
 
+    def _ready(self, owed: Sequence[UnmeasuredAttempt]) -> list[UnmeasuredAttempt]:
+        ready = {attempt_of(one) for one in self._isolation.ready(owed)}
+        return [one for one in owed if attempt_of(one) in ready]
+
     async def _write(self, found: Sequence[AttemptUsage], now: datetime) -> int:
         stored = 0
 
-        async def save(some: Sequence[AttemptUsage]) -> None:
+        async def save(some: Sequence[AttemptUsage | UnmeasuredAttempt]) -> None:
             nonlocal stored
+            usage = [one for one in some if isinstance(one, AttemptUsage)]
             try:
-                stored += await self._store.save(self._term, some, now)
+                stored += await self._store.save(self._term, usage, now)
             except Exception as error:
                 if len(some) > 1 or not is_at_fault(error):
                     raise

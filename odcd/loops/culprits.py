@@ -8,6 +8,7 @@ rolled back, until the first job is found with which a pass fails.
 from __future__ import annotations
 
 import logging
+from collections import deque
 
 from odcd.clock import Clock
 from odcd.errors import DatabaseBusy
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 
 FAILURES = 3
 """Passes that fail in a row before the search: an error may also pass by itself."""
+MAX_HOLDS = 10
+"""Searches per hour that hold jobs. If more jobs fail, a defect is at fault and not the jobs."""
+HOLDS_S = 3600.0
 PAUSE_S = (0.5, 60.0)
 """After a failed pass; each pause is twice the last."""
 
@@ -29,6 +33,7 @@ class Culprits:
         self._watch = watch or NOBODY
         self._failures = 0
         self._pause_s = PAUSE_S[0]
+        self._held_at: deque[float] = deque(maxlen=MAX_HOLDS)
 
     def note_success(self) -> None:
         self._failures = 0
@@ -42,7 +47,7 @@ class Culprits:
             "plan.failed", extra={"why": explain(error), "failures": self._failures},
             exc_info=error if self._failures == 1 else None,
         )  # fmt: skip
-        if self._failures >= FAILURES:
+        if self._failures >= FAILURES and self._may_hold():
             found = await self._find()
             if found is not None:
                 await self._hold(*found)
@@ -50,13 +55,19 @@ class Culprits:
                 self._failures = FAILURES - 1
                 self._pause_s = PAUSE_S[0]
                 return
+        if self._failures >= FAILURES:
             self._watch.isolated("passes")
             log.error("plan.fails", extra={"why": explain(error), "failures": self._failures})
         await self._clock.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, PAUSE_S[1])
 
+    def _may_hold(self) -> bool:
+        held = self._held_at
+        return len(held) < MAX_HOLDS or self._clock.monotonic() - held[0] > HOLDS_S
+
     async def _hold(self, job_id: int, why: str) -> None:
         held = await self._lead.hold_culprit(job_id, why, self._clock.now())
+        self._held_at.append(self._clock.monotonic())
         self._watch.isolated("passes")
         log.error("plan.job_held", extra={"job_id": job_id, "why": why, "jobs": len(held)})
 

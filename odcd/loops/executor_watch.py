@@ -56,7 +56,7 @@ class ExecutorWatch:
             try:
                 await self._engine.claim(lead.term)
                 await executor.open(lead.term)
-                await self._register()
+                await self.register_once()
                 await take_over(lead, self._store.attempts, executor, planner)
                 took_ms = round((self._clock.monotonic() - begun) * 1000)
                 log.info("executor.ready", extra={"took_ms": took_ms})
@@ -75,7 +75,7 @@ class ExecutorWatch:
                     await self._executor.nodes_changed()
             except TimeoutError:
                 pass
-            await self._register()
+            await self.register_once()
             await self._clock.sleep(INVENTORY_GAP_S)
 
     async def reconcile(self) -> None:
@@ -109,7 +109,7 @@ class ExecutorWatch:
                     f"the executor has not answered for {self._executor.unreached_s:.0f} s",
                 )
 
-    async def _register(self) -> None:
+    async def register_once(self) -> None:
         """Store the node inventory. If it is unavailable, the nodes keep their last known state."""
         try:
             nodes = await self._executor.inventory()

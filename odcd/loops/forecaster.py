@@ -78,20 +78,24 @@ class Forecaster:
     async def _refresh_forever(self, session: Session) -> None:
         while True:
             self._wake.clear()
-            try:
-                took_s = await self.refresh_once(session)
-            except Exception as error:
-                if session.closed or not is_at_fault(error):
-                    raise
-                # The next refresh leaves out what failed.
-                await self._isolate(session, error)
-                continue
+            took_s = await self.refresh_apart(session)
             await self._clock.sleep(max(MIN_GAP_S, IDLE_SHARE * took_s))
             try:
                 async with asyncio.timeout(self._every.total_seconds()):
                     await self._wake.wait()
             except TimeoutError:
                 await self._tidy(session)
+
+    async def refresh_apart(self, session: Session) -> float:
+        """Refresh once; set aside what makes a refresh fail, so that the next one leaves it out."""
+        begun = self._clock.monotonic()
+        try:
+            return await self.refresh_once(session)
+        except Exception as error:
+            if session.closed or not is_at_fault(error):
+                raise
+            await self._isolate(session, error)
+        return self._clock.monotonic() - begun
 
     async def _isolate(self, session: Session, error: Exception) -> None:
         """Set the job or the part aside because of which a refresh failed. Raises the error if

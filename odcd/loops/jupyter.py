@@ -38,7 +38,9 @@ class JupyterControl(Rounds):
         self._busy: set[int] = set()
         """Job ids in progress: a slow start does not delay other jobs."""
         self._isolation = Isolation[JupyterRequest](
-            self.name, clock, metrics,
+            self.name,
+            clock,
+            metrics,
             key=lambda request: (request.job_id, request.attempt, request.on),
         )
 
@@ -59,9 +61,7 @@ class JupyterControl(Rounds):
     async def _fulfil(self, request: JupyterRequest) -> None:
         try:
             async with self._turns:
-                await self._isolation.one(
-                    request, self.fulfil_once(request), job_id=request.job_id
-                )
+                await self._isolation.one(request, self.fulfil_once(request), job_id=request.job_id)
         except RunnerDown:
             await self._clock.sleep(RETRY_S)
         finally:

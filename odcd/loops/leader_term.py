@@ -225,4 +225,3 @@ class Leading:
         finally:
             self._builds = None
             await builder.close()
-

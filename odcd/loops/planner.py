@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
-from odcd.errors import DatabaseBusy, PlanStale, RunnerDown
+from odcd.errors import DatabaseBusy, PlanStale
 from odcd.executor.base import Executor
 from odcd.isolation import IsolationWatch, is_at_fault, keep
 from odcd.loops.culprits import Culprits

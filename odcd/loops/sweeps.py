@@ -43,7 +43,7 @@ class Sweeps:
         """Return the latest time for the next sweep. Raises DatabaseBusy, and errors of a sweep
         that no step or job explains."""
         again = self._jobs.due(), self._steps.due()
-        options = self._options | {
+        options: dict[str, Any] = self._options | {
             "quarantine": self._judges(), "aside": self._jobs.aside(),
             "skipped": self._steps.aside(),
         }  # fmt: skip

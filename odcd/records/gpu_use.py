@@ -119,7 +119,9 @@ class CurrentUsage:
     gpus: Sequence[GpuPosition]
 
 
-def attempt_of(one: AttemptUsage | UsageSlice | CurrentUsage) -> tuple[int, int | None]:
+def attempt_of(
+    one: AttemptUsage | UsageSlice | CurrentUsage | UnmeasuredAttempt,
+) -> tuple[int, int | None]:
     return one.job_id, one.attempt
 
 

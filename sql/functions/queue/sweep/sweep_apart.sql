@@ -24,7 +24,7 @@ begin
             continue;
         exception when others or assert_failure then
             get stacked diagnostics state = returned_sqlstate, why = message_text;
-            if _is_nobodys_fault(state) then
+            if _is_passing_error(state) then
                 raise;
             end if;
         end;
@@ -38,7 +38,7 @@ begin
                                     p_aside, array[job_id]);
             exception when others or assert_failure then
                 get stacked diagnostics state = returned_sqlstate, why = message_text;
-                if _is_nobodys_fault(state) then
+                if _is_passing_error(state) then
                     raise;
                 end if;
                 return next;

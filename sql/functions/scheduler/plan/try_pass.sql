@@ -20,7 +20,7 @@ begin
         raise exception using errcode = v_undone, message = 'the pass is undone';
     exception when others or assert_failure then
         get stacked diagnostics v_state = returned_sqlstate, v_why = message_text;
-        if _is_nobodys_fault(v_state) then
+        if _is_passing_error(v_state) then
             raise;
         end if;
     end;
