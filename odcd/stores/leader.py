@@ -89,3 +89,9 @@ class LeaderStore:
             "select odc.note_orphans(p_term => $1, p_names => $2, p_now => $3)",
             term, list(names), now,
         )  # fmt: skip
+
+    async def end_long_reports(self, now: datetime, limit: timedelta) -> int:
+        """End statements of logins that read reports and ran for longer; return how many."""
+        return await self._db.fetchval(
+            "select odc.end_long_reports(p_now => $1, p_limit => $2)", now, limit
+        )
