@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from odcd.api.app import create_app
@@ -31,6 +32,7 @@ from odcd.fairness.limits import Fairness
 from odcd.front.hosts import Hosts
 from odcd.front.tls import warn_of_clear_text
 from odcd.home.postgres_watch import WatchedPostgres
+from odcd.isolation import keep
 from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import make_logins
@@ -204,10 +206,9 @@ class Daemon:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),
-                group.create_task(self._events.run(), name="events"),
-                group.create_task(self._page.run(), name="page"),
-                group.create_task(
-                    self._credentials.run(self._store.keys, self._clock), name="credentials"
+                *(
+                    group.create_task(keep(name, loop, self._clock, self._metrics.rounds))
+                    for name, loop in self._loops().items()
                 ),
                 group.create_task(self._leader.run(), name="leader"),
             ]
@@ -226,6 +227,13 @@ class Daemon:
                 task.cancel()
             if self._audit is not None:
                 self._audit.close()
+
+    def _loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        return {
+            "events": self._events.run,
+            "page": self._page.run,
+            "credentials": lambda: self._credentials.run(self._store.keys, self._clock),
+        }
 
     def _wake(self) -> None:
         """Called when the database notifies that something changed."""
