@@ -23,7 +23,7 @@ from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.database.connections import API, LEADER
 from odcd.database.pool import Database
-from odcd.database.slots import AT_ONCE, Slots
+from odcd.database.slots import AT_ONCE, Slots, half_of_cpus
 from odcd.engines.choose import make_engine
 from odcd.events import EventHub
 from odcd.executor.base import Executor
@@ -73,7 +73,12 @@ async def run(
     metrics = Metrics()
     async with (
         Database(
-            dsn, kind=API, size=API_CONNECTIONS, watch=metrics, tagged=True, slots=Slots()
+            dsn,
+            kind=API,
+            size=API_CONNECTIONS,
+            watch=metrics,
+            tagged=True,
+            slots=Slots(slow=half_of_cpus()),
         ) as database,
         Database(
             dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True

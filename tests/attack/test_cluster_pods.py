@@ -119,8 +119,8 @@ def test_many_large_pods_are_listed_in_small_pages() -> None:
 def test_pods_that_claim_to_be_of_a_daemonset_take_no_node_from_its_jobs() -> None:
     """Before: pods with such an owner, the name of the node, and requests above its size made odcd
     leave the node out. It was DOWN while one of them waited for kubelet's refusal, and after the
-    grace period all jobs on it ended. Kubelet also keeps a pod that was resized to such a size. Then
-    odcd drained the node, and a smaller pod made it too small for jobs that ask for all of it."""
+    grace period all jobs on it ended. Kubelet also keeps a pod that was resized to such a size.
+    Then odc drained the node, and a smaller pod made it too small for jobs that use all of it."""
     node = {
         "metadata": {"name": "n1", "labels": {"GpuType": "h100"}},
         "status": {
