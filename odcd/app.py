@@ -211,10 +211,7 @@ class Daemon:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),
-                *(
-                    group.create_task(keep(name, loop, self._clock, self._metrics.rounds))
-                    for name, loop in self._loops().items()
-                ),
+                *(group.create_task(self._keep(name, run)) for name, run in self._loops().items()),
                 group.create_task(self._leader.run(), name="leader"),
             ]
             if self._audit is not None:
@@ -234,11 +231,12 @@ class Daemon:
                 self._audit.close()
 
     def _loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
-        return {
-            "events": self._events.run,
-            "page": self._page.run,
-            "credentials": lambda: self._credentials.run(self._store.keys, self._clock),
-        }
+        credentials = self._credentials.run
+        return {"events": self._events.run, "page": self._page.run,
+                "credentials": lambda: credentials(self._store.keys, self._clock)}  # fmt: skip
+
+    async def _keep(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await keep(name, loop, self._clock, self._metrics.rounds)
 
     def _wake(self) -> None:
         """Called when the database notifies that something changed."""

@@ -100,7 +100,7 @@ class Leading:
         )  # fmt: skip
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw, rounds)
         self._partitions = Partitions(database, clock)
-        self._retention = Retention(term, database, clock, settings.history)
+        self._retention = Retention(term, database, clock, settings.history, rounds)
         self._idle_monitor = IdleMonitor(term, *dev_servers, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
