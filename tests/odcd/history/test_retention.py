@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odcd.database.pool import Database
-from odcd.errors import BadRequest, LeadershipLost, OdcError
+from odcd.errors import BadRequest, LeadershipLost, OdcError, Unavailable
 from odcd.history import retention
 from odcd.history.retention import Deleted, Retention
 from odcd.history.settings import HistorySettings, read_history
