@@ -141,6 +141,13 @@ class Odc:
     def up(self, *argv: str) -> str:
         return self.odcd("up", "--detach", *argv).stdout
 
+    def down(self) -> str:
+        """Stop everything; what odcd printed. Starts no odcd if there is nothing to stop."""
+        if not (self.processes() or self.runner_pid or self.postmaster_pid):
+            return ""
+        done = self.odcd("down", "--force", check=False)
+        return done.stdout + done.stderr
+
     def submit(self, *argv: str) -> int:
         return int(self.odcctl("submit", "--parsable", *argv).stdout)
 
@@ -220,13 +227,13 @@ def new_odc(home: Path | None = None, seed: Path | None = None) -> Iterator[Odc]
     try:
         yield odc
     finally:
-        stopped = odc.odcd("down", "--force", check=False)
+        stopped = odc.down()
         left = odc.lasting()
         for line in left:
             kill(int(line.partition(" ")[0]))
         remove_home(odc.home)
         shutil.rmtree(folder, ignore_errors=True)
-        assert left == [], f"{stopped.stdout}{stopped.stderr}"
+        assert left == [], stopped
 
 
 def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> bool:
@@ -263,7 +270,7 @@ def an_odc(home: Path, work: Path) -> Iterator[Odc]:
     try:
         yield odc
     finally:
-        odc.odcd("down", "--force", check=False)
+        odc.down()
     left = odc.processes()
     assert left == [], f"still running: {left}"
 
