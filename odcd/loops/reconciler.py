@@ -65,7 +65,7 @@ class Reconciler:
         self._canaries = canaries
         self._stale_after = stale_after
         self._judged_at: float | None = None
-        self._most_due = MAX_DUE
+        self._due_limit = MAX_DUE
         self._on_change = on_change
         self._fresh = True
         self._wake = asyncio.Event()
@@ -182,7 +182,7 @@ class Reconciler:
                 log.warning("reconcile.busy", extra={"why": error.message})
                 wait_s = BUSY_RETRY_S
                 # The jobs that are due may be too many for the statement timeout.
-                self._most_due = max(1, self._most_due // 2)
+                self._due_limit = max(1, self._due_limit // 2)
             # Passes and ends of jobs wait while a sweep runs, and sweeps may follow one another.
             await self._rest(max(wait_s, self._clock.monotonic() - begun_s))
 
@@ -194,9 +194,9 @@ class Reconciler:
             self._lead.term, now,
             keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
             quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,
-            most=self._most_due,
+            limit=self._due_limit,
         )  # fmt: skip
-        self._most_due = min(MAX_DUE, 2 * self._most_due)
+        self._due_limit = min(MAX_DUE, 2 * self._due_limit)
         self._on_change()
         self._wake.set()
         await self.signal_once()

@@ -34,7 +34,7 @@ class LeaderStore:
     async def sweep(
         self, term: int, now: datetime, *, keeps_time: bool = True,
         node_grace: timedelta | None = None, quarantine: bool | None = None, canaries: bool = True,
-        stale_after: timedelta | None = None, most: int = MAX_DUE,
+        stale_after: timedelta | None = None, limit: int = MAX_DUE,
     ) -> datetime | None:  # fmt: skip
         """Do everything that depends on time alone: begin times, delays, deadlines, time limits,
         nodes unreachable for longer than node_grace, quarantine, expired keys, and dev servers that
@@ -42,13 +42,13 @@ class LeaderStore:
 
         quarantine: whether nodes on which jobs keep failing are quarantined; None: do not check
         now. canaries: whether quarantined nodes can be tested. keeps_time: the executor ends jobs
-        at their time limits. most: the number of pending jobs that begin, and that end at their
-        deadline. Returns the latest time for the next sweep.
+        at their time limits. limit: the maximum number of pending jobs that begin, and of those
+        that end at their deadline. Returns the latest time for the next sweep.
         """
         return await self._db.fetchval(
             "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4, "
             "p_quarantine => $5, p_canaries => $6, p_stale_after => $7, p_most => $8)",
-            term, now, keeps_time, node_grace, quarantine, canaries, stale_after, most,
+            term, now, keeps_time, node_grace, quarantine, canaries, stale_after, limit,
         )  # fmt: skip
 
     async def record_orphans(self, term: int, names: Sequence[str], now: datetime) -> None:
