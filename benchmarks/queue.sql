@@ -56,6 +56,7 @@ begin
             f := f - g;
         end loop;
     end loop;
+    perform odc._repair_use();
 end $$;
 
 -- Pending jobs: p_gangs percent gangs of 2 to 16 nodes, the others 1 to 8 GPUs of one node.
@@ -132,4 +133,5 @@ create or replace function bench.make_full(p_now timestamptz) returns void langu
         select id, 0, node_id, 1::bigint << g, 1, 16, 100000, ends_at, 'running' from place
     )
     update odc.node_free set gpu_mask = 0, gpus = 0, cpus = cpus - 128, mem_mib = mem_mib - 800000, jobs = 8;
+    select odc._repair_use();
 $$;

@@ -25,7 +25,7 @@ begin
     if not exists (select from dependency) then
         return;
     end if;
-    delete from dependency as d using unnest(p_job_ids) as s (id) where d.job_id = s.id;
+    delete from dependency as d where d.job_id = any (p_job_ids);
     select array_agg(distinct d.job_id) into v_waiting
       from unnest(p_job_ids || v_arrays) as s (id)
       join dependency as d on d.target_id = s.id and d.state = 'waiting' and d.kind = 'after';

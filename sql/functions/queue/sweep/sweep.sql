@@ -30,15 +30,13 @@ begin
     perform _hold_term(p_term);
     perform _take_turn(p_now);
     v_booked := _sweep_bookings(p_now);
-    with due as (
-        select job_id from pending where not begun and begin_at <= p_now order by begin_at limit p_most
-    ), begun as (
+    with begun as (
         update pending as p
            set begun = true, reason = case when held is not null then reason end,
                eligible_at = case when held is null and dependency = 'met' and lacks is null then coalesce(eligible_at, p_now)
                                   else eligible_at end
-          from due as d
-         where p.job_id = d.job_id
+         where p.job_id = any (array(
+               select b.job_id from pending as b where not b.begun and b.begin_at <= p_now order by b.begin_at limit p_most))
         returning p.array_job_id
     )
     select array_agg(distinct array_job_id) filter (where array_job_id is not null) into v_begun from begun;
