@@ -1,4 +1,4 @@
-"""What a pass, an end and `why` take on 10,000 nodes whose 80,000 GPUs are all in use."""
+"""The duration of passes, ends and `why` on 10,000 nodes whose 80,000 GPUs are all in use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def large(runs: int) -> list[Figure]:
 
 
 def beside(sql: Sql, runs: int) -> Iterator[Figure]:
-    """What happens between passes."""
+    """The work between passes."""
     term = sql.value("select term from odc.term")
     sql.row("select looked from odc.plan_pass($1, $2)", term, NOW)
     waiting = iter(sql.values("select job_id from odc.pending order by job_id limit 1000"))
@@ -65,7 +65,7 @@ def beside(sql: Sql, runs: int) -> Iterator[Figure]:
         note="`record_facts`, committed",
     )  # fmt: skip
     minutes = count(1)
-    sweep = "select odc.sweep($1, $2 + interval '1 minute' * $3)"
+    sweep = "select odc.sweep($1, $2::timestamptz + interval '1 minute' * $3)"
     yield Figure(
         "sweep, 80,000 running",
         times_ms(lambda: sql.execute(sweep, term, NOW, next(minutes)), runs, warm=1), "ms",

@@ -569,7 +569,7 @@ CREATE TABLE odc.allocation (
     exit_signal integer,
     strike text
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', fillfactor='50');
 
 CREATE TABLE odc.allocation_past (
     past_id bigint NOT NULL,
@@ -1893,7 +1893,7 @@ CREATE TABLE odc.running (
     signalled boolean DEFAULT false NOT NULL,
     CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', fillfactor='50');
 
 CREATE TABLE odc.running_past (
     past_id bigint NOT NULL,

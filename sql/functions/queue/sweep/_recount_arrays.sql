@@ -1,9 +1,9 @@
 -- odc._recount_arrays: the part of _repair_arrays that recounts the running tasks of live arrays.
 -- Arguments  as _repair_arrays
--- Returns    told: one sentence per corrected row; live: the arrays that it checked
+-- Returns    sentences: one per corrected row; live: the arrays that it checked
 -- Locks      the caller holds the turn; array_job rows that differ
 -- enable_nestloop: see _repair_nodes.
-create or replace function odc._recount_arrays(p_now timestamptz, p_most integer, out told text[], out live bigint[])
+create or replace function odc._recount_arrays(p_now timestamptz, p_most integer, out sentences text[], out live bigint[])
 language plpgsql volatile set search_path = odc, pg_temp set enable_nestloop = off as $$
 begin
     with every as (
@@ -28,6 +28,6 @@ begin
     select array(select format('array %s: %s tasks were counted as running; corrected to %s', w.id, w.was, w.n)
                    from wrong as w order by w.id),
            array(select l.id from live as l)
-      into told, live;
+      into sentences, live;
 end;
 $$;

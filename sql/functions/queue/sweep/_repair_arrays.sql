@@ -11,7 +11,7 @@ declare
     v_jobs  bigint[];
     v_opens integer[];
 begin
-    select c.told, c.live into v_told, v_live from _recount_arrays(p_now, p_most) as c;
+    select c.sentences, c.live into v_told, v_live from _recount_arrays(p_now, p_most) as c;
     select array_agg(p.job_id order by p.job_id), array_agg(p.open_count order by p.job_id)
       into v_jobs, v_opens
       from pending as p where p.array_job_id = any (v_live);

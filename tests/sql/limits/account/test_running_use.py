@@ -13,7 +13,8 @@ from tests.support.builders.jobs import BOB, Queue, a_cluster
 BY_JOB = """
     select account_id, uid, qos_id, partition_id, count(*) as jobs, sum(nodes)::bigint as nodes,
            sum(gpus)::bigint as gpus, sum(cpus)::bigint as cpus,
-           (sum((greatest(gpus * 1000, cpus * 1000 / o.cpus_per_gpu) * ms)::numeric) / 1000)::bigint as used_ms
+           (sum((greatest(gpus * 1000, cpus * 1000 / o.cpus_per_gpu) * ms)::numeric) / 1000)::bigint
+               as used_ms
       from (select r.account_id, r.uid, r.qos_id, r.partition_id, count(*) as nodes,
                    sum(a.gpus) as gpus, sum(a.cpus) as cpus,
                    (extract(epoch from $1 - max(r.started_at)) * 1000)::bigint as ms
@@ -34,7 +35,8 @@ def differences(queue: Queue) -> list[dict[str, Any]]:
     return queue.sql.rows(
         f"""
         with expected as ({BY_JOB}),
-             found as (select account_id, uid, qos_id, partition_id, jobs, nodes, gpus, cpus, used_ms
+             found as (select account_id, uid, qos_id, partition_id, jobs, nodes, gpus, cpus,
+                              used_ms
                          from odc._running_use($1))
         (table expected except table found) union all (table found except table expected)
         """,

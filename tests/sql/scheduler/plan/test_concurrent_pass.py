@@ -259,8 +259,8 @@ def test_decide_reads_one_snapshot_because_all_it_calls_is_stable(sql: Sql) -> N
     )
 
 
-# The tables that `decide` trusts without a row in the plan, the free amounts of nodes and the use of
-# running jobs: see 0024_facts.sql.
+# The tables that `decide` trusts without a row in the plan, the free amounts of nodes and the use
+# of running jobs: see 0024_facts.sql.
 TRUSTED = (
     "booking|booking_node|licence|resource_limit|association|account|qos|partition|partition_node"
     "|policy|priority_weight|priority_setting|account_setting|node_free|running_use"
