@@ -12,7 +12,7 @@ from odcd.clock import Clock
 from odcd.errors import DatabaseBusy, OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.loops.lead import Lead
-from odcd.records.dispatch import Fact
+from odcd.records.dispatch import ENDS, Fact
 from odcd.stores.leader import MAX_DUE
 from odcd.stores.store import Store
 
@@ -103,7 +103,7 @@ class Reconciler:
     async def _write(self, facts: Sequence[Fact]) -> None:
         """Write the executor's facts, and retry while the database is busy: each fact arrives only
         once. Each failure halves the batch, which may be too large for the statement timeout."""
-        batch = MAX_FACTS
+        batch, facts = MAX_FACTS, _ends_first(facts)
         while facts:
             some, now = facts[:batch], self._clock.now()
             try:
@@ -226,3 +226,12 @@ class Reconciler:
                 await self._begun.wait()
         except TimeoutError:
             return
+
+
+def _ends_first(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Facts about members that ended come first, because other jobs wait for their GPUs; otherwise
+    they would wait for the starts of a large pass. The facts of one attempt stay in order."""
+    if len(facts) <= MAX_FACTS:
+        return facts
+    over = {(fact.job_id, fact.attempt) for fact in facts if fact.kind in ENDS}
+    return sorted(facts, key=lambda fact: (fact.job_id, fact.attempt) not in over)
