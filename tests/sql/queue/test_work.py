@@ -112,7 +112,7 @@ def test_many_running_jobs_are_swept_and_end_with_few_rows_read_for_each(
 
 
 def test_no_statement_for_many_jobs_compares_each_with_each(counted_when_empty: Queue) -> None:
-    """Before: 1,500 ends in one call took 1.4 s, and 0.2 s with good statistics."""
+    """Before: 1,500 ends in one call took 1.4 s."""
     queue = counted_when_empty
     with pairwise_joins(queue.sql) as found:
         jobs = taken(queue, [a_job(gpus=1) for _ in range(JOBS)])
