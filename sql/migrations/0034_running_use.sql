@@ -20,7 +20,7 @@ insert into running_use
 select r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count,
        case when s.exclusive then coalesce(a.gpus, 0) else r.node_count * s.gpus_per_node end,
        case when s.exclusive then coalesce(a.cpus, 0) else r.node_count * s.cpus_per_node end,
-       count(*), sum((extract(epoch from r.started_at) * 1000)::bigint)
+       count(*), sum((date_part('epoch', r.started_at) * 1000)::bigint)
   from running as r
   join shape as s on s.id = r.shape_id
   left join (select job_id, sum(gpus) as gpus, sum(cpus) as cpus from allocation group by job_id) as a on a.job_id = r.job_id

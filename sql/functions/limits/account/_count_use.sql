@@ -3,17 +3,19 @@
 create or replace function odc._count_use()
 returns setof odc.running_use
 language sql stable as $$
-    select r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count, u.gpus, u.cpus, count(*)::integer,
-           sum((extract(epoch from r.started_at) * 1000)::bigint)::bigint
+    select r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count, r.node_count * s.gpus_per_node,
+           r.node_count * s.cpus_per_node, count(*)::integer, sum(odc._epoch_ms(r.started_at))::bigint
       from odc.running as r
-      join odc.shape as s on s.id = r.shape_id
-      left join (select a.job_id, sum(a.gpus) as gpus, sum(a.cpus) as cpus
-                   from odc.allocation as a
-                   join odc.running as e on e.job_id = a.job_id
-                   join odc.shape as x on x.id = e.shape_id and x.exclusive
-                  group by a.job_id) as a on a.job_id = r.job_id
-     cross join lateral (select case when s.exclusive then coalesce(a.gpus, 0) else r.node_count * s.gpus_per_node end::integer,
-                                case when s.exclusive then coalesce(a.cpus, 0) else r.node_count * s.cpus_per_node end::integer)
-                     as u (gpus, cpus)
-     group by r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count, u.gpus, u.cpus
+      join odc.shape as s on s.id = r.shape_id and not s.exclusive
+     group by r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count, s.gpus_per_node, s.cpus_per_node
+     union all
+    select e.account_id, e.uid, e.qos_id, e.partition_id, e.shape_id, e.node_count, e.gpus, e.cpus, count(*)::integer,
+           sum(odc._epoch_ms(e.started_at))::bigint
+      from (select r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count, r.started_at,
+                   sum(a.gpus)::integer as gpus, sum(a.cpus)::integer as cpus
+              from odc.running as r
+              join odc.shape as s on s.id = r.shape_id and s.exclusive
+              join odc.allocation as a on a.job_id = r.job_id
+             group by r.job_id, r.account_id, r.uid, r.qos_id, r.partition_id, r.shape_id, r.node_count, r.started_at) as e
+     group by e.account_id, e.uid, e.qos_id, e.partition_id, e.shape_id, e.node_count, e.gpus, e.cpus
 $$;

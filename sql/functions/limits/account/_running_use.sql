@@ -14,7 +14,7 @@ language sql stable as $$
       from odc.running_use as u
       join odc.shape as s on s.id = u.shape_id
      cross join odc.account_setting as o
-     cross join (select (extract(epoch from p_now) * 1000)::bigint as ms) as n
+     cross join (select odc._epoch_ms(p_now) as ms) as n
      where u.jobs > 0
      group by u.account_id, u.uid, u.qos_id, u.partition_id
 $$;

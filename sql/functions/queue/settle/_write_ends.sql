@@ -33,7 +33,7 @@ begin
         update running_use as u
            set jobs = u.jobs - t.jobs, started_ms = u.started_ms - t.started_ms
           from (select g.account_id, g.uid, g.qos_id, g.partition_id, g.shape_id, g.node_count, f.gpus, f.cpus,
-                       count(*) as jobs, sum((extract(epoch from g.started_at) * 1000)::bigint) as started_ms
+                       count(*) as jobs, sum(_epoch_ms(g.started_at)) as started_ms
                   from gone as g
                   join (select job_id, sum(gpus) as gpus, sum(cpus) as cpus from freed group by job_id) as f on f.job_id = g.job_id
                  group by g.account_id, g.uid, g.qos_id, g.partition_id, g.shape_id, g.node_count, f.gpus, f.cpus) as t

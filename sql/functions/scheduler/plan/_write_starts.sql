@@ -70,7 +70,7 @@ begin
     ), use as (
         insert into running_use as u (account_id, uid, qos_id, partition_id, shape_id, nodes, gpus, cpus, jobs, started_ms)
         select l.account_id, l.uid, l.qos_id, l.partition_id, l.shape_id, l.nodes, a.gpus, a.cpus, count(*),
-               count(*) * (extract(epoch from p_now) * 1000)::bigint
+               count(*) * _epoch_ms(p_now)
           from starting as l
           join (select id, sum(gpus)::integer as gpus, sum(cpus)::integer as cpus from placed group by id) as a on a.id = l.id
          group by l.account_id, l.uid, l.qos_id, l.partition_id, l.shape_id, l.nodes, a.gpus, a.cpus
