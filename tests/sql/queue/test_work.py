@@ -22,8 +22,8 @@ SMALL = {
     "_plan_classes", "_plan_slice", "_plan_more", "_find_slips", "_keep_plan",
     # Each job with its shape, or with the disks and arrays that jobs of one request name.
     "_write_jobs", "_judge_dependencies", "_release_disks",
-    # The arrays that start in one pass.
-    "_take_tasks",
+    # The arrays that start or end together, and those that wait for them task by task.
+    "_take_tasks", "_jobs_started", "_jobs_ended", "_open_tasks", "_close_tasks",
     # Each end with the one row of gpu_meter.
     "_write_ends",
 }  # fmt: skip
