@@ -14,6 +14,7 @@ from typing import Protocol
 from odcd.clock import Clock
 from odcd.errors import DatabaseBusy, OdcError
 from odcd.executor.base import Executor
+from odcd.isolation import explain, is_at_fault
 from odcd.records.dispatch import SignalDue
 from odcd.stores.attempts import AttemptStore
 
@@ -96,8 +97,13 @@ class Signals:
                 )
             except OdcError as error:
                 trouble = error.message
-                log.warning(
-                    "signals.not_delivered",
-                    extra={"job_id": due.job_id, "rank": rank, "why": trouble},
-                )
+            except Exception as error:
+                # One that cannot be signalled keeps the signal from no other.
+                if not is_at_fault(error):
+                    raise
+                trouble = explain(error)
+        if trouble is not None:
+            log.warning(
+                "signals.not_delivered", extra={"job_id": due.job_id, "rank": rank, "why": trouble}
+            )
         return due.job_id, due.attempt, rank, trouble

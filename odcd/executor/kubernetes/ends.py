@@ -23,6 +23,7 @@ from odcd.executor.kubernetes.naming import Attempt, Key
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_writer import PodWriter
+from odcd.isolation import Isolation, IsolationWatch
 from odcd.records.dispatch import Fact
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Ends:
         grace_s: float,
         contents: Contents,
         fence: Fence,
+        watch: IsolationWatch | None = None,
     ) -> None:
         """grace_s: from TERM to KILL, for pods that the database does not know."""
         self._members = members
@@ -62,6 +64,7 @@ class Ends:
         self._fence = fence
         self._forcing: set[str] = set()
         """The uids of pods that are being removed by force."""
+        self._unsaved = Isolation[Key]("pods", clock, watch)
         self._captures = asyncio.Semaphore(CAPTURES)
         self._cleaners = asyncio.Semaphore(CLEANERS)
 
@@ -84,7 +87,8 @@ class Ends:
         self._background.spawn(self._remove_unstarted(pod, key))
 
     async def _remove_unstarted(self, pod: Pod, key: Key) -> None:
-        await self._list_disk(pod, key)
+        with self._unsaved.guard(key, job_id=key[0]):
+            await self._list_disk(pod, key)
         try:
             await self._pod_writer.remove(pod, 0, unchanged=True)
         except (ApiRefused, RunnerDown) as error:
@@ -117,6 +121,18 @@ class Ends:
         self._background.spawn(self._end(pod, key, grace_s))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
+        # A pod whose output or disk cannot be read ends nevertheless.
+        with self._unsaved.guard(key, job_id=key[0]):
+            await self._save(pod, key)
+        self._unsaved.clear(key)
+        if not self._answers(pod.spec.node_name):
+            await self._close_off(pod, key)
+        if not self._answers(pod.spec.node_name):
+            self._members.forced.add(pod.metadata.uid)
+            grace_s = 0
+        await self._remove(pod, grace_s)
+
+    async def _save(self, pod: Pod, key: Key) -> None:
         """Store the output so far and open the log for the rest before the pod is ended,
         because kubelet deletes a log with its pod."""
         await self._list_disk(pod, key)
@@ -129,12 +145,6 @@ class Ends:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOG_OPEN_S):
                     await opened.wait()
-        if not self._answers(pod.spec.node_name):
-            await self._close_off(pod, key)
-        if not self._answers(pod.spec.node_name):
-            self._members.forced.add(pod.metadata.uid)
-            grace_s = 0
-        await self._remove(pod, grace_s)
 
     async def _close_off(self, pod: Pod, key: Key) -> None:
         """If its job may run again elsewhere, fence its silent node first."""
@@ -246,11 +256,14 @@ class Ends:
             self._background.spawn(self._clean(pod, key))
 
     async def _clean(self, pod: Pod, key: Key) -> None:
-        await self._list_disk(pod, key)
+        with self._unsaved.guard(key, job_id=key[0]):
+            await self._list_disk(pod, key)
         async with self._cleaners:
             if key in self._members.begun or is_over(pod):
                 try:
-                    await self._output.keep(key, pod.metadata.namespace, follow=False)
+                    with self._unsaved.guard(key, job_id=key[0]):
+                        await self._output.keep(key, pod.metadata.namespace, follow=False)
                 except RunnerDown as error:
                     log.warning("kubernetes.output_lost", extra={"pod": pod.key, "why": str(error)})
+            self._unsaved.clear(key)
             await self._remove(pod, 0 if is_over(pod) else self._grace_s)

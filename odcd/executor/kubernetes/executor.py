@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
-from odcd.errors import NotImplementedYet, RunnerDown, WrongState
+from odcd.errors import NotImplementedYet, RunnerDown
 from odcd.executor.base import Expected
-from odcd.executor.kubernetes import canaries, notices, status
+from odcd.executor.kubernetes import canaries, status
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.contents import Contents, OnContents
@@ -22,6 +22,7 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key, is_dev_server
 from odcd.executor.kubernetes.objects import Node, Pod
+from odcd.executor.kubernetes.oom_notices import OomNotices
 from odcd.executor.kubernetes.orphans import Orphans
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_finder import PodFinder
@@ -30,15 +31,16 @@ from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.signals import send_signal
 from odcd.executor.kubernetes.starts import Budgets, EnsureKeys, OnPort, Starts
+from odcd.executor.kubernetes.unread_pods import UnreadPods
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
-from odcd.records.dispatch import ENDS, Dispatch, Fact, Notice
+from odcd.isolation import IsolationWatch
+from odcd.records.dispatch import ENDS, Dispatch, Fact
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
 log = logging.getLogger(__name__)
 
 TICK_S = 1.0
-OOM_TRIES, OOM_AGAIN_S = 10, 3.0
 
 
 class KubernetesExecutor:
@@ -70,13 +72,15 @@ class KubernetesExecutor:
         on_contents: OnContents,
         fencer: Fencer | None,
         node_grace: timedelta,
+        watch: IsolationWatch | None = None,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
         cloud's instance type. on_orphans: called with the names of pods without a job before they
         are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
         server, which are made if it has none; None: it has ended. on_port: called with a node port
         of a dev server, if enabled. on_contents: called with the contents of a disk before its pod
-        ends. fencer: powers nodes off that were silent for node_grace."""
+        ends. fencer: powers nodes off that were silent for node_grace. watch: counts pods and
+        orders that cannot be processed."""
         self._cluster = cluster
         self._clock = clock
         self._terms = settings.terms
@@ -85,26 +89,28 @@ class KubernetesExecutor:
         self._instance_types = instance_types
         self._term = 0
         self._ledger = Ledger()
-        self._background = Background(self._ledger.wake)
+        self._background = Background(self._ledger.wake, clock, watch)
         self._pod_writer = PodWriter(cluster, settings)
         self._members = Members(clock, self._ledger, Denials(budgets.denied_s))
         self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
-        self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
+        oom = OomNotices(cluster, self._members, self._background, clock)
+        self._progress = Progress(self._members, self._ledger, clock, oom.note)
         self._watch = Watch(
             cluster, settings.namespaces, clock, self._on_pod, self._on_node,
-            self._progress.on_event,
+            self._progress.on_event, watch,
         )  # fmt: skip
         nodes = self._watch.nodes.items
         self._ends = Ends(
             self._members, nodes, self._pod_writer, output, self._background, clock,
             settings.grace_s, Contents(cluster, on_contents),
-            Fence(nodes, clock, fencer, node_grace),
+            Fence(nodes, clock, fencer, node_grace), watch,
         )  # fmt: skip
         self._starts = Starts(
             self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
-            budgets, ensure_keys, on_port, self._cooldowns,
+            budgets, ensure_keys, on_port, self._cooldowns, watch,
         )  # fmt: skip
+        self._unread = UnreadPods(self._members, self._pod_writer, self._background, clock, watch)
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
         self._canaries = canaries.Canaries(self._pod_writer, clock, nodes)
 
@@ -113,8 +119,9 @@ class KubernetesExecutor:
     async def open(self, term: int) -> None:
         self._term = term
         if not self._background.runs:
-            for work in (*self._watch.works(), *self._starts.works(), self._tick()):
-                self._background.spawn(work)
+            works = {**self._watch.works(), **self._starts.works(), "tick": self._tick}
+            for name, loop in works.items():
+                self._background.keep(name, loop)
         await self._watch.sync()
 
     @property
@@ -135,7 +142,12 @@ class KubernetesExecutor:
     def _on_pod(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         if key[0] == canaries.JOB:
             self._canaries.note(key, after)
-        elif after is not None:
+            return
+        with self._unread.guard(key):
+            self._see(key, before, after)
+
+    def _see(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        if after is not None:
             begun = key in self._members.begun
             self._ends.look(after, key)
             if not begun and key in self._members.begun:
@@ -149,23 +161,6 @@ class KubernetesExecutor:
     def _on_node(self, before: Node | None, after: Node | None) -> None:
         self._ends.on_node(before, after)
 
-    def _on_oom(self, key: Key, fact: Fact) -> None:
-        self._background.spawn(self._notify_of_oom(key, notices.oom_notice(fact)))
-
-    async def _notify_of_oom(self, key: Key, notice: Notice) -> None:
-        for _ in range(OOM_TRIES):
-            pod = self._members.pod(key)
-            if pod is None:
-                return
-            try:
-                await notices.notify(self._cluster, [pod], key[0], notice)
-                return
-            except (RunnerDown, WrongState) as error:
-                log.warning(
-                    "kubernetes.notice_failed", extra={"job_id": key[0], "why": error.message}
-                )
-            await self._clock.sleep(OOM_AGAIN_S)
-
     async def _tick(self) -> None:
         while True:
             await self._clock.sleep(TICK_S)
@@ -173,6 +168,7 @@ class KubernetesExecutor:
                 self._starts.judge()
                 if self._cooldowns.changed():
                     self._watch.note_change()
+                self._unread.judge(lambda key, pod: self._see(key, None, pod))
                 if self._watch.nodes.trouble is None:
                     self._ends.force()
 

@@ -50,7 +50,7 @@ def stopped(cluster: Cluster) -> list[str]:
 
     async def work() -> list[str]:
         ledger, clock, fake = Ledger(), SystemClock(), cast("Any", cluster)
-        members, background = Members(clock, ledger), Background(ledger.wake)
+        members, background = Members(clock, ledger), Background(ledger.wake, clock)
         members.pods[KEY[:2]] = {0: a_pod()}
         members.begun.add(KEY)
         unfenced = Fence({}, clock, None, timedelta())

@@ -79,7 +79,7 @@ def happens(world: World, *, again: bool, configured: bool = True) -> list[tuple
 
     async def work() -> list[tuple[float, str]]:
         clock, fake, ledger = cast("Clock", world), cast("Any", world), Ledger()
-        members, background = Members(clock, ledger), Background(ledger.wake)
+        members, background = Members(clock, ledger), Background(ledger.wake, clock)
         members.see(a_pod(RUNNING), KEY)
         fence = Fence(world.nodes, clock, fake if configured else None, GRACE)
         contents = cast("Contents", fake)

@@ -45,8 +45,9 @@ class Stage:
         self.ends = Ends(self.members)
         self.cooldowns = Cooldowns(self.clock)
         self.starts = Starts(
-            self.members, cast("Any", self.ends), {}, NOBODY, Background(ledger.wake), self.clock,
-            lambda: True, Budgets(schedule_s=60, start_s=1800), no_keys, no_port, self.cooldowns,
+            self.members, cast("Any", self.ends), {}, NOBODY,
+            Background(ledger.wake, self.clock), self.clock, lambda: True,
+            Budgets(schedule_s=60, start_s=1800), no_keys, no_port, self.cooldowns,
         )  # fmt: skip
 
     def wait(self, seconds: float) -> None:

@@ -165,7 +165,7 @@ def test_a_stopped_member_whose_node_never_confirmed_its_end_is_lost(
 
 def the_ends(members: Members, nodes: dict[str, Node], cluster: Cluster, clock: Watch) -> Ends:
     fake = cast("Any", cluster)
-    background = Background(lambda: None)
+    background = Background(lambda: None, cast("Clock", clock))
     time = cast("Clock", clock)
     fence = Fence(nodes, time, None, timedelta())
     return Ends(members, nodes, fake, NOBODY, background, time, 1.0, NOBODY, fence)
