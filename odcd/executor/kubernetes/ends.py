@@ -90,7 +90,9 @@ class Ends:
         with self._unsaved.guard(key, job_id=key[0]):
             await self._list_disk(pod, key)
         try:
-            await self._pod_writer.remove(pod, 0, unchanged=True)
+            if await self._pod_writer.remove(pod, 0, unchanged=True):
+                # The watch may report this later. Until then the verdict must stay.
+                return
         except (ApiRefused, RunnerDown) as error:
             log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
         found = self._members.pod(key)

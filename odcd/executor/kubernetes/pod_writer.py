@@ -130,10 +130,10 @@ class PodWriter:
                 f"/api/v1/namespaces/{namespace}/pods/{name}", {"spec": {"schedulingGates": None}}
             )
 
-    async def remove(self, pod: Pod, grace_s: float, *, unchanged: bool = False) -> None:
+    async def remove(self, pod: Pod, grace_s: float, *, unchanged: bool = False) -> bool:
         """grace_s: from TERM to KILL; 0 removes the pod without asking its node. unchanged: only if
-        the pod is still as we saw it, so that one that started meanwhile continues. Raises
-        ApiRefused, RunnerDown."""
+        the pod is still as we saw it, so that one that started meanwhile continues. Return whether
+        it is being removed. Raises ApiRefused, RunnerDown."""
         conditions = {"uid": pod.metadata.uid}
         if unchanged:
             conditions["resourceVersion"] = pod.metadata.resource_version
@@ -144,9 +144,11 @@ class PodWriter:
                 await self._cluster.delete(path, options)
             except ApiRefused as error:
                 if error.status == NOT_FOUND:
-                    return
+                    return True
                 if error.status != CONFLICT or not (unchanged or await self._is_gone(pod)):
                     raise
+                return not unchanged
+        return True
 
     async def _is_gone(self, pod: Pod) -> bool:
         """Whether the pod is gone, or another one has its name."""
