@@ -23,7 +23,7 @@ class Background:
         self._watch = watch
         self._isolation = Isolation[str]("pods", clock, watch)
         self._on_failure = on_failure
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     @property
     def runs(self) -> bool:
@@ -33,12 +33,12 @@ class Background:
         """Run a loop, and restart it after errors."""
         self.spawn(keep(name, loop, self._clock, self._watch))
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Coroutine[object, object, object]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._note_end)
 
-    def _note_end(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             if is_at_fault(error):
