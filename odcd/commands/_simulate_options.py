@@ -23,6 +23,15 @@ def plan_depth(text: str) -> int:
     return int(text)
 
 
+def runs(text: str) -> int:
+    """How many shaken runs: two are needed for a standard error."""
+    from odcd.simulate.shake import MAX_RUNS
+
+    if text.isascii() and text.isdecimal() and len(text) < 10 and 2 <= int(text) <= MAX_RUNS:
+        return int(text)
+    raise click.BadParameter(f'takes a whole number from 2 to {MAX_RUNS}, not "{text}"')
+
+
 def max_wait(text: str) -> int:
     """Seconds; 0 for no cap."""
     from odcd.slurm.times import parse_span
@@ -59,9 +68,10 @@ ClusterSize = Annotated[
 PolicyName = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="NAME", help="the policy; default: that of a new installation"
+        "--policy", metavar="NAME",
+        help="the policy, or several to compare: odc,wfp3; default: that of a new installation",
     ),
-]
+]  # fmt: skip
 PlanDepth = Annotated[
     int | None,
     typer.Option(
@@ -95,6 +105,21 @@ JobCount = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", min=1, help="replay the first N jobs only"),
 ]
+Shake = Annotated[
+    int | None,
+    typer.Option(
+        "--shake", metavar="N", parser=runs,
+        help="replay N times, with each submission moved by 0 to 10 minutes, and print the mean "
+        "and standard error of each figure",
+    ),
+]  # fmt: skip
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes", metavar="N", min=1, max=512,
+        help="with --shake: replays that run at the same time; default: the number of cores",
+    ),
+]  # fmt: skip
 Recipe = Annotated[
     str | None,
     typer.Option(
@@ -110,7 +135,7 @@ Save = Annotated[
     ),
 ]  # fmt: skip
 AsJson = Annotated[
-    bool, typer.Option("--json", help="print print one JSON object; for several traces, a list")
+    bool, typer.Option("--json", help="print one JSON object; for several traces, a list")
 ]
 Out = Annotated[
     str | None,

@@ -41,7 +41,7 @@ def in_private_database(work: Callable[[str], Awaitable[T]], of: Any) -> T:
     root, a child process under the odc account does the work; it reads and writes no files. of: the
     type that work returns."""
     _remove_left_over()
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt)
     home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
     # The server's account must be able to enter it.
     home.chmod(0o755)
@@ -58,7 +58,8 @@ def in_private_database(work: Callable[[str], Awaitable[T]], of: Any) -> T:
         _remove(home)
 
 
-def _interrupt(number: int, _: object) -> None:
+def interrupt(number: int, _: object) -> None:
+    """A handler of SIGTERM: it ends the work as Ctrl-C does, so that databases are removed."""
     raise KeyboardInterrupt
 
 
