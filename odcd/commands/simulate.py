@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odcctl.cli.plain import new_app
-from odcd.cli.params import Command
+from odcd.cli.params import Command, DatabaseHome, Dsn
+from odcd.commands import _simulate_history as _history
 from odcd.commands._simulate_options import (
+    Add,
     AsJson,
     Backfill,
+    Change,
     ClusterSize,
     EstimateKind,
+    History,
     JobCount,
     MaxWait,
     NoEta,
@@ -23,6 +27,7 @@ from odcd.commands._simulate_options import (
     PolicyName,
     Processes,
     Recipe,
+    Remove,
     Save,
     Shake,
     Traces,
@@ -59,8 +64,14 @@ def simulate(
     as_json: AsJson = False,
     out: Out = None,
     picture: Picture = None,
+    history: History = None,
+    add: Add = None,
+    remove: Remove = None,
+    change: Change = None,
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
 ) -> int:
-    """Replay traces through the scheduler on a virtual clock, and print the results."""
+    """Replay traces, or your own history, through the scheduler on a virtual clock."""
     from odcd.simulate.policy import Policy
     from odcd.simulate.runs import Arguments
 
@@ -68,13 +79,18 @@ def simulate(
         Policy(name=name, plan_depth=plan_depth, backfill=backfill, max_wait_s=max_wait)
         for name in _names(policy)
     ]
-    return run(
-        Arguments(
-            traces=traces or (), cluster=cluster, policies=policies, estimates=estimates,
-            predict=not no_eta, jobs=jobs, shake=shake, processes=processes, generate=generate,
-            save=save, as_json=as_json, out=out, picture=picture,
-        )
+    args = Arguments(
+        traces=traces or (), cluster=cluster, policies=policies, estimates=estimates,
+        predict=not no_eta, jobs=jobs, shake=shake, processes=processes, generate=generate,
+        save=save, as_json=as_json, out=out, picture=picture,
     )  # fmt: skip
+    asked = _history.Asked(
+        window_s=history, add=tuple(add or ()), remove=tuple(remove or ()),
+        settings=tuple(change or ()), home=home, dsn=dsn,
+    )  # fmt: skip
+    if _history.wanted(args, asked):
+        return _history.run(args, asked)
+    return run(args)
 
 
 def run(args: Arguments) -> int:
