@@ -78,8 +78,12 @@ def _remove_left_over() -> None:
     """Remove databases of replays that were killed."""
     for home in Path("/tmp").glob(f"{PREFIX}*"):
         pid = home.name.removeprefix(PREFIX).partition("-")[0]
-        # Any user may create a symbolic link of that name to a folder of ours.
-        status = home.lstat()
+        # Any user may create a symbolic link of that name to a folder of ours. Another replay may
+        # have just ended.
+        try:
+            status = home.lstat()
+        except FileNotFoundError:
+            continue
         ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
         if ours and not Path(f"/proc/{pid}").exists():
             _remove(home)

@@ -13,6 +13,7 @@ import msgspec
 
 from odcd.errors import BadRequest, OdcError
 from odcd.simulate.site.records import FORMAT, Site
+from odcd.simulate.site.tables import TABLES
 from odcd.simulate.trace import open_trace
 
 SUFFIXES = (".json", ".json.gz")
@@ -68,6 +69,9 @@ def read_site_file(path: Path) -> Site:
             raise BadRequest(
                 f"{path} has an unknown format", "Read it with the version of odc that wrote it."
             )
-        return msgspec.json.decode(data, type=Site)
+        site = msgspec.json.decode(data, type=Site)
+        if missing := TABLES.keys() - site.tables.keys():
+            raise BadRequest(f"{path} has no {', '.join(sorted(missing))}", "Export it again.")
+        return site
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
         raise BadRequest(f"{path} is not a site's history: {error}", "Export it again.") from error

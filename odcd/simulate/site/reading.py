@@ -25,6 +25,7 @@ from odcd.simulate.site.records import (
     Task,
     Term,
 )
+from odcd.simulate.site.starts import compared
 from odcd.simulate.site.tables import TABLES, select
 from odcd.slurm.dependencies import parse_dependency
 
@@ -81,7 +82,7 @@ async def read_site(dsn: str, start: datetime, end: datetime) -> Site:
     finally:
         with suppress(OdcError):
             await close(connection)
-    if not any(task.spans for job in site.jobs for task in job.tasks):
+    if not any(compared(task) for job in site.jobs for task in job.tasks):
         raise BadRequest(
             f"no job started between {start:%Y-%m-%d %H:%M} and {end:%Y-%m-%d %H:%M} UTC",
             "Choose a longer window, for example --history 90d, or check which database was read.",

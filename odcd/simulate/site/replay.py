@@ -21,6 +21,7 @@ from odcd.simulate.site.events import Event, Events, Kind, Submission
 from odcd.simulate.site.records import Site
 from odcd.simulate.site.starts import Done, Live, Start, compared, run_time_s, used_share
 from odcd.simulate.site.submissions import begin_s, columns, submissions
+from odcd.simulate.site.tables import TABLES
 
 SWEEP_EVERY_S = 3600
 AFTER_S = 90 * 86_400
@@ -66,7 +67,8 @@ async def replay_site(
 
 async def _load(session: Session, site: Site) -> None:
     await session.execute("select simulate.clear()")
-    for table, rows in site.tables.items():
+    for table in TABLES:
+        rows = site.tables.get(table, [])
         if table == "node":
             rows = [{**row, "state": "UP", "state_at": site.start.isoformat()} for row in rows]
         if rows and table not in ("booking", "booking_node"):

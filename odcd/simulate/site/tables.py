@@ -7,7 +7,7 @@ TABLES = {
     "efa_per_node",
     "node": "id, name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, topology",
     "policy": "name, ordering, max_wait_s, backfill, plan_depth",
-    "partition": "id, name, state, is_default, all_nodes, max_nodes, policy, placement, tier",
+    "partition": "id, name, is_default, all_nodes, max_nodes, policy, placement, tier",
     "partition_node": "partition_id, node_id",
     "account": "id, name, parent, shares",
     "qos": "id, name, priority, usage_factor, preempts, preempt_mode, exempt_s, grace_s",

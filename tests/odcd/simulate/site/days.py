@@ -12,11 +12,12 @@ from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reconciler
 from odcd.records.dispatch import Dispatch
-from tests.sim.simulation import ROOT, Simulation
+from odcd.records.job import ReservationSpec
+from tests.sim.simulation import ROOT, USERS, Simulation
 
 
 class QuietDays(Simulation):
-    """Jobs, arrays, gangs, dependencies, holds and begin times.
+    """Jobs, arrays, gangs, dependencies, holds, begin times and dev servers.
 
     eventful: also preemption, requeues, cancelled jobs and drained nodes.
     """
@@ -48,6 +49,8 @@ class QuietDays(Simulation):
             await self.submit()
         elif chance < 0.40:
             await self.store.jobs.release(ROOT, {"all": True}, self.clock.now())
+        elif chance < 0.45:
+            await self.use_a_dev_server()
         elif chance < 0.50 and self._eventful:
             await self.random.choice([self.requeue_one, self.cancel_one, self.drain_one])()
         else:
@@ -55,6 +58,18 @@ class QuietDays(Simulation):
         # A replay knows seconds only: what happens in one second happens at once there.
         self.clock.move(1)
         await self.look(lead, planner, reaper)
+
+    async def use_a_dev_server(self) -> None:
+        """Reserve one, or extend one."""
+        if self.reservations and self.random.random() < 0.3:
+            await self.extend()
+            return
+        spec = ReservationSpec(
+            script="#!/bin/sh\ntrue\n", work_dir="/tmp", name="box", gpu_type="h100", pty=True,
+            node_count=1, gpus_per_node=self.random.choice([1, 4]),
+            time_limit_s=self.random.choice([300, 3600]), details={},
+        )  # fmt: skip
+        self.reservations.append(await self.take(self.random.choice(USERS), spec))
 
     async def requeue_one(self) -> None:
         running = await self.database.fetch("select job_id from odc.running order by job_id")
