@@ -1,4 +1,4 @@
-"""What happens in the replay of a site, in order of time."""
+"""The events in the replay of a site, in order of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay needs of a site: its settings and nodes, and the jobs of a window.
+"""A site as a replay needs it: settings, nodes, and the jobs of a window.
 
 All times are whole seconds since the start of the window, so jobs submitted before it have negative
 ones. Records are encoded as JSON, in files to share and between processes.

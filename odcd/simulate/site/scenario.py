@@ -1,4 +1,4 @@
-"""What a replay changes: policy, nodes, limits and QOS."""
+"""The changes of a replay: policy, nodes, limits and QOS."""
 
 from __future__ import annotations
 
