@@ -56,6 +56,7 @@ JOBS = """
      where j.submitted_at < $2 and (j.state is null or j.ended_at > $1)
      order by j.id
 """
+FIRST = "select submitted_at from odc.job order by id limit 1"
 NODE_STATES = """
     select n.name, n.state::text as state,
            coalesce((select json_agg(json_build_array(p.past_at, p.state, p.past_absent)
@@ -93,6 +94,10 @@ async def read_site(dsn: str, start: datetime, end: datetime) -> Site:
 async def _read(session: Session, start: datetime, end: datetime) -> Site:
     if not await session.fetchval("select to_regclass('odc.job') is not null"):
         raise OdcError("this database has no queue of odc", "Check --dsn or --home.")
+    # A window can begin before the first job that is known.
+    first = await session.fetchval(FIRST)
+    if first is not None:
+        start = max(start, min(end, first.replace(microsecond=0)))
     jobs, left_out = _jobs(await session.fetch(JOBS, start, end), start, end)
     shape_ids = sorted({job.shape_id for job in jobs})
     tables: dict[str, list[Row]] = {}
