@@ -121,7 +121,7 @@ def _write_trace(
         f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC\n"
         f"left out: {LEFT_OUT}; {site.left_out.never_ready} jobs that never became ready, "
         f"{site.left_out.unstarted_tasks} ranges of array tasks that were cancelled before they "
-        "started\nkept: GPU types, sizes, limits, shares and priorities, times of day"
+        "started\nkept: GPU types, sizes, limits, shares and priorities"
     )
     return 0
 

@@ -18,7 +18,7 @@ FIRST_UID = 10_000
 ORDERINGS = ("fifo", "multifactor", "sjf", "saf", "wfp3", "odc")
 LEFT_OUT = (
     "scripts, environments, arguments, paths, output, comments, exit codes, GPU usage, the reasons "
-    "of node states and bookings, real dates"
+    "of node states and bookings, real dates and times of day"
 )
 _FEATURE = re.compile(r"[^&|]+")
 """In a constraint: names joined by & and |."""
