@@ -93,18 +93,23 @@ def test_an_error_in_one_process_ends_the_others(tmp_path: Path) -> None:
         raise BadRequest("it is wrong", "Correct it.")
 
     def wait() -> None:
+        (tmp_path / "pid").write_text(str(os.getpid()))
         time.sleep(60)
         (tmp_path / "late").touch()
 
+    def refuse_later() -> None:
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.01)
+        refuse()
+
     with pytest.raises(BadRequest, match="it is wrong") as refused:
-        run_apart([wait, refuse], 2, lambda done, total: None)
+        run_apart([wait, refuse_later], 2, lambda done, total: None)
     assert refused.value.hint == "Correct it."
     with pytest.raises(OdcError, match="ZeroDivisionError"):
         run_apart([lambda: 1 // 0], 2, lambda done, total: None)
     with pytest.raises(OdcError, match="interrupted"):
         run_apart([lambda: os._exit(1)], 1, lambda done, total: None)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
     assert not (tmp_path / "late").exists()
 
 
