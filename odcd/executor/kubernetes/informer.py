@@ -138,8 +138,8 @@ class Mirror(Generic[T]):
             if after:
                 query.append(("continue", after))
             try:
-                most = None if limit == 1 else MAX_PAGE_BYTES
-                body = await self._cluster.get(self._path, query, max_bytes=most)
+                max_bytes = None if limit == 1 else MAX_PAGE_BYTES
+                body = await self._cluster.get(self._path, query, max_bytes=max_bytes)
             except BodyTooLong:
                 limit = max(1, limit // SMALLER)
                 continue
