@@ -39,8 +39,9 @@ class FactWriter:
         """Write the facts, and retry while the database is busy. Return those that were recorded:
         only these may be acknowledged."""
         return await self._isolation.together(
-            _ends_first(facts), self._record, most=MAX_FACTS, busy_s=BUSY_RETRY_S, job_id=lambda f: f.job_id
-        )
+            _ends_first(facts), self._record,
+            most=MAX_FACTS, busy_s=BUSY_RETRY_S, job_id=lambda fact: fact.job_id,
+        )  # fmt: skip
 
     async def write_again(self) -> list[Fact]:
         """Write the facts that were set aside and whose time has come."""
