@@ -126,7 +126,7 @@ begin
         exit when v_at is null or short;
         while v_change <= v_changes and p_change_ats[v_change] = v_at loop
             v_from := abs(p_change_froms[v_change]);  v_sign := sign(p_change_froms[v_change]);
-            for v_alloc in v_from..v_from + 5 * p_change_counts[v_change] - 1 by 5 loop
+            for v_alloc in v_from..v_from + 9 * p_change_counts[v_change] - 1 by 9 loop
                 v_node := p_allocs[v_alloc];
                 if v_usable[p_node_groups[v_node]] and (p_allow is null or p_allow[v_node]) then
                     p_free[v_nodes + v_node] := p_free[v_nodes + v_node] + v_sign * p_allocs[v_alloc + 2];

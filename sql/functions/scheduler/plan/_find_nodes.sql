@@ -32,17 +32,14 @@ begin
     picks := '{}';  blocked_at := -1;
     -- Halves of alternatives: the groups without GPUs, then those with.
     for v_half in 2 * p_alt_from - 2..2 * p_alt_to - 1 loop
-        alternative := v_half / 2 + 1;
-        if v_half % 2 = 0 then
-            v_tried := '{}';
-        end if;
+        v_tried := case when v_half % 2 = 1 then v_tried end;
         continue when v_words = 1 and p_alt_words[v_half + 1] = 0;
-        v_line := -1;  v_bits := 0;
+        alternative := v_half / 2 + 1;  v_line := -1;  v_bits := 0;
         loop
             while v_bits = 0 and v_line < v_lines - 1 loop
                 v_line := v_line + 1;
-                v_level := case when p_alt_spreads[alternative] then p_max_level - v_line / v_words
-                                else p_gpus + v_line / v_words end;
+                v_level := v_line / v_words;
+                v_level := case when p_alt_spreads[alternative] then p_max_level - v_level else p_gpus + v_level end;
                 v_bits := p_free[v_filled + v_level * v_words + v_line % v_words]
                           & p_alt_words[v_half * v_words + v_line % v_words + 1];
             end loop;

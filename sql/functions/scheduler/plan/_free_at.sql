@@ -21,7 +21,7 @@ begin
     v_next := 1;
     while p_change_ats[v_next] <= p_at loop
         v_from := abs(p_change_froms[v_next]);  v_sign := sign(p_change_froms[v_next]);
-        for v_alloc in v_from..v_from + 5 * p_change_counts[v_next] - 1 by 5 loop
+        for v_alloc in v_from..v_from + 9 * p_change_counts[v_next] - 1 by 9 loop
             v_node := p_allocs[v_alloc];
             p_free[p_nodes + v_node] := p_free[p_nodes + v_node] + v_sign * p_allocs[v_alloc + 2];
             p_free[v_cpus + v_node] := p_free[v_cpus + v_node] + v_sign * p_allocs[v_alloc + 3];

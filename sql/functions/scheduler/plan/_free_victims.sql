@@ -1,6 +1,6 @@
 -- odc._free_victims: protected jobs that start after the grace of jobs that are to be ended find more free there.
--- Arguments  p_points, p_node_ids  see _booking_points;  p_jobs, p_ends  the jobs; the end of their grace, microseconds
-create or replace function odc._free_victims(p_now timestamptz, p_points bigint[], p_node_ids integer[], p_jobs bigint[], p_ends bigint[])
+-- Arguments  p_points, p_node_ids  see _booking_points;  p_victims  see _protect_job
+create or replace function odc._free_victims(p_now timestamptz, p_points bigint[], p_node_ids integer[], p_victims bigint[])
 returns bigint[]
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
@@ -10,7 +10,7 @@ begin
         select n.ord::integer as node, a.gpus, a.cpus, a.mem_mib, u.at,
                (case when a.ends_at < 'infinity' then extract(epoch from a.ends_at - p_now) * 1000000
                      else 8000000000000000000 end)::bigint as until
-          from unnest(p_jobs, p_ends) as u (job_id, at)
+          from unnest(_every(p_victims, 4, 1), _every(p_victims, 4, 4)) as u (job_id, at)
           join allocation as a on a.job_id = u.job_id
           join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
     loop

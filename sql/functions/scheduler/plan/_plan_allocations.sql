@@ -1,5 +1,5 @@
 -- odc._plan_allocations: the allocations that protected jobs will get at their planned starts, on their pinned nodes.
--- They are in p_allocs like those of starts, with -1 as their mask.
+-- They are in p_allocs like those of starts, with -1 as their mask and without job and time limit.
 -- Arguments  p_allocs, p_points, p_heads  see README.md;  p_from  write those of protected jobs from this one on
 create or replace function odc._plan_allocations(
     p_allocs bigint[], p_points bigint[], p_heads bigint[], p_from integer,
@@ -19,7 +19,8 @@ begin
             p_allocs[v_alloc + 2] := coalesce(p_group_gpus[v_group], p_heads[v_head + 1]);
             p_allocs[v_alloc + 3] := coalesce(p_group_cpus[v_group], p_heads[v_head + 2]);
             p_allocs[v_alloc + 4] := coalesce(p_group_mems[v_group], p_heads[v_head + 3]);
-            v_alloc := v_alloc + 5;
+            p_allocs[v_alloc + 5] := 0;  p_allocs[v_alloc + 6] := 0;  p_allocs[v_alloc + 7] := 0;  p_allocs[v_alloc + 8] := 2147483647;
+            v_alloc := v_alloc + 9;
         end loop;
     end loop;
     return p_allocs;

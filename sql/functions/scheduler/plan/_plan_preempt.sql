@@ -16,7 +16,7 @@ create or replace function odc._plan_preempt(
     p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[],
     p_count integer, p_gpus integer, p_cpus integer, p_mem integer, p_limit bigint, p_allow boolean[], p_booking integer,
     p_release_ats bigint[], p_release_nodes integer[], p_release_gpus integer[], p_release_cpus integer[],
-    p_release_mems integer[], p_starts bigint[], p_allocs bigint[], p_points bigint[], p_heads bigint[],
+    p_release_mems integer[], p_allocs bigint[], p_points bigint[], p_heads bigint[],
     out victims bigint[], out costs bigint[], out ends bigint[], out cost bigint, out at bigint, out fit integer[],
     out then_gpus integer[], out then_cpus integer[], out then_mems integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -53,7 +53,7 @@ begin
               left join (select w.x, count(*) as n from unnest(v_on.x) as w (x) group by w.x) as u on u.x < s.x
              group by s.x) as f;
 
-    select * into v_changes from _plan_changes(p_heads, p_starts);
+    select * into v_changes from _plan_changes(p_heads, p_allocs);
     foreach v_at in array array(select distinct u.t from unnest(v_graces) as u (t) order by u.t) loop
         exit when v_at >= p_natural;
         v_free := _free_at(p_free, v_at, v_nodes,

@@ -1,36 +1,34 @@
 -- odc._report_plan: a plan in the columns of decision.
--- Arguments  p_starts … p_points  what _decide_once collected, see README.md
+-- Arguments  p_allocs … p_points  what _decide_once collected, see README.md
 --            p_reported  four values per job that was or would be protected: job, its number in p_heads (0: it has no start
 --                        in sight), nodes that fit now, shape;  p_victims  four values each: job, for which job, cost, end
 --            p_node_ids  per node;  p_shape_ids, p_refused, p_behind  per shape;  the others  per class
 create or replace function odc._report_plan(
-    p_now timestamptz, p_looked integer, p_classes integer, p_more boolean, p_digest bytea, p_starts bigint[], p_allocs bigint[], p_reported bigint[], p_heads bigint[], p_points bigint[],
+    p_now timestamptz, p_looked integer, p_classes integer, p_more boolean, p_digest bytea, p_allocs bigint[], p_reported bigint[], p_heads bigint[], p_points bigint[],
     p_victims bigint[], p_node_ids integer[], p_shape_ids integer[], p_refused text[], p_behind bigint[],
     p_class_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[], p_reasons text[])
 returns odc.decision
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_plan decision;
-    v_count integer := 0;  v_jobs bigint[];  v_partitions integer[];  v_counts integer[];  v_limits_s integer[];
-    v_nodes integer[];  v_masks bigint[];  v_gpus integer[];  v_cpus integer[];  v_mems integer[];
+    v_starts integer := 0;  v_jobs bigint[];  v_partitions integer[];  v_counts integer[];  v_limits_s integer[];
+    v_nodes integer := 0;  v_plan_nodes integer[];  v_masks bigint[];  v_gpus integer[];  v_cpus integer[];  v_mems integer[];
 begin
     v_plan.looked := p_looked;  v_plan.classes := p_classes;  v_plan.more := p_more;  v_plan.read_digest := p_digest;
-    for i in 1..cardinality(p_starts) by 5 loop
-        v_count := v_count + 1;
-        v_jobs[v_count] := p_starts[i];  v_partitions[v_count] := p_starts[i + 1];
-        v_counts[v_count] := p_starts[i + 2];  v_limits_s[v_count] := p_starts[i + 3];
+    for i in 1..cardinality(p_allocs) by 9 loop
+        continue when p_allocs[i + 1] < 0;
+        v_nodes := v_nodes + 1;
+        v_plan_nodes[v_nodes] := p_node_ids[p_allocs[i]];  v_masks[v_nodes] := p_allocs[i + 1];  v_gpus[v_nodes] := p_allocs[i + 2];
+        v_cpus[v_nodes] := p_allocs[i + 3];  v_mems[v_nodes] := p_allocs[i + 4];
+        if p_allocs[i + 5] = 1 then
+            v_starts := v_starts + 1;
+            v_jobs[v_starts] := p_allocs[i + 6];  v_partitions[v_starts] := p_allocs[i + 7];  v_limits_s[v_starts] := p_allocs[i + 8];
+        end if;
+        v_counts[v_starts] := p_allocs[i + 5];
     end loop;
     v_plan.start_jobs := v_jobs;  v_plan.start_partitions := v_partitions;  v_plan.start_nodes := v_counts;
-    v_plan.start_limits_s := v_limits_s;
-    v_count := 0;
-    for i in 1..cardinality(p_allocs) by 5 loop
-        continue when p_allocs[i + 1] < 0;
-        v_count := v_count + 1;
-        v_nodes[v_count] := p_node_ids[p_allocs[i]];  v_masks[v_count] := p_allocs[i + 1];  v_gpus[v_count] := p_allocs[i + 2];
-        v_cpus[v_count] := p_allocs[i + 3];  v_mems[v_count] := p_allocs[i + 4];
-    end loop;
-    v_plan.alloc_nodes := v_nodes;  v_plan.alloc_masks := v_masks;  v_plan.alloc_gpus := v_gpus;  v_plan.alloc_cpus := v_cpus;
-    v_plan.alloc_mems := v_mems;
+    v_plan.start_limits_s := v_limits_s;  v_plan.alloc_nodes := v_plan_nodes;  v_plan.alloc_masks := v_masks;
+    v_plan.alloc_gpus := v_gpus;  v_plan.alloc_cpus := v_cpus;  v_plan.alloc_mems := v_mems;
     -- Pins may have moved, so the nodes of each protected job are final only now.
     select array_agg(p_reported[u.i] order by u.i), array_agg(p_now + p_heads[10 * h.head - 3] * interval '1 microsecond' order by u.i),
            array_agg(n.nodes order by u.i), array_agg(p_reported[u.i + 2] order by u.i), array_agg(p_reported[u.i + 3] order by u.i)

@@ -4,7 +4,7 @@ create or replace function odc._take_at_points(p_points bigint[], p_allocs bigin
 returns bigint[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 begin
-    for v_at in p_from..cardinality(p_allocs) - 1 by 5 loop
+    for v_at in p_from..cardinality(p_allocs) - 1 by 9 loop
         if p_points[p_allocs[v_at + 1]] > 0 then
             p_points := _add_at_points(p_points, p_allocs[v_at + 1]::integer, 0, p_limit,
                                        -p_allocs[v_at + 3], -p_allocs[v_at + 4], -p_allocs[v_at + 5]);

@@ -13,7 +13,7 @@ declare
     v_whole constant integer := 7 * v_nodes + 64 * v_groups;
     v_node integer;  v_group integer;  v_level integer;  v_word integer;  v_before integer;  v_after integer;
 begin
-    for v_at in p_from..cardinality(p_allocs) - 1 by 5 loop
+    for v_at in p_from..cardinality(p_allocs) - 1 by 9 loop
         v_node := p_allocs[v_at + 1];  v_group := p_node_groups[v_node];
         -- Out of its list.
         v_before := p_free[6 * v_nodes + v_node];  v_after := p_free[5 * v_nodes + v_node];
