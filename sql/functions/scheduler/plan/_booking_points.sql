@@ -1,6 +1,6 @@
 -- odc._booking_points: the points of a pass, at first those of bookings. A point is a moment at which a node's free
 -- amounts matter: the planned start of a protected job that may run on the node, or a booking, from whose start until
--- its end nothing is free. README.md has a picture.
+-- its end nothing is free. ../README.md has a picture.
 -- Returns    one array: per node its newest point, and then nine values per point: 0 the node's next point, 1 node,
 --            2 protected job, or minus the booking id, 3 moment, 4 end, microseconds from p_now, 5 GPUs, 6 CPUs and 7 MiB
 --            free from then on, 8 whether the node is pinned (reserved) for it. A point is the position of its first

@@ -1,4 +1,4 @@
--- odc._decide_once: one plan: load, order, place, protect, preempt, report. README.md explains it with an example.
+-- odc._decide_once: one plan: load, order, place, protect, preempt, report. ../README.md explains it with an example.
 -- Arguments  as decide, and  p_kept  jobs that keep their planned starts: each claims the nodes on which it was planned
 create or replace function odc._decide_once(
     p_now timestamptz, p_what_if jsonb, p_start_limit integer, p_chunk integer, p_depth integer, p_without bigint[],

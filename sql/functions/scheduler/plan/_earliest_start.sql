@@ -12,7 +12,7 @@
 --            p_booking              the job runs inside this booking; null: outside of all
 --            p_release_*            releases of running jobs, from _plan_releases, in order; complete up to p_release_to
 --                                   (null: all)
---            p_change_*, p_allocs   changes by this plan, see _plan_changes;  p_points  see README.md
+--            p_change_*, p_allocs   changes by this plan, see _plan_changes;  p_points  see ../README.md
 --            p_not_before           a preemptor keeps the start it was promised; null: at once
 -- Returns    at: null if there is no such moment; fit: the nodes that fit then, in the order in which they became
 --            free; then_*: amounts free on them; fitting: how many fit now; short: no such moment before p_release_to

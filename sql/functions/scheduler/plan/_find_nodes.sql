@@ -1,7 +1,7 @@
 -- odc._find_nodes: nodes on which a job can start now, fullest first (emptiest: partition.placement).
 -- It goes through the lists of _free_lists, level by level. Of an alternative, groups without GPUs come first, then those
 -- with; a list is skipped if its bit is not set. A node is taken if the amounts are free and the job avoids its points.
--- Arguments  p_free, p_points, p_heads  see _free_lists, _booking_points, _protect_job
+-- Arguments  p_free, p_points, p_heads  see ../README.md
 --            p_node_groups, p_allow  per node: group; the job's lists allow it (p_allow null: all)
 --            p_group_*      per group: amounts of a node, EFA domain;  p_max_level
 --            p_alt_from, p_alt_to  alternatives; the first that has enough nodes is used

@@ -1,6 +1,6 @@
 -- odc._find_spare: the next spare node to which a pin of a protected job may move: one that fits as well at that time.
 -- A search tries each spare node once. Spare nodes without room are not tried by later searches either.
--- Arguments  p_points, p_heads  see _booking_points and _protect_job;  p_head  the protected job
+-- Arguments  p_points, p_heads  see _booking_points and ../README.md;  p_head  the protected job
 --            p_from         the first of its points to try
 --            p_picks, p_kept  nodes that the job at hand is about to take. It may not take them in the end, so they
 --                           remain to be tried by later searches

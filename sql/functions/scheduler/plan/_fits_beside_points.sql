@@ -1,6 +1,6 @@
 -- odc._fits_beside_points: whether a job that would start now on a node avoids every point that it would run into.
 -- A pin that is in its way moves to a spare node, if there is one.
--- Arguments  p_points, p_heads  see _booking_points and _protect_job
+-- Arguments  p_points, p_heads  see _booking_points and ../README.md
 --            p_tried        per protected job: where this search goes on with its spare points; null: at the first
 --            p_gpus, p_cpus, p_mem, p_exclusive  what the job takes of the node;  p_limit  its time limit, microseconds
 --            p_booking      it runs inside this booking; null: outside of all

@@ -1,5 +1,5 @@
 -- odc._free_lists: what is free, as one array that a pass changes in place, and the lists in which it looks for nodes.
--- A list has the nodes of one group and level (see _free_level), first those with low numbers. README.md has a picture.
+-- A list has the nodes of one group and level (see _free_level), first those with low numbers. ../README.md has a picture.
 -- Arguments  per node: group, free amounts, jobs on it;  per group: GPUs and CPUs of a node
 --            p_max_level  the highest level of a list
 --            p_all      also list nodes with GPUs that have none left: only jobs without GPUs use them

@@ -1,6 +1,6 @@
 -- odc._plan_allocations: the allocations that protected jobs will get at their planned starts, on their pinned nodes.
 -- They are in p_allocs like those of starts, with -1 as their mask and without job and time limit.
--- Arguments  p_allocs, p_points, p_heads  see README.md;  p_from  write those of protected jobs from this one on
+-- Arguments  p_allocs, p_points, p_heads  see ../README.md;  p_from  write those of protected jobs from this one on
 create or replace function odc._plan_allocations(
     p_allocs bigint[], p_points bigint[], p_heads bigint[], p_from integer,
     p_node_groups integer[], p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[])

@@ -1,6 +1,6 @@
 -- odc._plan_changes: what this plan has changed so far, in order of time: starts end, protected jobs start and end. Jobs
 -- without a time limit never end.
--- Arguments  p_heads, p_allocs  see README.md
+-- Arguments  p_heads, p_allocs  see ../README.md
 -- Returns    microseconds from the pass's time; where the allocations begin in p_allocs, negative if they are taken then,
 --            not released; how many there are
 create or replace function odc._plan_changes(

@@ -1,5 +1,5 @@
 -- odc._report_plan: a plan in the columns of decision.
--- Arguments  p_allocs … p_points  what _decide_once collected, see README.md
+-- Arguments  p_allocs … p_points  what _decide_once collected, see ../README.md
 --            p_reported  four values per job that was or would be protected: job, its number in p_heads (0: it has no start
 --                        in sight), nodes that fit now, shape;  p_victims  four values each: job, for which job, cost, end
 --            p_node_ids  per node;  p_shape_ids, p_refused, p_behind  per shape;  the others  per class

@@ -5,7 +5,7 @@
 -- its class and never protected. Only this function changes the plan's arrays; it calls in-place functions for that.
 -- Arguments  p_skip  jobs that are not in the queue;  p_backfill  the second walk;  p_max_level  see _free_lists
 --            c, n, s, q  what _plan_classes, _plan_nodes, _load_pass and _plan_slice returned
---            w       the state so far; README.md lists its arrays
+--            w       the state so far; ../README.md lists its arrays
 -- Returns    the new state
 create or replace function odc._walk_queue(
     p_now timestamptz, p_what_if jsonb, p_start_limit integer, p_chunk integer, p_without bigint[], p_skip bigint[],
