@@ -67,7 +67,8 @@ def test_the_pin_of_a_protected_job_moves_to_a_spare_node_once(sql: Sql) -> None
     heads = [8, 80, 8, spare, 22, spare, 60, 90, 1, 1]
     query = (
         "select (b.f).blocked_at, (b.f).points, (b.f).heads from "
-        "(select odc._fits_beside_points($1, $2, null, 1, 2, 20, 2, false, $3, null, null, null, '{1,1,1}', '{8}', '{80}', '{8}') as f) as b"
+        "(select odc._fits_beside_points($1, $2, null, 1, 2, 20, 2, false, $3, null, null, null, "
+        "'{1,1,1}', '{8}', '{80}', '{8}') as f) as b"
     )
     # A job that ends before the point does not need the pin to move.
     before = sql.row(query, points, heads, 50)
