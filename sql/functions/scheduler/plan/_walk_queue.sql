@@ -25,6 +25,7 @@ declare
     v_group_to constant integer[] := s.group_to;  v_alt_partitions constant integer[] := s.alt_partitions;
     v_shapes constant integer[] := s.class_shapes;  v_limits_s constant integer[] := c.limits_s;
     v_buckets constant integer[] := s.buckets;  v_needs constant bigint[] := s.needs;  v_mores constant bigint[] := s.mores;
+    v_all constant boolean := 0 = any (s.gpus);
     v_consumes constant boolean[] := s.consumes;  v_limited constant boolean := s.use_from is not null;  v_left bigint[] := w.lefts;  v_short integer[];
     v_free bigint[] := w.free;  v_points bigint[] := w.points;  v_heads bigint[] := w.heads;  v_allocs bigint[] := w.allocs;
     v_claims bigint[] := w.claims;  v_dead integer[] := w.dead;  v_full boolean[] := w.full;
@@ -52,10 +53,11 @@ begin
             if q.job_ids is not null then
                 w.reads[v_class] := 32;
                 v_first := cardinality(v_job_ids);
-                v_job_ids := v_job_ids || q.job_ids;  v_counts := v_counts || q.counts;  v_ats := v_ats || q.queued_ats;
-                v_leads := v_leads || q.leads;  v_scores := v_scores || q.scores;
-                v_classes := v_classes || array_fill(v_class, array[cardinality(q.job_ids)]);
-                v_lasts := v_lasts || array_fill(false, array[cardinality(q.job_ids) - 1]) || true;
+                for i in 1..cardinality(q.job_ids) loop
+                    v_job_ids[v_first + i] := q.job_ids[i];  v_counts[v_first + i] := q.counts[i];  v_ats[v_first + i] := q.queued_ats[i];
+                    v_leads[v_first + i] := q.leads[i];  v_scores[v_first + i] := q.scores[i];  v_classes[v_first + i] := v_class;
+                end loop;
+                v_lasts[cardinality(v_job_ids)] := true;
                 v_queue := v_queue[:2] || _queue_run(v_queue[3:], v_first + 1, cardinality(v_job_ids), v_leads, v_scores, v_ats, v_job_ids);
             end if;
         end if;
@@ -132,7 +134,7 @@ begin
             v_first := cardinality(v_allocs);
             v_allocs := _allocate_nodes(v_allocs, v_free, v_nodes, v_found.picks, v_gpus, v_cpus, v_mem, v_exclusive,
                                         v_job_ids[v_row], v_alt_partitions[v_found.alternative], v_limit_s);
-            v_free := _take_nodes(v_free, v_allocs, v_first, v_node_groups, v_group_gpus, v_group_cpus);
+            v_free := _take_nodes(v_free, v_allocs, v_first, v_node_groups, v_group_gpus, v_group_cpus, v_all);
             if cardinality(v_points) > v_nodes then
                 v_points := _take_at_points(v_points, v_allocs, v_first, v_limit);
             end if;
