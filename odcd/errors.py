@@ -255,6 +255,12 @@ class DatabaseDown(Unavailable):
 class DatabaseBusy(Unavailable):
     code = "OD040"
 
+    def __init__(self, message: str, hint: str | None = None, *, too_slow: bool = False) -> None:
+        """too_slow: the statement itself exceeded its time limit; it did not only wait for a
+        lock."""
+        super().__init__(message, hint)
+        self.too_slow = too_slow
+
 
 class DiskAlmostFull(Unavailable):
     code, status = "OD043", 507

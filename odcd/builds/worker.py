@@ -14,6 +14,7 @@ from typing import Protocol
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
+from odcd.isolation import Isolation, IsolationWatch, explain, is_at_fault
 from odcd.records.build import Build, BuildLook
 from odcd.stores.builds import BuildStore
 
@@ -46,7 +47,7 @@ class Builder(Protocol):
 class BuildWorker:
     def __init__(
         self, term: int, store: BuildStore, builder: Builder, clock: Clock, *, every: timedelta,
-        at_once: int, on_change: Callable[[], None],
+        at_once: int, on_change: Callable[[], None], watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         """every: check at least this often. on_change: called when reservations may no longer have
         to wait."""
@@ -57,6 +58,9 @@ class BuildWorker:
         self._every_s = every.total_seconds()
         self._at_once = at_once
         self._on_change = on_change
+        self._isolation = Isolation[Build](
+            "builds", clock, watch, key=lambda build: (build.id, build.attempt)
+        )
         self._wake = asyncio.Event()
         self._surveyed_at: float | None = None
         self._recorded: dict[tuple[int, int], tuple[str | None, str | None]] = {}
@@ -89,8 +93,8 @@ class BuildWorker:
             log.warning("build.not_seen", extra={"why": error.message})
             return len(builds)
         self._surveyed_at = self._clock.monotonic()
-        for build in builds:
-            await self._settle(build, seen.get(build.id))
+        self._isolation.keep_only(builds)
+        await self._isolation.each(builds, lambda build: self._settle(build, seen.get(build.id)))
         live = {(build.id, build.attempt) for build in builds}
         self._recorded = {key: progress for key, progress in self._recorded.items() if key in live}
         return len(builds)
@@ -102,6 +106,16 @@ class BuildWorker:
         return at is None or bool(self._recorded) or self._clock.monotonic() - at >= self._every_s
 
     async def _settle(self, build: Build, look: BuildLook | None) -> None:
+        try:
+            await self._settle_as_seen(build, look)
+        except Exception as error:
+            if not is_at_fault(error):
+                raise
+            # Not with what was read about it: that may be what cannot be stored.
+            await self._end(build, BuildLook(state="failed", error=f"odc failed: {explain(error)}"))
+            self._isolation.report(build.id, error)
+
+    async def _settle_as_seen(self, build: Build, look: BuildLook | None) -> None:
         if look is None and build.made:
             await self._end(build, BuildLook(state="lost", error=GONE))
         elif look is not None and look.state != "going":

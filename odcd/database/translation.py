@@ -103,7 +103,7 @@ def _busy(error: asyncpg.PostgresError, state: str, message: str) -> DatabaseBus
     if state == LOCK_WAIT:
         return DatabaseBusy(f"the database is busy: {message}", TRY_AGAIN)
     if state == OUT_OF_TIME:
-        return DatabaseBusy(f"the database took too long: {message}", TRY_AGAIN)
+        return DatabaseBusy(f"the database took too long: {message}", TRY_AGAIN, too_slow=True)
     if isinstance(error, ROLLED_BACK):
         return DatabaseBusy(f"another change was made first: {message}", TRY_AGAIN)
     return None

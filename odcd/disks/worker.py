@@ -16,6 +16,7 @@ from odcd.clock import Clock
 from odcd.disks.cloud import OPERATION, Cloud, CloudBusy, CloudRefused, Snapshot, Volume
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused
+from odcd.isolation import Isolation, IsolationWatch
 from odcd.stores.disk_work import DiskWork, DiskWorkStore
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class DiskWorker:
     def __init__(
         self, term: int, store: DiskWorkStore, cloud: Cloud, claims: Claims, clock: Clock,
         every: timedelta, efs_id: str | None = None, leads: Callable[[], bool] = lambda: True,
+        watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         """every: check at least this often. efs_id: the shared file system. leads: whether no other
         daemon can be the leader yet."""
@@ -64,6 +66,10 @@ class DiskWorker:
         self._wake = asyncio.Event()
         self._doing: set[tuple[str, int]] = set()
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._isolation = Isolation[DiskWork](
+            "disks", clock, watch, key=lambda work: (work.kind, work.id)
+        )
+        self._listing = Isolation[str]("disks", clock, watch)
 
     def wake(self) -> None:
         """Called on a change: a job may have taken a disk, or ended."""
@@ -72,7 +78,7 @@ class DiskWorker:
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
         # First: a database restored from a backup lacks the newest snapshots.
-        await self.reconcile_once()
+        await self._reconcile_apart()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconcile(), name="reconcile disks")
             while True:
@@ -96,7 +102,8 @@ class DiskWorker:
         if not self._leads():
             return []
         due = await self._store.take(self._term, self._clock.now())
-        new = [work for work in due if (work.kind, work.id) not in self._doing]
+        ready = self._isolation.ready(due)
+        new = [work for work in ready if (work.kind, work.id) not in self._doing]
         self._doing.update((work.kind, work.id) for work in new)
         looks = [
             [work for work in new if work.verb == "look" and work.kind == kind]
@@ -111,7 +118,8 @@ class DiskWorker:
         next_at = await self._store.get_next_time()
         if next_at is None:
             return every_s
-        soonest_s = SOON_S if self._doing else 0.0
+        # Work that is set aside stays due.
+        soonest_s = SOON_S if self._doing else every_s if len(self._isolation) else 0.0
         return min(every_s, max(soonest_s, (next_at - self._clock.now()).total_seconds()))
 
     async def _do(self, parcel: list[DiskWork]) -> None:
@@ -124,7 +132,9 @@ class DiskWorker:
                         f"disk.{work.kind}_{work.verb}",
                         extra={"id": work.id, "cloud_id": work.cloud_id, "why": str(answer)},
                     )
-                await self._store.record(self._term, work, answer, self._clock.now())
+                await self._isolation.one(
+                    work, self._store.record(self._term, work, answer, self._clock.now())
+                )
         finally:
             self._doing.difference_update((work.kind, work.id) for work in parcel)
             self._wake.set()
@@ -210,7 +220,11 @@ class DiskWorker:
         while True:
             await self._clock.sleep(RECONCILE_EVERY.total_seconds())
             if self._leads():
-                await self.reconcile_once()
+                await self._reconcile_apart()
+
+    async def _reconcile_apart(self) -> None:
+        """Work on disks goes on if the lists cannot be compared."""
+        await self._listing.one("lists", self.reconcile_once())
 
     async def reconcile_once(self) -> int | None:
         """Return how many orphans the cloud has; None: unknown."""

@@ -16,7 +16,9 @@ def make_engine(
     if settings.executor == "kubernetes":
         from odcd.engines.kubernetes import KubernetesEngine
 
-        return KubernetesEngine(settings, store, clock, metrics.backend("kubernetes"))
+        return KubernetesEngine(
+            settings, store, clock, metrics.backend("kubernetes"), metrics.rounds
+        )
     from odcd.engines.local import LocalEngine
 
     return LocalEngine(settings, store, clock, launcher, metrics.backend("runner"))

@@ -25,6 +25,7 @@ from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
 from odcd.executor.kubernetes.template import PodTemplate, read_template
+from odcd.isolation import IsolationWatch
 from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity, JobSpec
@@ -36,8 +37,12 @@ class KubernetesEngine:
     runs_as_anyone = True
     ssh = True
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock, calls: Calls) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, clock: Clock, calls: Calls,
+        watch: IsolationWatch | None = None,
+    ) -> None:  # fmt: skip
         self._calls = calls
+        self._watch = watch
         self._own = settings.kubernetes
         self._builds = settings.builds
         self._disk_mbps = settings.disks.disk_mbps
@@ -120,6 +125,7 @@ class KubernetesEngine:
             on_contents=lambda job_id, attempt, text, used_bytes: (
                 self._store.disk_work.record_contents(term, job_id, attempt, text, used_bytes)
             ),
+            watch=self._watch,
         )
 
     async def _ensure_keys(self, term: int, dispatch: Dispatch) -> DevServerKeys | None:

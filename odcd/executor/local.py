@@ -23,7 +23,7 @@ from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.starts import Sent
 from odcd.executor.terminals import Attached, Replayed
-from odcd.executor.wire import Encoder, fact_of
+from odcd.executor.wire import Encoder, facts_of
 from odcd.records.dispatch import Dispatch, Fact, Member
 from odcd.records.node import Canary, CanaryEnd, DeclaredNode, GpuTypeSize, NodeReport
 from odcd.runner.launch import LaunchFailed
@@ -188,8 +188,7 @@ class LocalExecutor:
                 await link.ask("observe")
                 pause_s = RETRY_S[0]
                 while True:
-                    messages = await link.read_all()
-                    facts = [fact_of(fields) for m in messages for fields in m.get("facts", ())]
+                    facts = facts_of(await link.read_all(), self._clock.now())
                     if facts:
                         self._note(facts)
                         yield facts

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +15,12 @@ from odcd.executor.output import OutputFile, PathTooLong, Streams, streams_of_al
 from odcd.executor.starts import refusal_of
 from odcd.records.dispatch import Dispatch, Fact, Member
 
+log = logging.getLogger(__name__)
+
 MASTER_ADDR = "127.0.0.1"
 """All nodes of the local executor, declared or not, are this machine."""
 KEPT_ENVIRONMENTS = 64
+UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, OSError)
 
 
 class Encoder:
@@ -79,6 +84,27 @@ class Encoder:
 
 def _file(output: OutputFile) -> dict[str, Any]:
     return {"path": output.path, "truncate": output.truncate, "append": output.append}
+
+
+def facts_of(messages: Iterable[Mapping[str, Any]], now: datetime) -> list[Fact]:
+    """The facts in the runner's messages. One that cannot be read is replaced by a plain one, so
+    that its job ends and the runner does not send it forever; now: its time."""
+    facts: list[Fact] = []
+    for fields in (fields for message in messages for fields in message.get("facts", ())):
+        try:
+            facts.append(fact_of(fields))
+        except UNREADABLE as error:
+            log.error("runner.unread_fact", extra={"fact": repr(fields)[:500], "why": repr(error)})
+            with suppress(*UNREADABLE):
+                facts.append(
+                    Fact(
+                        job_id=int(fields["job"]), attempt=int(fields["attempt"]),
+                        rank=int(fields["rank"]), kind=fields["kind"], at=now,
+                        exit_code=1 if fields["kind"] == "exited" else None,
+                        detail="odc could not read the runner's report about it",
+                    )
+                )  # fmt: skip
+    return facts
 
 
 def fact_of(fields: Mapping[str, Any]) -> Fact:

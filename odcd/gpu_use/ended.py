@@ -17,7 +17,8 @@ from odcd.gpu_use.prometheus import (
     PrometheusRefused,
 )
 from odcd.gpu_use.queries import Labels, ask_ended, read_ended
-from odcd.records.gpu_use import AttemptUsage, UnmeasuredAttempt
+from odcd.isolation import Isolation, IsolationWatch, explain, is_at_fault
+from odcd.records.gpu_use import AttemptUsage, UnmeasuredAttempt, attempt_of
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ AGAIN, MUCH_LATER = timedelta(minutes=2), timedelta(hours=1)
 class EndedUse:
     def __init__(
         self, term: int, store: GpuUseStore, prometheus: Prometheus | None, labels: Labels,
-        clock: Clock, *, scrape: timedelta, kept: timedelta,
+        clock: Clock, *, scrape: timedelta, kept: timedelta, watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         """prometheus None: only NVML's samples exist, and scrape is the time until they are
         written. kept: how long Prometheus keeps its data."""
@@ -47,6 +48,9 @@ class EndedUse:
         self._clock = clock
         self._scrape = scrape
         self._kept = kept
+        self._isolation = Isolation[AttemptUsage | UnmeasuredAttempt](
+            "gpu-use", clock, watch, key=attempt_of
+        )
         self._every_s = min(EVERY_S, scrape.total_seconds())
 
     async def run(self) -> None:
@@ -67,20 +71,41 @@ class EndedUse:
         stored = 0
         while True:
             now = self._clock.now()
-            owed = await self._store.list_owed(
-                self._term, now - SCRAPES * self._scrape, AT_ONCE, now
-            )
-            known, to_query = self._divide(owed, now)
+            # Attempts whose usage cannot be stored stay at the head of the list.
+            most = AT_ONCE + len(self._isolation)
+            owed = await self._store.list_owed(self._term, now - SCRAPES * self._scrape, most, now)
+            known, to_query = self._divide(self._ready(owed), now)
             # Before the query, because Prometheus may be down.
             stored += await self._write(known, now)
             if to_query:
                 assert self._prometheus is not None
                 stored += await self._write(await self._ask(self._prometheus, to_query, now), now)
-            if len(owed) < AT_ONCE:
+            if len(owed) < most or most < AT_ONCE + len(self._isolation):
                 return stored
 
+    def _ready(self, owed: Sequence[UnmeasuredAttempt]) -> list[UnmeasuredAttempt]:
+        ready = {attempt_of(one) for one in self._isolation.ready(owed)}
+        return [one for one in owed if attempt_of(one) in ready]
+
     async def _write(self, found: Sequence[AttemptUsage], now: datetime) -> int:
-        return await self._store.save(self._term, found, now) if found else 0
+        stored = 0
+
+        async def save(some: Sequence[AttemptUsage | UnmeasuredAttempt]) -> None:
+            nonlocal stored
+            usage = [one for one in some if isinstance(one, AttemptUsage)]
+            try:
+                stored += await self._store.save(self._term, usage, now)
+            except Exception as error:
+                if len(some) > 1 or not is_at_fault(error):
+                    raise
+                why = f"odc could not store it: {explain(error)}"
+                job_id, attempt = some[0].job_id, some[0].attempt
+                without = AttemptUsage(job_id=job_id, attempt=attempt, gave_up=why)
+                stored += await self._store.save(self._term, [without], now)
+                self._isolation.report((job_id, attempt), error, job_id=job_id)
+
+        await self._isolation.together(found, save, job_id=lambda one: one.job_id)
+        return stored
 
     def _divide(
         self, owed: Sequence[UnmeasuredAttempt], now: datetime

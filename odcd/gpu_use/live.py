@@ -14,7 +14,8 @@ from odcd.gpu_use.prometheus import (
     Sample,
 )
 from odcd.gpu_use.queries import Labels, Window, ask_live, read_live
-from odcd.records.gpu_use import CurrentUsage, usage_by_job
+from odcd.isolation import Isolation, IsolationWatch
+from odcd.records.gpu_use import CurrentUsage, attempt_of, usage_by_job
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class LiveUse:
     def __init__(
         self, term: int, store: GpuUseStore, prometheus: Prometheus, labels: Labels, clock: Clock,
         *, scrape: timedelta, idle_ratio: float, every: timedelta = EVERY,
+        watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         self._term = term
         self._store = store
@@ -39,6 +41,7 @@ class LiveUse:
         self._length = every + scrape
         self._idle_ratio = idle_ratio
         self._every = every
+        self._isolation = Isolation[CurrentUsage]("gpu-use", clock, watch, key=attempt_of)
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
@@ -59,8 +62,12 @@ class LiveUse:
         samples = await self._prometheus.query("live", ask_live(self._labels, window), now)
         # In a thread: with thousands of GPUs this would delay a scheduling pass.
         usage = await asyncio.to_thread(self._by_job, samples)
-        await self._store.record_current(
-            self._term, usage, now - self._length, now + PATIENCE * self._every, now
+        self._isolation.keep_only(usage)
+        await self._isolation.together(
+            usage,
+            lambda some: self._store.record_current(
+                self._term, some, now - self._length, now + PATIENCE * self._every, now
+            ),
         )
         return len(usage)
 

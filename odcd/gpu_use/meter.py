@@ -21,6 +21,7 @@ from odcd.gpu_use.prometheus import Prometheus
 from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import EVERY_S, Sampler, cgroup_of
 from odcd.gpu_use.settings import GpuUseSettings
+from odcd.isolation import IsolationWatch
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class GpuUse:
         namespaces: Namespaces | None, every: timedelta,
         calls: Calls = NOBODY, nvml_calls: Calls = NOBODY, nvml: Nvml | None = None,
         devices_s: float = DEVICES_S, retry_s: float = RETRY_S,
+        watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         """namespaces: of the jobs' pods; None: jobs are processes of this machine. every: the
         maximum time between two checks without a notification. calls: metrics for Prometheus.
@@ -55,6 +57,7 @@ class GpuUse:
         self._nvml_calls = nvml_calls
         self._apart = Apart(devices_s)
         self._retry_s = retry_s
+        self._watch = watch
         self._hung = False
         self._jobs_dir: JobsDir | None = None
 
@@ -84,14 +87,14 @@ class GpuUse:
             # Even without a source: attempts from before must be settled.
             ended = EndedUse(
                 self._term, self._store, prometheus, labels, self._clock,
-                scrape=own.scrape if prometheus else SAMPLED, kept=own.kept,
+                scrape=own.scrape if prometheus else SAMPLED, kept=own.kept, watch=self._watch,
             )  # fmt: skip
             group.create_task(self._forever(ended.run), name="ended-gpu-use")
             if prometheus is not None:
                 await self._set_meter("prometheus")
                 live = LiveUse(
                     self._term, self._store, prometheus, labels, self._clock,
-                    scrape=own.scrape, idle_ratio=self._idle_ratio,
+                    scrape=own.scrape, idle_ratio=self._idle_ratio, watch=self._watch,
                 )  # fmt: skip
                 group.create_task(self._forever(live.run), name="live-gpu-use")
             # NVML may be slow to answer; the tasks above do not wait for it.
@@ -112,6 +115,7 @@ class GpuUse:
                     sampler = Sampler(
                         self._term, self._store, self._nvml, places, self._clock,
                         idle_ratio=self._idle_ratio, cgroup_of=cgroup_of, calls=self._nvml_calls,
+                        watch=self._watch,
                     )  # fmt: skip
                     group.create_task(self._forever(sampler.run), name="nvml")
 

@@ -16,7 +16,15 @@ from odcd.clock import Clock
 from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.nvml import Device, Nvml, NvmlDown, Process, Reading
 from odcd.gpu_use.sums import Sums, own_memory
-from odcd.records.gpu_use import AllocatedGpus, GpuSample, UsageSlice, usage_by_job
+from odcd.isolation import Isolation, IsolationWatch
+from odcd.records.gpu_use import (
+    AllocatedGpus,
+    CurrentUsage,
+    GpuSample,
+    UsageSlice,
+    attempt_of,
+    usage_by_job,
+)
 from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
@@ -36,7 +44,7 @@ class Sampler:
     def __init__(
         self, term: int, store: GpuUseStore, nvml: Nvml, places: Sequence[Device], clock: Clock, *,
         idle_ratio: float, cgroup_of: Callable[[int], str], calls: Calls = NOBODY,
-        read_s: float = READ_S,
+        read_s: float = READ_S, watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         """places: the GPU at each position that jobs can be given. cgroup_of: the cgroup name of a
         process, which is the member's key. calls: metrics for NVML."""
@@ -51,6 +59,8 @@ class Sampler:
         self._cgroup_of = cgroup_of
         self._sums = Sums(GAP_S)
         self._hung: set[int] = set()
+        self._parts = Isolation[UsageSlice]("gpu-use", clock, watch, key=attempt_of)
+        self._current = Isolation[CurrentUsage]("gpu-use", clock, watch, key=attempt_of)
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
@@ -142,14 +152,15 @@ class Sampler:
             parts.append(part)
             if key not in ended:
                 seen += gpus
-        if parts:
-            await self._store.add(self._term, parts)
+        await self._parts.together(parts, lambda some: self._store.add(self._term, some))
         looks = usage_by_job(seen, self._idle_ratio)
-        if looks:
-            now = self._clock.now()
-            await self._store.record_current(
-                self._term, looks, now - timedelta(seconds=WRITE_S), now + PATIENCE, now
-            )
+        now = self._clock.now()
+        await self._current.together(
+            looks,
+            lambda some: self._store.record_current(
+                self._term, some, now - timedelta(seconds=WRITE_S), now + PATIENCE, now
+            ),
+        )
 
 
 def cgroup_of(pid: int, proc: Path = Path("/proc")) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 from odcd.engines.base import Engine
 from odcd.errors import RunnerDown
 from odcd.executor.base import Executor
+from odcd.isolation import Isolation, IsolationWatch, is_at_fault
 from odcd.loops.election import Leader
 from odcd.loops.lead import Lead
 from odcd.loops.planner import Planner
+from odcd.records.node import NodeReport
 from odcd.settings import Settings
 from odcd.stores.attempts import AttemptStore
 from odcd.stores.store import Store
@@ -30,7 +33,7 @@ class ExecutorWatch:
 
     def __init__(
         self, lead: Lead, leader: Leader, executor: Executor, engine: Engine, store: Store,
-        settings: Settings,
+        settings: Settings, watch: IsolationWatch | None = None,
     ) -> None:  # fmt: skip
         self._lead = lead
         self._leader = leader
@@ -40,6 +43,9 @@ class ExecutorWatch:
         self._clock = lead.clock
         self._lease = settings.lease
         self._every = settings.sweep
+        self._isolation = Isolation[NodeReport](
+            "inventory", lead.clock, watch, key=lambda node: node.name
+        )
         self._most_output_bytes = settings.jobs.output_total_mib << 20
 
     async def take_over(self, planner: Planner) -> None:
@@ -50,7 +56,7 @@ class ExecutorWatch:
             try:
                 await self._engine.claim(lead.term)
                 await executor.open(lead.term)
-                await self._register()
+                await self.register_once()
                 await take_over(lead, self._store.attempts, executor, planner)
                 took_ms = round((self._clock.monotonic() - begun) * 1000)
                 log.info("executor.ready", extra={"took_ms": took_ms})
@@ -69,7 +75,7 @@ class ExecutorWatch:
                     await self._executor.nodes_changed()
             except TimeoutError:
                 pass
-            await self._register()
+            await self.register_once()
             await self._clock.sleep(INVENTORY_GAP_S)
 
     async def reconcile(self) -> None:
@@ -103,14 +109,30 @@ class ExecutorWatch:
                     f"the executor has not answered for {self._executor.unreached_s:.0f} s",
                 )
 
-    async def _register(self) -> None:
+    async def register_once(self) -> None:
         """Store the node inventory. If it is unavailable, the nodes keep their last known state."""
         try:
             nodes = await self._executor.inventory()
         except RunnerDown as error:
             log.warning("executor.no_inventory", extra={"why": error.message})
             return
-        await self._store.nodes.register(self._lead.term, nodes, self._clock.now(), whole=True)
+        ready = self._isolation.ready(nodes)
+        try:
+            # While a node is set aside it keeps its last state, and so do nodes that are missing.
+            await self._store_nodes(ready, whole=len(ready) == len(nodes))
+        except Exception as error:
+            if not is_at_fault(error):
+                raise
+            await self._isolation.together(nodes, lambda some: self._store_nodes(some, whole=False))
+            if not len(self._isolation):
+                raise
+        else:
+            self._isolation.keep_only(nodes)
+            for node in ready if len(self._isolation) else ():
+                self._isolation.clear(node)
+
+    async def _store_nodes(self, nodes: Sequence[NodeReport], *, whole: bool) -> None:
+        await self._store.nodes.register(self._lead.term, nodes, self._clock.now(), whole=whole)
 
 
 async def take_over(

@@ -11,6 +11,7 @@ from datetime import UTC, timedelta
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import DevServers
+from odcd.isolation import Isolation
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import ExpiryNotice
 from odcd.records.dispatch import Notice
@@ -37,17 +38,32 @@ class ExpiryNotices(Rounds):
         self._term = term
         self._store = store
         self._servers = servers
+        self._isolation = Isolation[ExpiryNotice](
+            self.name, clock, metrics, key=lambda due: (due.job_id, due.attempt, due.minutes)
+        )
 
     async def run_once(self) -> float:
         """Deliver the notices that are due; return the seconds until the next check."""
         due = await self._store.list_expiry_notices(self._term, self._clock.now())
-        delivered = await asyncio.gather(*map(self._deliver, due))
-        if not all(delivered):
+        self._isolation.keep_only(due)
+        ready = self._isolation.ready(due)
+        if not all(await asyncio.gather(*map(self._deliver_apart, ready))):
             return RETRY_S
         now = self._clock.now()
         next_at = await self._store.get_next_notice_time(now)
         every_s = self._every.total_seconds()
         return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
+
+    async def _deliver_apart(self, warning: ExpiryNotice) -> bool:
+        """Return whether no retry is needed soon."""
+        delivered = True
+
+        async def deliver() -> None:
+            nonlocal delivered
+            delivered = await self._deliver(warning)
+
+        await self._isolation.one(warning, deliver(), job_id=warning.job_id)
+        return delivered
 
     async def _deliver(self, warning: ExpiryNotice) -> bool:
         trouble = None

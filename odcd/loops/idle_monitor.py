@@ -12,6 +12,7 @@ from datetime import timedelta
 from odcd.clock import Clock
 from odcd.errors import OdcError
 from odcd.executor.base import DevServers
+from odcd.isolation import Isolation
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import DueCheck, IdleNotice
 from odcd.records.dispatch import Notice
@@ -33,12 +34,20 @@ class IdleMonitor(Rounds):
         self._store = store
         self._servers = servers
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._isolation = Isolation[DueCheck](
+            self.name, clock, metrics, key=lambda check: (check.job_id, check.attempt)
+        )
 
     async def run_once(self) -> None:
         """Check every dev server that is due."""
+        due = await self._store.list_due_looks(self._term)
+        self._isolation.keep_only(due)
         async with asyncio.TaskGroup() as group:
-            for check in await self._store.list_due_looks(self._term):
-                group.create_task(self._look_at(check), name=f"look-{check.job_id}")
+            for check in self._isolation.ready(due):
+                group.create_task(
+                    self._isolation.one(check, self._look_at(check), job_id=check.job_id),
+                    name=f"look-{check.job_id}",
+                )
 
     async def _look_at(self, check: DueCheck) -> None:
         async with self._turns:

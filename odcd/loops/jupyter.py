@@ -11,6 +11,7 @@ from datetime import timedelta
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import DevServers
+from odcd.isolation import Isolation
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import JupyterRequest
 from odcd.stores.dev_servers import DevServerStore
@@ -36,6 +37,12 @@ class JupyterControl(Rounds):
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._busy: set[int] = set()
         """Job ids in progress: a slow start does not delay other jobs."""
+        self._isolation = Isolation[JupyterRequest](
+            self.name,
+            clock,
+            metrics,
+            key=lambda request: (request.job_id, request.attempt, request.on),
+        )
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
@@ -44,7 +51,9 @@ class JupyterControl(Rounds):
 
     async def run_once(self) -> None:
         """Begin to fulfil what is due. A round does not wait for the tasks that it begins."""
-        for request in await self._store.list_due_jupyters(self._term):
+        due = await self._store.list_due_jupyters(self._term)
+        self._isolation.keep_only(due)
+        for request in self._isolation.ready(due):
             if request.job_id not in self._busy:
                 self._busy.add(request.job_id)
                 self._tasks.create_task(self._fulfil(request), name=f"jupyter-{request.job_id}")
@@ -52,7 +61,7 @@ class JupyterControl(Rounds):
     async def _fulfil(self, request: JupyterRequest) -> None:
         try:
             async with self._turns:
-                await self.fulfil_once(request)
+                await self._isolation.one(request, self.fulfil_once(request), job_id=request.job_id)
         except RunnerDown:
             await self._clock.sleep(RETRY_S)
         finally:

@@ -90,6 +90,36 @@ class Lead:
             replanned=row["replanned"],
         )
 
+    @property
+    def starts_one(self) -> bool:
+        """Whether passes took too long even with the fewest starts."""
+        return self._most_starts == 1
+
+    async def pending_ids(self) -> tuple[int, int] | None:
+        """The oldest and the newest job that passes consider; None: there is none."""
+        async with self._one_at_a_time:
+            row = await self._session.fetchrow("select oldest, newest from odc.ready_jobs()")
+        assert row is not None
+        return None if row["oldest"] is None else (row["oldest"], row["newest"])
+
+    async def try_pass(self, now: datetime, newest_id: int) -> str | None:
+        """Run a pass over the jobs up to this one, and roll it back. Return why it failed."""
+        async with self._one_at_a_time:
+            return await self._session.fetchval(
+                "select odc.try_pass(p_term => $1, p_now => $2, p_newest => $3, "
+                "p_start_limit => $4)",
+                self.term, now, newest_id, self._most_starts,
+            )  # fmt: skip
+
+    async def hold_culprit(self, job_id: int, why: str, now: datetime) -> list[int]:
+        """Hold a job because of which passes fail. Return the jobs that were held: all of a user
+        who has several such jobs."""
+        async with self._one_at_a_time:
+            return await self._session.fetchval(
+                "select odc.hold_culprit(p_term => $1, p_job_id => $2, p_why => $3, p_now => $4)",
+                self.term, job_id, why, now,
+            )  # fmt: skip
+
     async def beat(self, every: timedelta) -> None:
         """Beat until leadership is lost. Raises LeadershipLost, DatabaseDown or DatabaseBusy."""
         while True:

@@ -12,11 +12,11 @@ from odcd.builds.worker import BuildWorker
 from odcd.database.pool import Database
 from odcd.disks.worker import DiskWorker
 from odcd.engines.base import Engine
-from odcd.errors import DatabaseBusy
 from odcd.executor.base import Executor
 from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
+from odcd.isolation import keep
 from odcd.loops.election import Leader
 from odcd.loops.executor_watch import ExecutorWatch
 from odcd.loops.expiry_notices import ExpiryNotices
@@ -27,14 +27,13 @@ from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.quarantine import Quarantine
 from odcd.loops.reconciler import Reconciler
+from odcd.loops.report_limit import ReportLimit
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.settings import Settings
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
-
-BUSY_RETRY_S = 1.0
 
 Loop = Callable[[], Awaitable[None]]
 
@@ -79,14 +78,19 @@ class Leading:
         self._on_pass = services.on_pass
         self._commands = False
         self._executor = executor
-        self._watch = ExecutorWatch(lead, services.leader, executor, engine, store, settings)
+        self._watch = ExecutorWatch(
+            lead, services.leader, executor, engine, store, settings, metrics.rounds
+        )
         term, every = lead.term, settings.sweep
-        self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
+        self._planner = Planner(
+            lead, store.dispatches, executor, clock, every, self._note_pass, self._fail_start,
+            metrics.rounds,
+        )  # fmt: skip
         self._reconciler = Reconciler(
             lead, store, executor, clock,
             grace=settings.grace, node_grace=engine.node_grace, quarantine=engine.quarantine,
             canaries=engine.canaries, every=every, stale_after=settings.reservation_wait,
-            on_change=self._planner.wake,
+            on_change=self._planner.wake, watch=metrics.rounds,
         )  # fmt: skip
         rounds = metrics.rounds
         dev_servers = store.dev_servers, executor.dev_servers
@@ -94,9 +98,9 @@ class Leading:
             term, store.canaries, executor, clock, every=every, on_change=self._planner.wake,
             metrics=rounds,
         )  # fmt: skip
-        self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
+        self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw, rounds)
         self._partitions = Partitions(database, clock)
-        self._retention = Retention(term, database, clock, settings.history)
+        self._retention = Retention(term, database, clock, settings.history, rounds)
         self._idle_monitor = IdleMonitor(term, *dev_servers, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
@@ -110,6 +114,7 @@ class Leading:
             term, store.gpu_use, clock, settings.gpu_use,
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
+            watch=rounds,
         )  # fmt: skip
         if engine.ssh:
             self._woken["jupyter"] = JupyterControl(term, *dev_servers, clock, every, rounds)
@@ -131,6 +136,10 @@ class Leading:
     def wake_planner(self) -> None:
         self._planner.wake()
 
+    async def _fail_start(self, job_id: int, why: str) -> None:
+        now = self._clock.now()
+        await self._store.attempts.fail_start(self._lead.term, job_id, why, now)
+
     def _note_pass(self, done: Pass) -> None:
         self._on_pass(done)
         self._forecaster.wake()
@@ -149,10 +158,13 @@ class Leading:
             self._metrics.leading(True)
             async with asyncio.TaskGroup() as group:
                 for name, loop in self._loops(executor).items():
-                    group.create_task(self._unless_busy(name, loop), name=name)
+                    group.create_task(
+                        keep(name, loop, self._clock, self._metrics.rounds), name=name
+                    )
         finally:
             self._commands = False
             self._metrics.leading(False)
+            self._metrics.rounds.end_term()
             await executor.close()
 
     def _loops(self, executor: Executor) -> dict[str, Loop]:
@@ -163,6 +175,7 @@ class Leading:
             "idles": self._idle_monitor.run,
             "partitions": self._partitions.run,
             "retention": self._retention.run,
+            "reports": ReportLimit(self._store.leader, self._clock).run,
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),
             "inventory": self._watch.keep_inventory,
         }
@@ -177,18 +190,6 @@ class Leading:
             loops["reach"] = self._watch.resign_when_unreached
             loops["outputs"] = self._watch.limit_outputs
         return loops
-
-    async def _unless_busy(self, name: str, loop: Loop) -> None:
-        """Run a loop, and restart it when a statement waited too long. Such a statement changed
-        nothing and is no reason to hand over leadership."""
-        while True:
-            try:
-                await loop()
-                return
-            except* DatabaseBusy as errors:
-                why = _message(errors)
-            log.warning("leader.loop_busy", extra={"loop": name, "why": why})
-            await self._clock.sleep(BUSY_RETRY_S)
 
     async def _mind_disks(self, lead: Lead) -> None:
         # An optional dependency, imported only where it is used; odcd.daemon has imported it
@@ -206,7 +207,7 @@ class Leading:
         await cloud.open()
         self._disks = DiskWorker(
             lead.term, self._store.disk_work, cloud, claims, self._clock, self._settings.sweep,
-            own.efs_id, lambda: lead.certain,
+            own.efs_id, lambda: lead.certain, self._metrics.rounds,
         )  # fmt: skip
         try:
             await self._disks.run()
@@ -219,16 +220,10 @@ class Leading:
         self._builds = BuildWorker(
             lead.term, self._store.builds, builder, self._clock, every=self._settings.sweep,
             at_once=self._settings.builds.at_once, on_change=self._planner.wake,
+            watch=self._metrics.rounds,
         )  # fmt: skip
         try:
             await self._builds.run()
         finally:
             self._builds = None
             await builder.close()
-
-
-def _message(errors: BaseExceptionGroup[DatabaseBusy]) -> str:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error)

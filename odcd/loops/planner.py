@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
-from odcd.errors import DatabaseBusy, PlanStale, RunnerDown
+from odcd.errors import DatabaseBusy, PlanStale
 from odcd.executor.base import Executor
+from odcd.isolation import IsolationWatch, is_at_fault, keep
+from odcd.loops.culprits import Culprits
 from odcd.loops.lead import Lead, Pass
-from odcd.records.dispatch import Dispatch
+from odcd.loops.starts import MAX_SENT, FailStart, Starts
 from odcd.stores.dispatches import DispatchStore
 
 log = logging.getLogger(__name__)
@@ -32,11 +32,6 @@ BUSY_RETRY_S = 1.0
 RESEND_AFTER = timedelta(seconds=5)
 """How long to wait for a started report before sending a job again; also the time between two
 checks."""
-MAX_SENT = 250
-"""Jobs sent to the executor at once: they begin to start while the next ones are read."""
-MAX_READ_TEXTS = 32
-"""How many scripts and environments are read at once."""
-MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
 
 class Planner:
@@ -48,16 +43,20 @@ class Planner:
         clock: Clock,
         every: timedelta,
         on_pass: Callable[[Pass], None] = lambda _: None,
+        fail_start: FailStart | None = None,
+        watch: IsolationWatch | None = None,
     ) -> None:
-        """on_pass: called after every pass, before its dispatches are sent."""
+        """on_pass: called after every pass, before its dispatches are sent. fail_start: see
+        Starts."""
         self._lead = lead
         self._dispatches = dispatches
-        self._executor = executor
         self._clock = clock
         self._every = every
         self._on_pass = on_pass
         self._wake = asyncio.Event()
-        self._texts = _TextCache(dispatches)
+        self._watch = watch
+        self._starts = Starts(lead.term, dispatches, executor, clock, fail_start, watch)
+        self._culprits = Culprits(lead, clock, watch)
         self._unsent: list[int] = []
         self._to_send = asyncio.Event()
         self._again_at: dict[int, float] = {}
@@ -70,12 +69,12 @@ class Planner:
     async def run(self) -> None:
         """Plan, and resend jobs that were not reported as started. Raises LeadershipLost or
         DatabaseDown."""
+        # Sends are separate from the passes: a slow dispatch does not delay the next pass. Resends
+        # have their own timer, not the timeout in _plan: sweeps wake the planner before that ends.
+        loops = {"plan": self._plan, "send": self._send_started, "resend": self._resend}
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._plan(), name="plan")
-            # Separate from the passes: a slow dispatch does not delay the next pass.
-            group.create_task(self._send_started(), name="send")
-            # On its own timer, not the timeout in _plan: sweeps wake the planner before that ends.
-            group.create_task(self._resend(), name="resend")
+            for name, loop in loops.items():
+                group.create_task(keep(name, loop, self._clock, self._watch), name=name)
 
     async def _plan(self) -> None:
         """Run a pass at every wake (debounced), when time alone lets a job start, and at least
@@ -139,13 +138,16 @@ class Planner:
         try:
             done = await self._lead.plan_pass(self._clock.now())
         except (PlanStale, DatabaseBusy) as error:
-            # It took as long as a pass, so the next pass waits as long as after one.
-            took_ms = (self._clock.monotonic() - begun) * 1000
-            log.warning("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
-            self._wake.set()
-            return Pass(
-                started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=took_ms
-            )
+            log.warning("plan.stale", extra={"why": error.message, "took_ms": self._ms(begun)})
+            if isinstance(error, DatabaseBusy) and error.too_slow and self._lead.starts_one:
+                await self._culprits.note_failure(error)
+            return self._nothing(begun)
+        except Exception as error:
+            if not is_at_fault(error):
+                raise
+            await self._culprits.note_failure(error)
+            return self._nothing(begun)
+        self._culprits.note_success()
         self._on_pass(done)
         if done.started:
             log.info(
@@ -158,19 +160,21 @@ class Planner:
             )
         return done
 
+    def _ms(self, begun: float) -> float:
+        return round((self._clock.monotonic() - begun) * 1000, 1)
+
+    def _nothing(self, begun: float) -> Pass:
+        """The result of a pass that failed. It took as long as a pass, so the next pass waits as
+        long as after one."""
+        self._wake.set()
+        return Pass(
+            started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=self._ms(begun)
+        )
+
     async def send(self, job_ids: Iterable[int]) -> bool:
         """Send the running attempts of these jobs to the executor; repeating this is harmless.
         Return whether the executor accepted them."""
-        every = list(job_ids)
-        for at in range(0, len(every), MAX_SENT):
-            dispatches = await self._dispatches.list(self._lead.term, every[at : at + MAX_SENT])
-            try:
-                for part in self._texts.parts(dispatches):
-                    await self._executor.start(part, await self._texts.of(part))
-            except RunnerDown as error:
-                log.error("plan.runner_down", extra={"why": error.message, "jobs": len(dispatches)})
-                return False
-        return True
+        return await self._starts.send(job_ids)
 
     async def _resend(self) -> None:
         while True:
@@ -194,43 +198,3 @@ class Planner:
             log.warning("plan.resend", extra={"jobs": len(due)})
             if await self.send(due):
                 self._again_at |= dict.fromkeys(due, now + self._every.total_seconds())
-
-
-class _TextCache:
-    """Scripts and environments by digest: most jobs of one user share them."""
-
-    def __init__(self, dispatches: DispatchStore) -> None:
-        self._dispatches = dispatches
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._size = 0
-
-    def parts(self, dispatches: Iterable[Dispatch]) -> Iterator[list[Dispatch]]:
-        """Parts that lack at most MAX_READ_TEXTS texts each: one text has up to 4 MiB."""
-        part: list[Dispatch] = []
-        missing: set[str] = set()
-        for dispatch in dispatches:
-            named = {dispatch.script_digest, dispatch.environment_digest} - self._texts.keys()
-            if part and len(missing | named) > MAX_READ_TEXTS:
-                yield part
-                part, missing = [], set()
-                named -= self._texts.keys()
-            part.append(dispatch)
-            missing |= named
-        if part:
-            yield part
-
-    async def of(self, dispatches: Iterable[Dispatch]) -> dict[str, str]:
-        digests = {digest for d in dispatches for digest in (d.script_digest, d.environment_digest)}
-        missing = [digest for digest in digests if digest not in self._texts]
-        found = {digest: self._texts[digest] for digest in digests if digest in self._texts}
-        if missing:
-            found |= await self._dispatches.get_texts(missing)
-        for digest, text in found.items():
-            if digest not in self._texts:
-                self._size += sys.getsizeof(text)
-            self._texts[digest] = text
-            self._texts.move_to_end(digest)
-        while self._size > MAX_CACHED_TEXTS:
-            _, old = self._texts.popitem(last=False)
-            self._size -= sys.getsizeof(old)
-        return found

@@ -10,7 +10,9 @@ from datetime import timedelta
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.base import Executor
+from odcd.isolation import Isolation
 from odcd.loops.rounds import RoundMetrics, Rounds
+from odcd.records.node import CanaryEnd
 from odcd.stores.canaries import CanaryStore
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,9 @@ class Quarantine(Rounds):
         self._store = store
         self._executor = executor
         self._on_change = on_change
+        self._isolation = Isolation[CanaryEnd](
+            self.name, clock, metrics, key=lambda end: end.number
+        )
 
     async def run_once(self) -> float:
         running = await self.try_once()
@@ -47,8 +52,9 @@ class Quarantine(Rounds):
         except RunnerDown as error:
             log.warning("quarantine.not_tried", extra={"why": error.message})
             return len(canaries)
-        for end in ends:
-            await self._store.end(self._term, end, self._clock.now())
-        if any(end.passed for end in ends):
+        recorded = await self._isolation.each(
+            ends, lambda end: self._store.end(self._term, end, self._clock.now())
+        )
+        if any(end.passed for end in recorded):
             self._on_change()
         return len(canaries) - len(ends)

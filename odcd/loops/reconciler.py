@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import DatabaseBusy, OdcError, RunnerDown
 from odcd.executor.base import Executor
+from odcd.isolation import Isolation, IsolationWatch, is_at_fault, keep
+from odcd.loops.facts import BUSY_RETRY_S, FactWriter
 from odcd.loops.lead import Lead
-from odcd.records.dispatch import Fact
-from odcd.stores.leader import MAX_DUE
+from odcd.loops.sweeps import Sweeps
+from odcd.records.dispatch import Stop
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -25,12 +27,11 @@ MAX_GATHER_S = 0.05
 """The maximum time for which facts are collected before they are written together."""
 MIN_SWEEP_GAP_S = 0.5
 """The minimum between two sweeps that are triggered by job starts."""
-BUSY_RETRY_S = 1.0
-MAX_FACTS = 250
-"""Facts per transaction: a pass can fill the freed GPUs while the next facts are written."""
-JUDGE_S = 5.0
-"""The minimum between two checks for nodes on which jobs keep failing: each reads all failures of
-an hour."""
+AGAIN_S = 5.0
+"""The time between two checks for facts to write again."""
+
+MovedEnd = tuple[int, int, datetime | None]
+"""Job, attempt, and its new end."""
 
 
 class Reconciler:
@@ -51,6 +52,7 @@ class Reconciler:
         quarantine: bool = False,
         canaries: bool = True,
         stale_after: timedelta | None = None,
+        watch: IsolationWatch | None = None,
     ) -> None:
         """quarantine: whether nodes on which jobs keep failing are quarantined; canaries: whether
         these can be tested. stale_after: dev servers that have waited this long are cancelled."""
@@ -59,14 +61,19 @@ class Reconciler:
         self._executor = executor
         self._clock = clock
         self._grace = grace
-        self._node_grace = node_grace
         self._every = every
-        self._quarantine = quarantine
-        self._canaries = canaries
-        self._stale_after = stale_after
-        self._judged_at: float | None = None
-        self._most_due = MAX_DUE
         self._on_change = on_change
+        self._watch = watch
+        self._facts = FactWriter(lead.term, store.attempts, clock, on_change, watch)
+        self._sweeps = Sweeps(
+            lead.term, store.leader, clock, keeps_time=executor.keeps_time, node_grace=node_grace,
+            quarantine=quarantine, canaries=canaries, stale_after=stale_after, watch=watch,
+        )  # fmt: skip
+        self._stops = Isolation[Stop](
+            "stops", clock, watch, key=lambda stop: (stop.job_id, stop.attempt)
+        )
+        self._ends = Isolation[MovedEnd]("stops", clock, watch)
+        self._signals = Isolation[int]("signals", clock, watch)
         self._fresh = True
         self._wake = asyncio.Event()
         self._begun = asyncio.Event()
@@ -81,18 +88,20 @@ class Reconciler:
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
+        loops = {
+            "record-facts": self._record, "facts-again": self._record_again,
+            "carry-out": self._carry_out, "sweep": self._sweep,
+        }  # fmt: skip
         async with asyncio.TaskGroup() as group:
-            # No task ends when the database is busy: that would end the others and lose what they
-            # have in memory.
-            group.create_task(self._record(), name="record-facts")
-            group.create_task(self._carry_out(), name="carry-out")
-            group.create_task(self._sweep(), name="sweep")
+            # No task ends because of an item or a busy database: that would end the others and lose
+            # what they have in memory.
+            for name, loop in loops.items():
+                group.create_task(keep(name, loop, self._clock, self._watch), name=name)
 
     async def _record(self) -> None:
         async for facts in self._executor.observe():
             begun = self._clock.monotonic()
-            await self._write(facts)
-            await self._executor.acknowledge(facts)
+            await self._executor.acknowledge(await self._facts.write(facts))
             # If one member of a gang failed, the others must be stopped.
             self._wake.set()
             # A transaction costs the same for one fact and for many: under load, collect several.
@@ -100,23 +109,15 @@ class Reconciler:
             if took_s > 0:
                 await self._clock.sleep(min(took_s, MAX_GATHER_S))
 
-    async def _write(self, facts: Sequence[Fact]) -> None:
-        """Write the executor's facts, and retry while the database is busy: each fact arrives only
-        once. Each failure halves the batch, which may be too large for the statement timeout."""
-        batch = MAX_FACTS
-        while facts:
-            some, now = facts[:batch], self._clock.now()
-            try:
-                ended = await self._store.attempts.record_facts(self._lead.term, some, now)
-            except DatabaseBusy as error:
-                log.warning("reconcile.busy", extra={"facts": len(some), "why": error.message})
-                batch = max(1, batch // 2)
-                await self._clock.sleep(BUSY_RETRY_S)
-                continue
-            facts = facts[len(some) :]
-            if ended:
-                log.info("reconcile.ended", extra={"jobs": len(ended)})
-                self._on_change()
+    async def _record_again(self) -> None:
+        while True:
+            await self._clock.sleep(AGAIN_S)
+            if done := await self._facts.write_again():
+                try:
+                    await self._executor.acknowledge(done)
+                except RunnerDown as error:
+                    log.warning("reconcile.runner_down", extra={"why": error.message})
+                self._wake.set()
 
     async def _carry_out(self) -> None:
         while True:
@@ -139,25 +140,30 @@ class Reconciler:
     async def carry_out_once(self) -> None:
         """Send the executor the attempts to end and the changed time limits."""
         again, self._fresh = self._fresh and self._executor.reconciles, False
-        for stop in await self._store.attempts.take_stops(
+        stops = await self._store.attempts.take_stops(
             self._lead.term, self._clock.now(), again=again
-        ):
-            log.info(
-                "reconcile.stop",
-                extra={"job_id": stop.job_id, "attempt": stop.attempt, "intent": stop.intent},
-            )
-            await self._executor.stop(
-                stop.job_id,
-                stop.attempt,
-                signal=signal.SIGTERM,
-                grace_s=self._grace.total_seconds() if stop.grace_s is None else stop.grace_s,
-            )
+        )
+        # The database lists a stop again after a minute, unless the attempt has ended.
+        await self._stops.each(stops, self._stop, job_id=lambda stop: stop.job_id)
         moved = await self._store.attempts.list_moved_ends(self._lead.term)
-        for job_id, attempt, ends_at in moved:
-            await self._executor.set_end(job_id, attempt, ends_at)
-        if moved:
-            await self._store.attempts.record_ends(self._lead.term, moved)
+        done = await self._ends.each(
+            moved, lambda end: self._executor.set_end(*end), job_id=lambda end: end[0]
+        )
+        if done:
+            await self._store.attempts.record_ends(self._lead.term, done)
             self.note_starts()
+
+    async def _stop(self, stop: Stop) -> None:
+        log.info(
+            "reconcile.stop",
+            extra={"job_id": stop.job_id, "attempt": stop.attempt, "intent": stop.intent},
+        )
+        await self._executor.stop(
+            stop.job_id,
+            stop.attempt,
+            signal=signal.SIGTERM,
+            grace_s=self._grace.total_seconds() if stop.grace_s is None else stop.grace_s,
+        )
 
     async def signal_once(self) -> None:
         """Send the signals that are due before a time limit, unless the executor does so itself."""
@@ -171,6 +177,10 @@ class Reconciler:
             await self._executor.signal(job_id, attempt, signal=number, batch_only=batch_only)
         except OdcError as error:
             log.warning("reconcile.not_signalled", extra={"job_id": job_id, "why": error.message})
+        except Exception as error:
+            if not is_at_fault(error):
+                raise
+            self._signals.report(job_id, error, job_id=job_id)
 
     async def _sweep(self) -> None:
         while True:
@@ -181,8 +191,6 @@ class Reconciler:
             except DatabaseBusy as error:
                 log.warning("reconcile.busy", extra={"why": error.message})
                 wait_s = BUSY_RETRY_S
-                # The jobs that are due may be too many for the statement timeout.
-                self._most_due = max(1, self._most_due // 2)
             # Passes and ends of jobs wait while a sweep runs, and sweeps may follow one another.
             await self._rest(max(wait_s, self._clock.monotonic() - begun_s))
 
@@ -190,13 +198,7 @@ class Reconciler:
         """Run one sweep and send the signals that are due; return the seconds until the next
         sweep."""
         now = self._clock.now()
-        due = await self._store.leader.sweep(
-            self._lead.term, now,
-            keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
-            quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,
-            most=self._most_due,
-        )  # fmt: skip
-        self._most_due = min(MAX_DUE, 2 * self._most_due)
+        due = await self._sweeps.sweep_once(now)
         self._on_change()
         self._wake.set()
         await self.signal_once()
@@ -204,14 +206,6 @@ class Reconciler:
         if due is None:
             return every_s
         return min(every_s, max(MIN_GAP_S, (due - now).total_seconds()))
-
-    def _judges(self) -> bool | None:
-        """Whether nodes are quarantined in this sweep; None: too soon after the last check."""
-        at = self._clock.monotonic()
-        if self._judged_at is not None and at - self._judged_at < JUDGE_S:
-            return None
-        self._judged_at = at
-        return self._quarantine
 
     async def _rest(self, wait_s: float) -> None:
         """Sleep until the next sweep. If this daemon enforces time limits, job starts end the sleep

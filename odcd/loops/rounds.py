@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 from odcd.clock import Clock
 from odcd.errors import OdcError
+from odcd.isolation import IsolationWatch
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +20,7 @@ MIN_REST_S = 1.0
 T = TypeVar("T")
 
 
-class RoundMetrics(Protocol):
+class RoundMetrics(IsolationWatch, Protocol):
     def round_took(self, loop: str, seconds: float) -> None: ...
 
     def round_failed(self, loop: str) -> None:
@@ -31,7 +32,8 @@ class Rounds(ABC):
     """A subclass sets `name` and implements run_once(), which does one round.
 
     One job that cannot be reached must not end the loop: a subclass calls the executor through
-    reach() and handles its errors. Every other error ends the leader's term.
+    reach() and handles its errors. It processes each job through an Isolation, so that a job that
+    cannot be processed stops no other.
     """
 
     name: ClassVar[str]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import perf_counter
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from odcd.call_metrics import any_error
+from odcd.isolation import LOOPS
 
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
@@ -32,7 +33,7 @@ class CallMetrics:
 
 
 class RoundMetrics:
-    """Implements odcd.loops.rounds.RoundMetrics."""
+    """Implements odcd.loops.rounds.RoundMetrics and odcd.isolation.IsolationWatch."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._rounds = Histogram(
@@ -44,6 +45,32 @@ class RoundMetrics:
             "odcd_leader_round_failures", "Failed attempts to reach a dev server in such a round.",
             ["loop"], registry=registry,
         )  # fmt: skip
+
+        self._isolated = Counter(
+            "odcd_isolated",
+            "Items that a loop of the leader could not process, so that they were set aside, held "
+            "or failed; loops: a whole loop failed and was restarted.",
+            ["loop"], registry=registry,
+        )  # fmt: skip
+        self._aside = Gauge(
+            "odcd_isolated_items", "Items that are set aside now and tried again later.", ["loop"],
+            registry=registry,
+        )  # fmt: skip
+        for loop in LOOPS:
+            # Start at 0, so that the first one counts as an increase.
+            self._isolated.labels(loop)
+            self._aside.labels(loop)
+
+    def isolated(self, loop: str) -> None:
+        self._isolated.labels(loop).inc()
+
+    def count_aside(self, loop: str, more: int) -> None:
+        self._aside.labels(loop).inc(more)
+
+    def end_term(self) -> None:
+        """Another leader tries all items again."""
+        for loop in LOOPS:
+            self._aside.labels(loop).set(0)
 
     def round_took(self, loop: str, seconds: float) -> None:
         # Both metrics of a loop begin together, so that the first failure counts as an increase.

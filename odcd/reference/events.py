@@ -72,8 +72,10 @@ EVENTS = {
     "requeue_asked": ("a user requested that a running job is requeued", "the user",
                       "`hold`"),
     "cancelled": ("a user cancelled a running job; `ended` follows", "the user", ""),
-    "held": ("a pending job was held", "the user; `odcd` if its booking has ended",
-             "`reason`; `booking_id` and `booking` if its booking has ended or was deleted"),
+    "held": ("a pending job was held",
+             "the user; `odcd` if its booking has ended, or it cannot be planned",
+             "`reason`; `booking_id` and `booking` if its booking has ended or was deleted; "
+             "`detail`: why it cannot be planned"),
     "released": ("a held job was released", "the user", ""),
     "updated": ("a job was changed", "the user", "`old` and `new` values"),
     "node_up": ("a node accepts jobs: it is in the inventory again, or was resumed",

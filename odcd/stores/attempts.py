@@ -44,6 +44,18 @@ class AttemptStore:
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
+    async def fail_start(self, term: int, job_id: int, why: str, now: datetime) -> None:
+        """Record that a job cannot be started, for each member that has not."""
+        facts = [
+            Fact(
+                job_id=job_id, attempt=attempt, rank=rank, kind="start_failed", at=now,
+                detail=f"odc could not start it: {why}",
+            )
+            for job, attempt, rank, started in await self.list_live_members(term)
+            if job == job_id and not started
+        ]  # fmt: skip
+        await self.record_facts(term, facts, now)
+
     async def record_progress(self, term: int, facts: Sequence[Fact], now: datetime) -> None:
         """Record the phases of dev servers' members, and which of their containers restarted."""
         await self._db.fetchval(

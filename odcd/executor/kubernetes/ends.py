@@ -22,6 +22,7 @@ from odcd.executor.kubernetes.naming import Attempt, Key
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_writer import PodWriter
+from odcd.isolation import Isolation, IsolationWatch
 from odcd.records.dispatch import Fact
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class Ends:
         clock: Clock,
         grace_s: float,
         contents: Contents,
+        watch: IsolationWatch | None = None,
     ) -> None:
         """grace_s: from TERM to KILL, for pods that the database does not know."""
         self._members = members
@@ -57,6 +59,7 @@ class Ends:
         self._clock = clock
         self._grace_s = grace_s
         self._contents = contents
+        self._unsaved = Isolation[Key]("pods", clock, watch)
         self._captures = asyncio.Semaphore(CAPTURES)
         self._cleaners = asyncio.Semaphore(CLEANERS)
 
@@ -79,7 +82,8 @@ class Ends:
         self._background.spawn(self._remove_unstarted(pod, key))
 
     async def _remove_unstarted(self, pod: Pod, key: Key) -> None:
-        await self._list_disk(pod, key)
+        with self._unsaved.guard(key, job_id=key[0]):
+            await self._list_disk(pod, key)
         try:
             await self._pod_writer.remove(pod, 0, unchanged=True)
         except (ApiRefused, RunnerDown) as error:
@@ -110,6 +114,13 @@ class Ends:
         self._background.spawn(self._end(pod, key, grace_s))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
+        # A pod whose output or disk cannot be read ends nevertheless.
+        with self._unsaved.guard(key, job_id=key[0]):
+            await self._save(pod, key)
+        self._unsaved.clear(key)
+        await self._remove(pod, grace_s)
+
+    async def _save(self, pod: Pod, key: Key) -> None:
         """Store the output so far and open the log for the rest before the pod is ended,
         because kubelet deletes a log with its pod."""
         await self._list_disk(pod, key)
@@ -122,7 +133,6 @@ class Ends:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOG_OPEN_S):
                     await opened.wait()
-        await self._remove(pod, grace_s)
 
     async def _capture(self, key: Key, namespace: str, opened: asyncio.Event) -> None:
         """Follow the log while the member is ending."""
@@ -202,11 +212,14 @@ class Ends:
             self._background.spawn(self._clean(pod, key))
 
     async def _clean(self, pod: Pod, key: Key) -> None:
-        await self._list_disk(pod, key)
+        with self._unsaved.guard(key, job_id=key[0]):
+            await self._list_disk(pod, key)
         async with self._cleaners:
             if key in self._members.begun or is_over(pod):
                 try:
-                    await self._output.keep(key, pod.metadata.namespace, follow=False)
+                    with self._unsaved.guard(key, job_id=key[0]):
+                        await self._output.keep(key, pod.metadata.namespace, follow=False)
                 except RunnerDown as error:
                     log.warning("kubernetes.output_lost", extra={"pod": pod.key, "why": str(error)})
+            self._unsaved.clear(key)
             await self._remove(pod, 0 if is_over(pod) else self._grace_s)

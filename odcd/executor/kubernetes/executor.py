@@ -27,8 +27,10 @@ from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.signals import send_signal
 from odcd.executor.kubernetes.starts import Budgets, EnsureKeys, OnPort, Starts
+from odcd.executor.kubernetes.unread_pods import UnreadPods
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
+from odcd.isolation import IsolationWatch
 from odcd.records.dispatch import ENDS, Dispatch, Fact, Notice
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
@@ -65,13 +67,14 @@ class KubernetesExecutor:
         ensure_keys: EnsureKeys,
         on_port: OnPort,
         on_contents: OnContents,
+        watch: IsolationWatch | None = None,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
         cloud's instance type. on_orphans: called with the names of pods without a job before they
         are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
         server, which are made if it has none; None: it has ended. on_port: called with a node port
         of a dev server, if enabled. on_contents: called with the contents of a disk before its pod
-        ends."""
+        ends. watch: counts pods and orders that cannot be processed."""
         self._cluster = cluster
         self._clock = clock
         self._tolerated = settings.tolerated
@@ -79,24 +82,25 @@ class KubernetesExecutor:
         self._instance_types = instance_types
         self._term = 0
         self._ledger = Ledger()
-        self._background = Background(self._ledger.wake)
+        self._background = Background(self._ledger.wake, clock, watch)
         self._pod_writer = PodWriter(cluster, settings)
         self._members = Members(clock, self._ledger)
         self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
         self._progress = Progress(self._members, self._ledger, clock, self._on_oom)
         self._watch = Watch(
-            cluster, settings.namespaces, clock, self._on_pod, self._progress.on_event
+            cluster, settings.namespaces, clock, self._on_pod, self._progress.on_event, watch
         )  # fmt: skip
         nodes = self._watch.nodes.items
         self._ends = Ends(
             self._members, nodes, self._pod_writer, output, self._background, clock,
-            settings.grace_s, Contents(cluster, on_contents),
+            settings.grace_s, Contents(cluster, on_contents), watch,
         )  # fmt: skip
         self._starts = Starts(
             self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
-            budgets, ensure_keys, on_port,
+            budgets, ensure_keys, on_port, watch,
         )  # fmt: skip
+        self._unread = UnreadPods(self._members, self._pod_writer, self._background, clock, watch)
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
         self._canaries = canaries.Canaries(self._pod_writer, clock)
 
@@ -105,8 +109,9 @@ class KubernetesExecutor:
     async def open(self, term: int) -> None:
         self._term = term
         if not self._background.runs:
-            for work in (*self._watch.works(), *self._starts.works(), self._tick()):
-                self._background.spawn(work)
+            works = {**self._watch.works(), **self._starts.works(), "tick": self._tick}
+            for name, loop in works.items():
+                self._background.keep(name, loop)
         await self._watch.sync()
 
     @property
@@ -127,7 +132,12 @@ class KubernetesExecutor:
     def _on_pod(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         if key[0] == canaries.JOB:
             self._canaries.note(key, after)
-        elif after is not None:
+            return
+        with self._unread.guard(key):
+            self._see(key, before, after)
+
+    def _see(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        if after is not None:
             self._ends.look(after, key)
             if is_dev_server(after):
                 self._progress.see(after, key)
@@ -157,6 +167,7 @@ class KubernetesExecutor:
             await self._clock.sleep(TICK_S)
             if self._watch.pods.trouble is None:
                 self._starts.judge()
+                self._unread.judge(lambda key, pod: self._see(key, None, pod))
                 if self._watch.nodes.trouble is None:
                     self._ends.force()
 

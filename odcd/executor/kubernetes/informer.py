@@ -19,6 +19,7 @@ from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.bodies import BodyTooLong, lines_of
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.objects import Meta, Object
+from odcd.isolation import Isolation, IsolationWatch
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,14 @@ class _Bookmark(Object):
     metadata: Meta
 
 
+class _NamedMeta(Object):
+    uid: str
+
+
+class _Named(Object):
+    metadata: _NamedMeta
+
+
 class Expired(Exception):
     """Everything must be listed again: the server no longer has the resource version that we know,
     or the watch cannot be read on."""
@@ -76,15 +85,17 @@ class Mirror(Generic[T]):
         kind: type[T],
         clock: Clock,
         on_change: Callable[[T | None, T | None], None],
+        watch: IsolationWatch | None = None,
     ) -> None:
         """on_change: called for every change as (before, after); None: the object does not
-        exist."""
+        exist. If it fails for one object, the others go on."""
         self._cluster = cluster
         self._path = path
         self._clock = clock
         self._on_change = on_change
         self._decoder = msgspec.json.Decoder(kind)
         self._version = ""
+        self._isolation = Isolation[str]("pods", clock, watch)
         self.items: dict[str, T] = {}
         self.synced = False
         """Whether the objects were listed at least once."""
@@ -127,8 +138,8 @@ class Mirror(Generic[T]):
             if after:
                 query.append(("continue", after))
             try:
-                most = None if limit == 1 else MAX_PAGE_BYTES
-                body = await self._cluster.get(self._path, query, max_bytes=most)
+                max_bytes = None if limit == 1 else MAX_PAGE_BYTES
+                body = await self._cluster.get(self._path, query, max_bytes=max_bytes)
             except BodyTooLong:
                 limit = max(1, limit // SMALLER)
                 continue
@@ -139,7 +150,10 @@ class Mirror(Generic[T]):
             limit = min(limit * 2, PAGE)
             page = msgspec.json.decode(body, type=_Page)
             for raw in page.items:
-                item = self._decoder.decode(raw)
+                item = self._read(raw)
+                if isinstance(item, str):
+                    seen.add(item)
+                    continue
                 seen.add(item.key)
                 self._put(item)
             after = page.metadata.continue_
@@ -162,7 +176,7 @@ class Mirror(Generic[T]):
             async with self._cluster.stream(self._path, query, silence_s=SILENCE_S) as answer:
                 self.trouble = None
                 async for line in lines_of(answer.content.iter_any()):
-                    self._take(line)
+                    self.take(line)
         except ApiRefused as error:
             if error.status == GONE:
                 raise Expired from error
@@ -172,7 +186,8 @@ class Mirror(Generic[T]):
         except (ValueError, msgspec.MsgspecError) as error:
             raise RunnerDown(f"a watch of {self._path} broke: {error}") from error
 
-    def _take(self, line: bytes) -> None:
+    def take(self, line: bytes) -> None:
+        """Process one line of the watch. Raises Expired, ApiRefused, ValueError."""
         event = msgspec.json.decode(line, type=_Event)
         if event.type == "BOOKMARK":
             self._version = msgspec.json.decode(
@@ -184,7 +199,11 @@ class Mirror(Generic[T]):
             if details.code == GONE:
                 raise Expired
             raise ApiRefused(details.code, details, None)
-        item = self._decoder.decode(event.object)
+        item = self._read(event.object)
+        if isinstance(item, str):
+            if event.type == "DELETED":
+                self._drop(item)
+            return
         if event.type == "DELETED":
             # Process the last state first: it may be the first to show how the object ended.
             self._put(item)
@@ -192,6 +211,17 @@ class Mirror(Generic[T]):
         else:
             self._put(item)
         self._version = item.metadata.resource_version
+
+    def _read(self, raw: msgspec.Raw) -> T | str:
+        """The object, or the key of one that cannot be read: it keeps its last readable state."""
+        try:
+            return self._decoder.decode(raw)
+        except (ValueError, msgspec.MsgspecError) as error:
+            uid = msgspec.json.decode(raw, type=_Named).metadata.uid
+            keys = (key for key, item in self.items.items() if item.metadata.uid == uid)
+            key = next(keys, uid)
+            self._isolation.put(key, error)
+            return key
 
     def _put(self, item: T) -> None:
         before = self.items.get(item.key)
@@ -203,12 +233,16 @@ class Mirror(Generic[T]):
                 self._drop(item.key)
                 before = None
         self.items[item.key] = item
-        self._on_change(before, item)
+        with self._isolation.guard(item.key):
+            self._on_change(before, item)
 
     def _drop(self, key: str) -> None:
         before = self.items.pop(key, None)
         if before is not None:
-            self._on_change(before, None)
+            with self._isolation.guard(key):
+                self._on_change(before, None)
+            # The object is gone, so it cannot fail again.
+            self._isolation.clear(key)
 
 
 def _patience(error: RunnerDown | ApiRefused, pause_s: float) -> float:

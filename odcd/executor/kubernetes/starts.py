@@ -22,6 +22,7 @@ from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
 from odcd.executor.kubernetes.pod_writer import PodWriter
 from odcd.executor.output import PathTooLong
+from odcd.isolation import Isolation, IsolationWatch, explain, is_at_fault
 from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 
@@ -70,6 +71,7 @@ class Starts:
         budgets: Budgets,
         ensure_keys: EnsureKeys,
         on_port: OnPort,
+        watch: IsolationWatch | None = None,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. ensure_keys: returns the keys of
         a dev server, which are made if it has none; None: it has ended. on_port: called with a dev
@@ -84,6 +86,8 @@ class Starts:
         self._budgets = budgets
         self._ensure_keys = ensure_keys
         self._on_port = on_port
+        self._isolation = Isolation[Attempt]("starts", clock, watch)
+        self._judged = Isolation[Key]("starts", clock, watch)
         self._orders: dict[Attempt, _Order] = {}
         self._queue: asyncio.Queue[Attempt] = asyncio.Queue()
         self._made: set[Attempt] = set()
@@ -119,9 +123,9 @@ class Starts:
         """Forget all attempts except these."""
         self._made &= live
 
-    def works(self) -> list[Coroutine[object, object, None]]:
-        """The tasks that carry out the orders; they run until cancelled."""
-        return [self._work() for _ in range(WORKERS)]
+    def works(self) -> dict[str, Callable[[], Coroutine[object, object, None]]]:
+        """The loops that carry out the orders, by name; they run until cancelled."""
+        return {f"starts-{number}": self._work for number in range(WORKERS)}
 
     async def _work(self) -> None:
         while True:
@@ -158,6 +162,13 @@ class Starts:
             except PathTooLong as error:
                 self.withdraw(attempt)
                 await self._undo(order.dispatch, error.message, passing=False)
+            except Exception as error:
+                self.withdraw(attempt)
+                if not is_at_fault(error):
+                    raise
+                self._isolation.report(attempt, error, job_id=attempt[0])
+                why = f"odc could not make its pods: {explain(error)}"
+                await self._undo(order.dispatch, why, passing=False)
 
     async def _make(self, order: _Order) -> None:
         dispatch, members = order.dispatch, self._members
@@ -219,7 +230,8 @@ class Starts:
     def judge(self) -> None:
         """Give up starts that exceed their time limit."""
         for key in list(self._members.unstarted):
-            self._judge(key)
+            with self._judged.guard(key, job_id=key[0]):
+                self._judge(key)
 
     def _judge(self, key: Key) -> None:
         pod, now = self._members.pod(key), self._clock.now()

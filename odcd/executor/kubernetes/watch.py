@@ -14,6 +14,7 @@ from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import is_daemon, is_over, take_inventory
 from odcd.executor.kubernetes.naming import Key, Namespaces, key_of
 from odcd.executor.kubernetes.objects import Event, Node, Pod
+from odcd.isolation import IsolationWatch
 from odcd.records.node import NodeReport
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Watch:
         clock: Clock,
         on_pod: Callable[[Key, Pod | None, Pod | None], None],
         on_event: Callable[[Event | None, Event | None], None],
+        watch: IsolationWatch | None = None,
     ) -> None:
         """on_pod: called for every change of one of odc's pods, as (key, before, after). on_event:
         called for events of dev servers' pods, as (before, after); nothing depends on these
@@ -38,16 +40,19 @@ class Watch:
         self._namespaces = namespaces
         self._clock = clock
         self._on_own_pod = on_pod
-        self.nodes = Mirror(cluster, "/api/v1/nodes", Node, clock, self._on_node)
-        self.pods = Mirror(cluster, "/api/v1/pods", Pod, clock, self._on_pod)
+        self.nodes = Mirror(cluster, "/api/v1/nodes", Node, clock, self._on_node, watch)
+        self.pods = Mirror(cluster, "/api/v1/pods", Pod, clock, self._on_pod, watch)
         path = f"/api/v1/namespaces/{namespaces.dev}/events"
-        self.events = Mirror(cluster, path, Event, clock, on_event)
+        self.events = Mirror(cluster, path, Event, clock, on_event, watch)
         self._nodes_changed = asyncio.Event()
         self._silent_since: float | None = None
 
-    def works(self) -> list[Coroutine[object, object, None]]:
-        """The tasks that keep the data up to date; they run until cancelled."""
-        return [self.nodes.run(), self.pods.run(), self.events.run(), self._probe()]
+    def works(self) -> dict[str, Callable[[], Coroutine[object, object, None]]]:
+        """The loops that keep the data up to date, by name; they run until cancelled."""
+        return {
+            "watch-nodes": self.nodes.run, "watch-pods": self.pods.run,
+            "watch-events": self.events.run, "probe": self._probe,
+        }  # fmt: skip
 
     async def sync(self) -> None:
         """Wait until everything was read once. Raises RunnerDown when that takes too long."""

@@ -23,6 +23,12 @@ language sql stable as $$
                       when p.reason = 'JobHoldMaxRequeue'
                       then format('held after %s failed starts%s; an operator can release it: `odcctl release %s`', p.attempt - 1,
                                   coalesce(', the last with the error: ' || f.reason, ''), p.job_id)
+                      when p.reason = 'SystemFailure'
+                      then format('held because odc could not plan it%s; an operator can release it: `odcctl release %s`',
+                                  (select ': ' || (e.detail ->> 'detail')
+                                     from odc.event as e
+                                    where e.job_id = p.job_id and e.kind = 'held' and e.detail ? 'detail'
+                                    order by e.id desc limit 1), p.job_id)
                       when p.held = 'user' then format('held by its user; `odcctl release %s` releases it', p.job_id)
                       else 'held by an operator' end as text,
                  null::bigint as other_job_id, null::text as limit_name, null::text as node,

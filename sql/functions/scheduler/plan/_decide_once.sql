@@ -42,7 +42,7 @@ begin
            array_fill(0::bigint, array[v_classes]) as after_ids, 0 as looked, 0 as started, 0 as tries, false as more,
            0::bigint as queue_digest, 0::bigint as release_digest, false as released, null::bigint[] as release_ats,
            null::integer[] as release_nodes, null::integer[] as release_gpus, null::integer[] as release_cpus,
-           null::integer[] as release_mems, null::bigint as release_to
+           null::integer[] as release_mems, null::bigint as release_to, null::integer as first_ends
       into w;
 
     -- Order: first that of the queue, then the policies' backfill order, for classes that were deferred to it.

@@ -14,7 +14,7 @@ returns record
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;  v_far constant bigint := 8000000000000000000;
-    v_max_preempt constant integer := 32;  v_few constant integer := 4;  v_few_releases constant integer := 300;
+    v_max_preempt constant integer := 32;  v_few constant integer := 4;  v_soon constant integer := 300;
     -- Arrays that functions of the inner loops read are variables, which are passed by reference.
     v_node_ids constant integer[] := n.node_ids;  v_nodes constant integer := cardinality(v_node_ids);
     v_node_groups constant integer[] := n.groups;  v_blocks constant integer[] := n.blocks;
@@ -39,7 +39,7 @@ declare
     v_gpus integer;  v_cpus integer;  v_mem integer;  v_exclusive boolean;
     v_wish integer;  v_lapse bigint;  v_allow boolean[];  v_from integer;  v_to integer;
     v_found record;  v_start record;  v_group integer;  v_first integer;  v_head integer;  v_may_end boolean;  v_reason text;
-    v_soon integer;  v_looked integer := w.looked;  v_started integer := w.started;
+    v_looked integer := w.looked;  v_started integer := w.started;
 begin
     loop
         if v_lasts[v_row] and _is_open(v_reasons[v_class], v_later[v_class], p_backfill, v_limit_s, v_dead[v_shape], v_full[v_shape], v_preempts[v_class]) then
@@ -158,13 +158,13 @@ begin
             w.refused[v_shape] := coalesce(w.refused[v_shape], v_reason);
             continue;
         end if;
-        -- For few nodes, the first releases are enough, mostly.
-        v_soon := case when v_least <= v_few and not v_preempts[v_class] then v_few_releases end;
-        if not w.released or (w.release_to is not null and v_soon is null) then
+        -- The first releases are enough, mostly.
+        if not w.released or (w.release_to is not null and (v_preempts[v_class] or (v_least > v_few and w.first_ends <= v_soon))) then
+            w.first_ends := case when v_preempts[v_class] then null when v_least <= v_few then v_soon else 20 * v_soon end;
             select r.ats, r.positions, r.gpus, r.cpus, r.mems, r.complete_to, true,
                    case when p_digest then hash_record_extended(r, w.release_digest) end
               into w.release_ats, w.release_nodes, w.release_gpus, w.release_cpus, w.release_mems, w.release_to, w.released, w.release_digest
-              from _plan_releases(p_now, v_node_ids, p_without, null, null, v_soon) as r;
+              from _plan_releases(p_now, v_node_ids, p_without, null, null, w.first_ends) as r;
         end if;
         loop
             v_start := _protect_job(
@@ -178,9 +178,11 @@ begin
                 v_points := _free_victims(p_now, v_points, v_node_ids, v_start.victims);
             end if;
             exit when v_start.victims is null and not v_start.short;
+            -- The walk needs more of them: read 20 times as many, in the end all.
+            w.first_ends := case when v_start.short then 20 * w.first_ends end;
             select r.ats, r.positions, r.gpus, r.cpus, r.mems, r.complete_to
               into w.release_ats, w.release_nodes, w.release_gpus, w.release_cpus, w.release_mems, w.release_to
-              from _plan_releases(p_now, v_node_ids, p_without, _every(w.victims, 4, 1), _every(w.victims, 4, 4), null) as r;
+              from _plan_releases(p_now, v_node_ids, p_without, _every(w.victims, 4, 1), _every(w.victims, 4, 4), w.first_ends) as r;
             exit when v_start.victims is not null;
         end loop;
         if v_may_end then

@@ -1,8 +1,9 @@
 -- odc._forecast_queue: the first jobs of the queue in the order of their policies. The forecast reads the queue only
 -- here. The classes' heads are merged as in a pass, slice by slice, until there are enough. Classes that are over a
 -- limit or lack licences now are left out, as a pass skips them: their start is not in sight.
--- Arguments  p_limit  number of jobs
-create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer)
+-- Arguments  p_limit    number of jobs
+--            p_without  leave these out; places are counted with them
+create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer, p_without bigint[] default '{}')
 returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer, backfill text)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
@@ -50,6 +51,6 @@ begin
     return query
         select q.o::integer, q.job_id, v_c.kept_shape_ids[q.class], v_c.limits_s[q.class], v_c.uids[q.class], q.count, v_c.backfills[q.class]
           from unnest(v_jobs, v_classes, v_counts) with ordinality as q (job_id, class, count, o)
-         where q.o <= p_limit;
+         where q.o <= p_limit and q.job_id <> all (p_without);
 end;
 $$;

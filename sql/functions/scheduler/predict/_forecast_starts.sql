@@ -13,9 +13,11 @@
 --
 -- Arguments  p_limit    consider this many jobs of the queue
 --            p_targets  stop when these have started; null: all
+--            p_without  leave these jobs out
 -- Returns    per job of the queue, in its order: id, seconds from p_now to its start (null: not in sight)
 create or replace function odc._forecast_starts(
-    p_now timestamptz, p_limit integer, p_targets bigint[], out job_ids bigint[], out waits_s integer[])
+    p_now timestamptz, p_limit integer, p_targets bigint[], p_without bigint[] default '{}', out job_ids bigint[],
+    out waits_s integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_pow constant integer[] := (select array_agg(1 << i order by i) from generate_series(0, 29) as i);
@@ -69,7 +71,7 @@ begin
            array_agg(coalesce(f.job_id = any (p_targets), true) order by f.place) as targets
       into v_n
       from (select q.*, max(q.place) filter (where q.job_id = any (p_targets)) over () as last
-              from _forecast_queue(p_now, p_limit) as q) as f
+              from _forecast_queue(p_now, p_limit, p_without) as q) as f
      where p_targets is null or f.place <= f.last;
     job_ids := v_n.ids;
     if job_ids is null then

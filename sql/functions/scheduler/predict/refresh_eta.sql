@@ -4,12 +4,16 @@
 -- The forecast takes seconds on a large cluster, so the term is locked only afterwards, for the write of at most p_limit
 -- rows. A job that left the queue in the meantime is dropped. If the term is over, everything is rolled back,
 -- including what was learned before the lock.
+-- Arguments  p_limit    consider this many jobs of the queue
+--            p_without  leave these jobs out: their forecasts failed
+--            p_skipped  leave these parts out: learn, lacking
 -- Returns    number of jobs predicted, predictions stored, predictions scored
 -- Locks      prediction, run_time, eta_class, eta_day rows; then, for the write, term for share, eta rows. Only the
 --            leader's forecaster takes these rows, so their order does not matter
 -- Raises     OD020 LeadershipLost
 create or replace function odc.refresh_eta(
-    p_term bigint, p_now timestamptz, p_limit integer default 1000, out foreseen integer, out kept integer, out scored integer)
+    p_term bigint, p_now timestamptz, p_limit integer default 1000, p_without bigint[] default '{}',
+    p_skipped text[] default '{}', out foreseen integer, out kept integer, out scored integer)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v record;
@@ -17,12 +21,15 @@ begin
     if not exists (select from term as t where t.term = p_term) then
         perform _hold_term(p_term);
     end if;
-    perform _fold_run_times();
-    scored := _score_predictions(p_now);
+    scored := 0;
+    if 'learn' <> all (p_skipped) then
+        perform _fold_run_times();
+        scored := _score_predictions(p_now);
+    end if;
     with predicted as materialized (
-        select * from _forecast(p_now, p_limit, null)
+        select * from _forecast(p_now, p_limit, null, p_without)
          union all
-        select * from _forecast_lacking(p_now)
+        select l.* from _forecast_lacking(p_now) as l where 'lacking' <> all (p_skipped) and l.job_id <> all (p_without)
     ), last as (
         select p.job_id, p.attempt, bool_or(p.cause = 'exact' or p.exact) as exact,
                (array_agg(p.p50 order by p.id desc))[1] as p50, (array_agg(p.at order by p.id desc))[1] as at

@@ -205,7 +205,7 @@ def test_a_disk_is_listed_however_its_job_ends(how: str) -> None:
 
     async def work() -> list[str]:
         ledger, clock, ending = Ledger(), SystemClock(), Ending()
-        members, background = Members(clock, ledger), Background(ledger.wake)
+        members, background = Members(clock, ledger), Background(ledger.wake, clock)
         ends = Ends(
             members, {}, cast("Any", ending), cast("Any", ending), background, clock, 1.0,
             cast("Any", ending),

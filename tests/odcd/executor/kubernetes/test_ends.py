@@ -48,7 +48,7 @@ def stopped(cluster: Cluster) -> list[str]:
 
     async def work() -> list[str]:
         ledger, clock, fake = Ledger(), SystemClock(), cast("Any", cluster)
-        members, background = Members(clock, ledger), Background(ledger.wake)
+        members, background = Members(clock, ledger), Background(ledger.wake, clock)
         members.pods[KEY[:2]] = {0: a_pod()}
         members.begun.add(KEY)
         unlisted = cast("Any", Cluster(0))

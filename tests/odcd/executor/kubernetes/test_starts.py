@@ -80,14 +80,14 @@ def test_a_repeated_start_keeps_its_deadline(sent_again: bool) -> None:
     async def work() -> tuple[list[Fact], list[float]]:
         clock, ledger = Hasty(), Ledger()
         maker = OverQuota(clock)
-        background = Background(ledger.wake)
+        background = Background(ledger.wake, clock)
         starts = the_starts(clock, ledger, maker, background)
         dispatch, texts = a_dispatch_of()
         starts.order([dispatch], texts)
         if sent_again:
             maker.send = lambda: starts.order([dispatch], texts)
-        for one in starts.works():
-            background.spawn(one)
+        for name, loop in starts.works().items():
+            background.keep(name, loop)
         try:
             async with asyncio.timeout(60):
                 return await ledger.take(), maker.tries
@@ -111,12 +111,12 @@ def test_a_job_whose_output_path_is_too_long_fails_with_the_reason() -> None:
 
     async def work() -> list[Fact]:
         clock, ledger = Hasty(), Ledger()
-        background = Background(ledger.wake)
+        background = Background(ledger.wake, clock)
         starts = the_starts(clock, ledger, Writes(clock), background)
         dispatch, texts = a_dispatch_of(stdout="%N" * 1000)
         starts.order([dispatch], texts)
-        for one in starts.works():
-            background.spawn(one)
+        for name, loop in starts.works().items():
+            background.keep(name, loop)
         try:
             async with asyncio.timeout(60):
                 return await ledger.take()
@@ -134,13 +134,13 @@ def test_why_shows_the_refusal_of_the_pods() -> None:
     async def work() -> list[str]:
         clock, ledger = Hasty(), Ledger()
         maker = OverQuota(clock)
-        background = Background(ledger.wake)
+        background = Background(ledger.wake, clock)
         starts = the_starts(clock, ledger, maker, background)
         dispatch, texts = a_dispatch_of()
         starts.order([dispatch], texts)
         assert starts.waits(dispatch.job_id) == []
-        for one in starts.works():
-            background.spawn(one)
+        for name, loop in starts.works().items():
+            background.keep(name, loop)
         try:
             async with asyncio.timeout(60):
                 while not maker.tries:
@@ -212,7 +212,7 @@ def test_a_pod_waits_longer_for_its_node_while_its_disk_is_made(claim: str, budg
     clock, ledger, ends = Hasty(), Ledger(), Condemning()
     members = Members(clock, ledger)
     starts = Starts(
-        members, cast("Any", ends), {}, NOBODY, Background(ledger.wake), clock, lambda: True,
+        members, cast("Any", ends), {}, NOBODY, Background(ledger.wake, clock), clock, lambda: True,
         Budgets(schedule_s=60, disk_s=600), no_keys, no_port,
     )  # fmt: skip
     pod = {
