@@ -52,7 +52,8 @@ def test_a_started_job_moves_its_node_to_the_front_of_its_new_list(sql: Sql) -> 
     query = "select odc._allocate_nodes('{}', $1, 3, '{2}', 6, 60, 6, false, 7, 1, 3600)"
     allocs = sql.value(query, free)
     assert allocs == [2, 0b111111, 6, 60, 6, 1, 7, 1, 3600]
-    free = sql.value("select odc._take_nodes($1, $2, 0, '{1,1,1}', '{8}', '{80}', false)", free, allocs)
+    take = "select odc._take_nodes($1, $2, 0, '{1,1,1}', '{8}', '{80}', false)"
+    free = sql.value(take, free, allocs)
     assert [listed(free, level) for level in (2, 8)] == [[2, 1], []]
     assert [free[at] for at in (1, 4, 7, 10, 13)] == [0b11000000, 2, 20, 2, 1]
     assert free[TOTALS : TOTALS + 4] == [0, 0, 4, 40]
