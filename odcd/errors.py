@@ -52,11 +52,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-RECOUNT_S = 5
-"""How often, at most, the database counts the pending jobs of a user who reached the limit."""
+RECOUNT_S = 5  # at most this often, pending jobs of a user who reached the limit are counted
 DRAIN_S = 60
-"""A user's daily allowance for database growth is restored evenly, so part of it is back in a
-minute."""
+"""A user's daily allowance for database growth is restored evenly: part is back in a minute."""
 
 
 def shown(text: str) -> str:
@@ -256,10 +254,8 @@ class DatabaseBusy(Unavailable):
     code = "OD040"
 
     def __init__(self, message: str, hint: str | None = None, *, too_slow: bool = False) -> None:
-        """too_slow: the statement itself exceeded its time limit; it did not only wait for a
-        lock."""
         super().__init__(message, hint)
-        self.too_slow = too_slow
+        self.too_slow = too_slow  # the statement itself: it did not only wait for a lock
 
 
 class DiskAlmostFull(Unavailable):

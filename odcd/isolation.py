@@ -10,7 +10,7 @@ aside. See docs/decisions/0045.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -294,15 +294,7 @@ async def keep(
 
 def _ends_term(error: BaseException) -> Unavailable | None:
     """The first error in a group because of which another daemon must be able to lead."""
-    for one in _leaves(error):
-        if isinstance(one, Unavailable) and not isinstance(one, DatabaseBusy):
-            return one
-    return None
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _leaves(one)
-    else:
-        yield error
+        return next(filter(None, map(_ends_term, error.exceptions)), None)
+    busy = isinstance(error, DatabaseBusy)
+    return error if isinstance(error, Unavailable) and not busy else None

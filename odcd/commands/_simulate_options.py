@@ -10,6 +10,9 @@ from click.shell_completion import CompletionItem
 
 from odcctl.text.durations import for_daemon
 from odcd.cli.params import FILE, PathName
+from odcd.errors import BadRequest
+
+MAX_WINDOW_S = 3660 * 86_400
 
 
 def plan_depth(text: str) -> int:
@@ -23,11 +26,30 @@ def plan_depth(text: str) -> int:
     return int(text)
 
 
+def runs(text: str) -> int:
+    """How many shaken runs: two are needed for a standard error."""
+    from odcd.simulate.shake import MAX_RUNS
+
+    if text.isascii() and text.isdecimal() and len(text) < 10 and 2 <= int(text) <= MAX_RUNS:
+        return int(text)
+    raise click.BadParameter(f'takes a whole number from 2 to {MAX_RUNS}, not "{text}"')
+
+
 def max_wait(text: str) -> int:
     """Seconds; 0 for no cap."""
     from odcd.slurm.times import parse_span
 
     return 0 if text == "none" else parse_span(for_daemon(text), "--max-wait")
+
+
+def window(text: str, option: str = "--history") -> int:
+    """Seconds of a window of history."""
+    from odcd.slurm.times import parse_span
+
+    seconds = parse_span(for_daemon(text), option)
+    if not 60 <= seconds <= MAX_WINDOW_S:
+        raise BadRequest(f'{option} "{text}" is not one minute to ten years', "For example 30d.")
+    return seconds
 
 
 class TraceName(PathName):
@@ -46,7 +68,8 @@ Traces = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TRACE...", click_type=TraceName("file"),
-        help="a file in the Standard Workload Format or a GPU CSV, plain or gzip; or philly-sample",
+        help="a file in the Standard Workload Format, a GPU CSV, or a site's history "
+        "(odcd history export --anonymise), plain or gzip; or philly-sample",
     ),
 ]  # fmt: skip
 ClusterSize = Annotated[
@@ -59,9 +82,10 @@ ClusterSize = Annotated[
 PolicyName = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="NAME", help="the policy; default: that of a new installation"
+        "--policy", metavar="NAME",
+        help="the policy, or several to compare: odc,wfp3; default: that of a new installation",
     ),
-]
+]  # fmt: skip
 PlanDepth = Annotated[
     int | None,
     typer.Option(
@@ -95,6 +119,48 @@ JobCount = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", min=1, help="replay the first N jobs only"),
 ]
+History = Annotated[
+    int | None,
+    typer.Option(
+        "--history", metavar="30d", parser=window,
+        help="replay the jobs of the last 30 days of this queue, on its nodes and with its "
+        "settings, and compare with what really happened",
+    ),
+]  # fmt: skip
+Add = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add", metavar="TYPE:GPUSxNODES",
+        help="with a history: add nodes; h100:8x4 is four nodes with eight h100 each",
+    ),
+]  # fmt: skip
+Remove = Annotated[
+    list[str] | None,
+    typer.Option("--remove", metavar="NODES", help="with a history: without these nodes"),
+]
+Change = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="WHAT=VALUE",
+        help="with a history: change a limit or a QOS: qos:normal:user:gpus=16, "
+        "partition:main:user:jobs=none, qos:high:priority=1000",
+    ),
+]  # fmt: skip
+Shake = Annotated[
+    int | None,
+    typer.Option(
+        "--shake", metavar="N", parser=runs,
+        help="replay N times, with each submission moved by 0 to 10 minutes, and print the mean "
+        "and standard error of each figure",
+    ),
+]  # fmt: skip
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes", metavar="N", min=1, max=512,
+        help="with --shake: replays that run at the same time; default: the number of cores",
+    ),
+]  # fmt: skip
 Recipe = Annotated[
     str | None,
     typer.Option(
@@ -110,7 +176,7 @@ Save = Annotated[
     ),
 ]  # fmt: skip
 AsJson = Annotated[
-    bool, typer.Option("--json", help="print print one JSON object; for several traces, a list")
+    bool, typer.Option("--json", help="print one JSON object; for several traces, a list")
 ]
 Out = Annotated[
     str | None,

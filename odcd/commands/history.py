@@ -50,6 +50,18 @@ def export(
         str | None, typer.Option("--ids", metavar="A-B", help="only jobs with these ids")
     ] = None,
     endpoint: Endpoint = None,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="write a trace for `odcd simulate` instead, without names and texts; "
+            "TARGET is a file: .json or .json.gz",
+        ),
+    ] = False,
+    span: Annotated[
+        str | None,
+        typer.Option("--last", metavar="30d", help="with --anonymise: its window; default 30d"),
+    ] = None,
     home: DatabaseHome = None,
     dsn: Dsn = None,
 ) -> int:
@@ -61,6 +73,14 @@ def export(
     from odcd.history.targets import open_target
     from odcd.home.database_access import with_database
 
+    if anonymise:
+        if ids is not None or endpoint is not None:
+            raise BadRequest(
+                "--ids and --endpoint are not for --anonymise", "Use --before and --last."
+            )
+        return _write_trace(target, _date(before), span or "30d", home, dsn)
+    if span is not None:
+        raise BadRequest("--last is for --anonymise", "Use --before and --ids.")
     low, high = _range_of(ids)
     selection = Selection(low=low, high=high, before=_date(before))
     place = _absolute(target)
@@ -74,6 +94,35 @@ def export(
         print("no ended job matches: nothing was written")
         return 0
     print(f"{done.name}: {_summary(done)}")
+    return 0
+
+
+def _write_trace(
+    target: str, before: datetime | None, span: str, home: str | None, dsn: str | None
+) -> int:
+    """The jobs of a window as a trace to share. before: its end; None: now."""
+    from odcd.clock import SystemClock
+    from odcd.commands._simulate_options import window
+    from odcd.home.database_access import with_database
+    from odcd.simulate.site.anonymous import LEFT_OUT, anonymised
+    from odcd.simulate.site.files import check_name, write_site
+    from odcd.simulate.site.reading import last, read_site
+    from odcd.simulate.site.records import Site
+
+    path = Path(target)
+    check_name(path)
+    start, end = last(timedelta(seconds=window(span, "--last")), before or SystemClock().now())
+    site = with_database(
+        *locate_database(home, dsn), lambda dsn: read_site(dsn, start, end), of=Site
+    )
+    write_site(path, anonymised(site))
+    print(
+        f"{path}: {len(site.jobs)} jobs and {len(site.tables['node'])} nodes, "
+        f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC\n"
+        f"left out: {LEFT_OUT}; {site.left_out.never_ready} jobs that never became ready, "
+        f"{site.left_out.unstarted_tasks} ranges of array tasks that were cancelled before they "
+        "started\nkept: GPU types, sizes, limits, shares and priorities"
+    )
     return 0
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odcctl.cli.plain import new_app
-from odcd.cli.params import Command
+from odcd.cli.params import Command, DatabaseHome, Dsn
+from odcd.commands import _simulate_history as _history
 from odcd.commands._simulate_options import (
+    Add,
     AsJson,
     Backfill,
+    Change,
     ClusterSize,
     EstimateKind,
+    History,
     JobCount,
     MaxWait,
     NoEta,
@@ -24,18 +25,18 @@ from odcd.commands._simulate_options import (
     Picture,
     PlanDepth,
     PolicyName,
+    Processes,
     Recipe,
+    Remove,
     Save,
+    Shake,
     Traces,
 )
 from odcd.errors import BadRequest
 
 if TYPE_CHECKING:
     from odcd.simulate.cluster import Cluster
-    from odcd.simulate.estimates import Estimates
-    from odcd.simulate.outcomes import Replayed
-    from odcd.simulate.policy import Policy
-    from odcd.simulate.progress import ReplayProgress
+    from odcd.simulate.runs import Arguments
     from odcd.simulate.trace import Workload
     from odcd.simulate.workloads import Trace
 
@@ -43,21 +44,6 @@ DEFAULT_CLUSTER = "27x8"
 EXAMPLE = "odcd simulate philly-sample --policy fifo --cluster 27x8 --picture week.svg"
 
 app = new_app()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
-    traces: Sequence[str]
-    cluster: str | None
-    policy: Policy
-    estimates: Estimates
-    predict: bool
-    jobs: int | None
-    generate: str | None
-    save: str | None
-    as_json: bool
-    out: str | None
-    picture: str | None
 
 
 @app.command(cls=Command, epilog=EXAMPLE)
@@ -71,77 +57,81 @@ def simulate(
     estimates: EstimateKind = "user",
     no_eta: NoEta = False,
     jobs: JobCount = None,
+    shake: Shake = None,
+    processes: Processes = None,
     generate: Recipe = None,
     save: Save = None,
     as_json: AsJson = False,
     out: Out = None,
     picture: Picture = None,
+    history: History = None,
+    add: Add = None,
+    remove: Remove = None,
+    change: Change = None,
+    home: DatabaseHome = None,
+    dsn: Dsn = None,
 ) -> int:
-    """Replay traces through the scheduler on a virtual clock, and print the results."""
+    """Replay traces, or your own history, through the scheduler on a virtual clock."""
     from odcd.simulate.policy import Policy
+    from odcd.simulate.runs import Arguments
 
-    chosen = Policy(name=policy, plan_depth=plan_depth, backfill=backfill, max_wait_s=max_wait)
-    return run(
-        Arguments(
-            traces=traces or (), cluster=cluster, policy=chosen, estimates=estimates,
-            predict=not no_eta, jobs=jobs, generate=generate, save=save, as_json=as_json, out=out,
-            picture=picture,
-        )
+    policies = [
+        Policy(name=name, plan_depth=plan_depth, backfill=backfill, max_wait_s=max_wait)
+        for name in _names(policy)
+    ]
+    args = Arguments(
+        traces=traces or (), cluster=cluster, policies=policies, estimates=estimates,
+        predict=not no_eta, jobs=jobs, shake=shake, processes=processes, generate=generate,
+        save=save, as_json=as_json, out=out, picture=picture,
     )  # fmt: skip
+    asked = _history.Asked(
+        window_s=history, add=tuple(add or ()), remove=tuple(remove or ()),
+        settings=tuple(change or ()), home=home, dsn=dsn,
+    )  # fmt: skip
+    if _history.wanted(args, asked):
+        return _history.run(args, asked)
+    return run(args)
 
 
 def run(args: Arguments) -> int:
     # All is imported and read before the work begins: as root it is done by an account that may
     # not be able to read where odc is installed.
-    from odcd.simulate import output, picture
-    from odcd.simulate.estimates import with_estimates
-    from odcd.simulate.figures import figures
-    from odcd.simulate.outcomes import Replayed
-    from odcd.simulate.progress import ReplayProgress
-    from odcd.simulate.replay import read_sources, replay
-    from odcd.simulate.server import in_private_database
-    from odcd.simulate.trace import replayable
+    from odcd.simulate import output, shake
+    from odcd.simulate.replay import read_sources
+    from odcd.simulate.runs import Run, all_shaken, replayed, workload_of
 
     _check(args)
-    traces = _traces(args)
+    traces = [(trace, _cluster(args, trace)) for trace in _traces(args)]
+    for trace, cluster in traces:
+        _report_left_out(workload_of(args, trace, cluster), cluster)
     sources = read_sources()
-    results: list[dict[str, Any]] = []
-    for trace in traces:
-        cluster = _cluster(args, trace)
-        workload = replayable(trace.name, with_estimates(args.estimates, trace.jobs), cluster)
-        if args.jobs is not None:
-            workload = workload.first(args.jobs)
-        _report_left_out(workload, cluster)
-        progress = ReplayProgress(trace.name, sys.stderr)
-        work = partial(
-            replay,
-            sources=sources,
-            workload=workload,
-            cluster=cluster,
-            policy=args.policy,
-            estimates=args.estimates,
-            predict=args.predict,
-            progress=progress.show,
-        )
-        done = in_private_database(partial(_draw_progress, progress, work), Replayed)
-        results.append(figures(done, workload, cluster))
-        if args.out is not None:
-            output.write_jobs(Path(args.out), done.jobs)
-        if args.picture is not None:
-            title = f"{trace.name} on {cluster}, policy {done.policy}"
-            Path(args.picture).write_text(picture.picture(title, done.jobs, cluster), "utf-8")
-    if args.as_json:
-        print(json.dumps(results[0] if len(results) == 1 else results))
+    runs = [
+        Run(args=args, sources=sources, trace=trace, cluster=cluster, policy=policy, seed=seed)
+        for trace, cluster in traces
+        for policy in args.policies
+        for seed in range(1, (args.shake or 1) + 1)
+    ]
+    if args.shake is None:
+        results = [replayed(one) for one in runs]
+        text = output.table(results)
     else:
-        print(output.table(results))
+        results = shake.summaries(all_shaken(args, runs), args.shake, len(args.policies))
+        text = output.shaken_table(results)
+    print(json.dumps(results[0] if len(results) == 1 else results) if args.as_json else text)
     return 0
 
 
-async def _draw_progress(
-    progress: ReplayProgress, work: Callable[[str], Awaitable[Replayed]], dsn: str
-) -> Replayed:
-    with progress:
-        return await work(dsn)
+def _names(text: str | None) -> list[str | None]:
+    """The policies of --policy; None is that of a new installation."""
+    if text is None:
+        return [None]
+    names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise BadRequest(
+            f'--policy "{text}" names a policy twice or has an empty name',
+            "For example --policy odc,wfp3.",
+        )
+    return [*names]
 
 
 def _check(args: Arguments) -> None:
@@ -160,10 +150,17 @@ def _check(args: Arguments) -> None:
             raise BadRequest(
                 f"--{option} is for one trace, but there are several", "Name one trace."
             )
+        if option != "save" and (args.shake is not None or len(args.policies) > 1):
+            raise BadRequest(
+                f"--{option} is for one replay, but there are several",
+                "Name one policy, and leave out --shake.",
+            )
         if not Path(target).parent.is_dir():
             raise BadRequest(f"--{option} {target}: the folder does not exist", "Create it first.")
     if args.picture is not None:
         check_picture(Path(args.picture))
+    if args.processes is not None and args.shake is None:
+        raise BadRequest("--processes needs --shake", "For example --shake 16 --processes 4.")
     if args.save is not None:
         if args.generate is None:
             raise BadRequest(

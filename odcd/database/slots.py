@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -25,8 +25,8 @@ MAX_WAITING = 100
 PATIENCE_S = 10.0
 SLOW_S = 0.25
 """A statement that takes longer makes the next ones of its user at its endpoint count as slow."""
-SLOW_FOR_S = 60.0
-"""For so long after the last such statement."""
+SLOW_FOR_S = 600.0
+"""For so long after the last such statement, unless a later one is quick."""
 MAX_KNOWN = 10_000
 IDENTIFY = "identification"
 """Stands for the endpoint until the caller is known."""
@@ -91,7 +91,9 @@ class _Pace:
         running.remove(begun_s)
         if not running:
             del self._running[asker]
-        if now_s - begun_s > SLOW_S:
+        if now_s - begun_s <= SLOW_S:
+            self._slow_at.pop(asker, None)
+        else:
             self._slow_at[asker] = now_s
             self._slow_at.move_to_end(asker)
             if len(self._slow_at) > MAX_KNOWN:
@@ -132,21 +134,31 @@ class Slots:
         ):
             if asker.known and user.using > self._per_user + self._waiting:
                 raise _too_many(asker)
-            # The user's slots first: a statement that waits for them delays no other user. Then
-            # those of slow statements, so that none of these waits in an endpoint's slot.
-            async with self._taken(user.slots, _too_many(asker)):
-                slow = self._pace.is_slow(asker, _now_s())
-                async with (
-                    self._taken(self._slow, _busy(asker)) if slow else nullcontext(),
-                    self._taken(endpoint.slots, _busy(asker)),
-                    self._taken(self._all, _busy(asker)),
-                ):
-                    begun_s = _now_s()
-                    self._pace.begin(asker, begun_s)
-                    try:
-                        yield
-                    finally:
-                        self._pace.end(asker, begun_s, _now_s())
+            # The user's slots first: a statement that waits for them delays no other user.
+            async with self._taken(user.slots, _too_many(asker)), AsyncExitStack() as stack:
+                await self._enter(stack, asker, endpoint.slots)
+                begun_s = _now_s()
+                self._pace.begin(asker, begun_s)
+                try:
+                    yield
+                finally:
+                    self._pace.end(asker, begun_s, _now_s())
+
+    async def _enter(
+        self, stack: AsyncExitStack, asker: Asker, endpoint: asyncio.Semaphore
+    ) -> None:
+        """Take the slots besides the user's. Those of slow statements come first, so that none of
+        these waits in an endpoint's slot."""
+        slow = self._pace.is_slow(asker, _now_s())
+        while True:
+            async with AsyncExitStack() as taken:
+                for slots in (*([self._slow] if slow else []), endpoint, self._all):
+                    await taken.enter_async_context(self._taken(slots, _busy(asker)))
+                # While it waited, another one of its user may have turned out to be slow.
+                if slow or not self._pace.is_slow(asker, _now_s()):
+                    stack.push_async_callback(taken.pop_all().aclose)
+                    return
+            slow = True
 
     @asynccontextmanager
     async def _taken(self, slots: asyncio.Semaphore, refusal: Exception) -> AsyncGenerator[None]:

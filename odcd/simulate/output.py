@@ -31,14 +31,46 @@ ROWS = (
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """One row per figure, one column per trace."""
-    columns = [
+    """One row per figure, one column per trace and policy."""
+    return _columns(
         [
-            f"{result['trace']}, {result['policy']}",
-            *(_cell(result, key, unit) for _, key, unit in ROWS),
+            [
+                f"{result['trace']}, {result['policy']}",
+                *(_cell(_figure(result, key), unit) for _, key, unit in ROWS),
+            ]
+            for result in results
         ]
-        for result in results
-    ]
+    )
+
+
+def shaken_table(results: Sequence[dict[str, Any]]) -> str:
+    """One row per figure. One column per trace and policy has the mean and the standard error; for
+    all but the first policy of a trace, another has the ratio to the first."""
+    columns: list[list[str]] = []
+    for at, result in enumerate(results):
+        mean, error = result["mean"], result["standard_error"]
+        columns.append(
+            [
+                f"{result['trace']}, {result['policy']}",
+                *(_with_error(mean, error, key, unit) for _, key, unit in ROWS),
+            ]
+        )
+        if at and result["compared_with"] != result["policy"]:
+            mean, error = result["ratio"]["mean"], result["ratio"]["standard_error"]
+            columns.append(
+                [
+                    f"{result['policy']} / {result['compared_with']}",
+                    *(_with_error(mean, error, key, "ratio") for _, key, _ in ROWS),
+                ]
+            )
+    note = (
+        f"Mean and standard error of {results[0]['shake']} runs, submissions moved by up to 10 min"
+    )
+    return f"{_columns(columns)}\n{note}"
+
+
+def _columns(columns: Sequence[Sequence[str]]) -> str:
+    """The labels, and beside them the columns; the first cell of each is its title."""
     names = ["", *(label for label, _, _ in ROWS)]
     widths = [max(map(len, column)) for column in columns]
     first = max(map(len, names))
@@ -50,10 +82,14 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _cell(result: dict[str, Any], key: str, unit: str) -> str:
+def _figure(result: dict[str, Any], key: str) -> Any:
     value: Any = result
     for part in key.split("."):
         value = value[part]
+    return value
+
+
+def _cell(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
     if unit == "%":
@@ -62,6 +98,21 @@ def _cell(result: dict[str, Any], key: str, unit: str) -> str:
         return f"{value:,.0f} s"
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
     return f"{text} {unit}".rstrip()
+
+
+def _with_error(mean: dict[str, Any], error: dict[str, Any], key: str, unit: str) -> str:
+    """The mean and its standard error, with two digits of the error."""
+    value, spread = _figure(mean, key), _figure(error, key)
+    if value is None:
+        return "-"
+    scale = 100 if unit == "%" else 1
+    digits = 3 if unit == "ratio" else 2 if unit in ("", "ms") else 1 if unit == "%" else 0
+    if key in ("jobs", "passes") and unit != "ratio":
+        digits = 0
+    text = f"{value * scale:,.{digits}f}"
+    if spread is not None:
+        text += f" ± {spread * scale:,.{digits}f}"
+    return text if unit == "ratio" else f"{text} {unit}".rstrip()
 
 
 def write_jobs(path: Path, jobs: Sequence[Outcome]) -> None:

@@ -41,7 +41,7 @@ def in_private_database(work: Callable[[str], Awaitable[T]], of: Any) -> T:
     root, a child process under the odc account does the work; it reads and writes no files. of: the
     type that work returns."""
     _remove_left_over()
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt)
     home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
     # The server's account must be able to enter it.
     home.chmod(0o755)
@@ -58,7 +58,8 @@ def in_private_database(work: Callable[[str], Awaitable[T]], of: Any) -> T:
         _remove(home)
 
 
-def _interrupt(number: int, _: object) -> None:
+def interrupt(number: int, _: object) -> None:
+    """A handler of SIGTERM: it ends the work as Ctrl-C does, so that databases are removed."""
     raise KeyboardInterrupt
 
 
@@ -77,8 +78,12 @@ def _remove_left_over() -> None:
     """Remove databases of replays that were killed."""
     for home in Path("/tmp").glob(f"{PREFIX}*"):
         pid = home.name.removeprefix(PREFIX).partition("-")[0]
-        # Any user may create a symbolic link of that name to a folder of ours.
-        status = home.lstat()
+        # Any user may create a symbolic link of that name to a folder of ours. Another replay may
+        # have just ended.
+        try:
+            status = home.lstat()
+        except FileNotFoundError:
+            continue
         ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
         if ours and not Path(f"/proc/{pid}").exists():
             _remove(home)

@@ -127,13 +127,13 @@ def kubectl() -> Path:
 @pytest.fixture
 def kube(cluster: Cluster, kubectl: Path) -> Kube:
     """kubectl as the cluster's administrator."""
-    return Kube(kubectl=kubectl, kubeconfig=cluster.admin)
+    return Kube(kubectl=kubectl, kubeconfig=cluster.admin, api=cluster.api)
 
 
 @pytest.fixture(scope="module")
 def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
     """With the production overlay applied and its policies in force; gone after the file."""
-    kube = Kube(kubectl=kubectl, kubeconfig=cluster.admin)
+    kube = Kube(kubectl=kubectl, kubeconfig=cluster.admin, api=cluster.api)
     manifests = applicable(kubectl, FOLDER / "overlays" / "production")
     apply(kube, manifests)
     _until_in_force(cluster.api)

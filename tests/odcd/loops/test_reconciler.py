@@ -11,6 +11,7 @@ import pytest
 
 from odcd.clock import SystemClock
 from odcd.errors import DatabaseBusy
+from odcd.loops import facts as fact_writer
 from odcd.loops import planner as planners
 from odcd.loops import reconciler as reapers
 from odcd.loops.lead import Lead, Pass
@@ -111,8 +112,8 @@ def test_ends_are_recorded_before_the_starts_of_a_large_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Other jobs wait for the GPUs of a job that ended. Each attempt's facts stay in order."""
-    monkeypatch.setattr(reapers, "BUSY_RETRY_S", 0.01)
-    monkeypatch.setattr(reapers, "MAX_FACTS", 2)
+    monkeypatch.setattr(fact_writer, "BUSY_RETRY_S", 0.01)
+    monkeypatch.setattr(fact_writer, "MAX_FACTS", 2)
 
     def fact(job_id: int, kind: Any, rank: int = 0) -> Fact:
         return Fact(job_id=job_id, attempt=1, rank=rank, kind=kind, at=CLOCK.now())

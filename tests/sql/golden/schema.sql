@@ -2140,6 +2140,39 @@ CREATE VIEW odc_report.attempt AS
      LEFT JOIN odc.partition t ON ((t.id = COALESCE(u.partition_id, j.partition_id))))
      LEFT JOIN odc.node n ON ((n.name = s.node)));
 
+CREATE VIEW odc.decision AS
+ SELECT NULL::integer AS looked,
+    NULL::integer AS classes,
+    NULL::boolean AS more,
+    NULL::bigint[] AS start_jobs,
+    NULL::integer[] AS start_partitions,
+    NULL::integer[] AS start_nodes,
+    NULL::integer[] AS start_limits_s,
+    NULL::integer[] AS alloc_nodes,
+    NULL::bigint[] AS alloc_masks,
+    NULL::integer[] AS alloc_gpus,
+    NULL::integer[] AS alloc_cpus,
+    NULL::integer[] AS alloc_mems,
+    NULL::bigint[] AS head_jobs,
+    NULL::timestamp with time zone[] AS head_ats,
+    NULL::text[] AS head_nodes,
+    NULL::integer[] AS head_fittings,
+    NULL::integer[] AS head_shapes,
+    NULL::integer[] AS refused_shapes,
+    NULL::text[] AS refused_reasons,
+    NULL::bigint[] AS refused_heads,
+    NULL::integer[] AS limited_shapes,
+    NULL::integer[] AS limited_limits_s,
+    NULL::integer[] AS limited_uids,
+    NULL::integer[] AS limited_accounts,
+    NULL::integer[] AS limited_qos,
+    NULL::text[] AS limited_reasons,
+    NULL::bigint[] AS victim_jobs,
+    NULL::bigint[] AS victim_for,
+    NULL::bigint[] AS victim_costs,
+    NULL::bytea AS read_digest
+  WHERE false;
+
 CREATE VIEW odc_report.dev_server AS
  SELECT v.job_id,
     j.user_name AS "user",

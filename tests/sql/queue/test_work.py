@@ -19,7 +19,7 @@ SMALL = {
     "_resolve_account", "_resolve_shape", "_refuse_unrecovered", "_plan_shapes", "_next_chance",
     "_charge_usage", "_fair_share",
     # Classes of jobs, protected jobs and their shapes: a pass has few.
-    "_plan_classes", "_plan_slice", "_plan_more", "_find_slips", "_keep_plan",
+    "_plan_classes", "_plan_slice", "_plan_more", "_find_slips", "_keep_plan", "_dropped_jobs",
     # Each job with its shape, or with the disks and arrays that jobs of one request name.
     "_write_jobs", "_judge_dependencies", "_release_disks",
     # The arrays that start or end together, and those that wait for them task by task.

@@ -1,4 +1,4 @@
-"""kubectl against the API server of the tests, as any user."""
+"""The API server of the tests as any user: by kubectl, or where hundreds of tests ask, directly."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from tests.support.harness.controlplane.api import Api, Refused
 
 ODCD = "system:serviceaccount:gpu-controlplane:odcd"
 
@@ -17,6 +19,7 @@ class Kube:
 
     kubectl: Path
     kubeconfig: Path
+    api: Api
     user: str | None = None
 
     def as_user(self, user: str) -> Kube:
@@ -41,17 +44,35 @@ class Kube:
         return json.loads(self.do("get", *args, "--output=json", given=given))
 
     def can(self, permission: str) -> bool:
-        """Subresources: `create pods --subresource=exec`. pods/exec would be the name of a pod."""
-        done = self.run("auth", "can-i", *permission.split())
-        # Without a namespace of the resource kubectl warns; the answer is the first line.
-        assert done.stdout.split()[:1] in (["yes"], ["no"]), done.stderr
-        return done.stdout.startswith("yes")
+        """As `kubectl auth can-i` has it: `create pods --subresource=exec --namespace=gpu-dev`.
+        pods/exec would be the name of a pod. Without a namespace it is "default"."""
+        verb, resource, *options = permission.split()
+        given = dict(option.removeprefix("--").partition("=")[::2] for option in options)
+        assert given.keys() <= {"namespace", "subresource", "all-namespaces"}, permission
+        resource, _, name = resource.partition("/")
+        attributes = {
+            "verb": verb, "resource": resource.partition(".")[0],
+            "group": self.api.group_of(resource), "name": name,
+            "subresource": given.get("subresource", ""),
+            "namespace": "" if "all-namespaces" in given else given.get("namespace", "default"),
+        }  # fmt: skip
+        answer = self.api.request(
+            "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            },
+            user=self.user,
+        )  # fmt: skip
+        return answer["status"]["allowed"]
 
     def refusal(self, manifest: dict[str, Any]) -> str:
         """Why the manifest may not be created; empty if it may. Nothing is created."""
-        done = self.run("create", "--dry-run=server", "--filename=-", given=manifest)
-        assert done.returncode == 0 or done.stderr, "kubectl says nothing"
-        return "" if done.returncode == 0 else done.stderr.strip()
+        try:
+            self.api.create(manifest, user=self.user, dryRun="All", fieldValidation="Strict")
+        except Refused as refused:
+            return refused.message or str(refused)
+        return ""
 
 
 def as_list(manifests: list[dict[str, Any]]) -> dict[str, Any]:

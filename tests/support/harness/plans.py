@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.harness.database import Sql
 
 NODE = re.compile(r"\{([A-Z]\w*)\s|\{|\}|:join\.joinqual\s(<>)?")
-WHERE = re.compile(r"function (?:odc\.)?(\w+)\(.*?\) line \d+|SQL function \"(\w+)\" statement \d+")
+WHERE = re.compile(r"function (?:odc\.)?(\w+)\(.*?\) line \d+|SQL function \"(\w+)\"")
 
 
 @contextmanager

@@ -1,32 +1,36 @@
--- odc._booking_points: the bookings as points, in the form that decide uses. A point is a moment at which a node's free
--- amounts matter; each node has a list of points. From a booking's start until its end nothing is free.
--- Returns    in order of time: node (its position in p_node_ids); head: minus the booking id; at and until: microseconds
---            from p_now; next: the node's previous point; first: per node its last point. 0: none
-create or replace function odc._booking_points(
-    p_now timestamptz, p_node_ids integer[],
-    out nodes integer[], out heads integer[], out ats bigint[], out untils bigint[], out next integer[],
-    out first integer[])
+-- odc._booking_points: the points of a pass, at first those of bookings. A point is a moment at which a node's free
+-- amounts matter: the planned start of a protected job that may run on the node, or a booking, from whose start until
+-- its end nothing is free. ../README.md has a picture.
+-- Returns    one array: per node its newest point, and then nine values per point: 0 the node's next point, 1 node,
+--            2 protected job, or minus the booking id, 3 moment, 4 end, microseconds from p_now, 5 GPUs, 6 CPUs and 7 MiB
+--            free from then on, 8 whether the node is pinned (reserved) for it. A point is the position of its first
+--            value. 0: none
+create or replace function odc._booking_points(p_now timestamptz, p_node_ids integer[])
+returns bigint[]
 language plpgsql stable set search_path = odc, pg_temp as $$
-#variable_conflict use_column
+declare
+    v_nodes constant integer := greatest(1, cardinality(p_node_ids));
+    v_points bigint[] := array_fill(0::bigint, array[v_nodes]);
+    b record;
+    v_point integer := v_nodes + 1;
 begin
-    first := array_fill(0, array[greatest(1, cardinality(p_node_ids))]);
     if not exists (select from booking where state in ('PLANNED', 'ACTIVE')) then
-        return;
+        return v_points;
     end if;
-    select array_agg(w.x order by w.place), array_agg(-w.booking_id order by w.place),
-           array_agg(w.at order by w.place), array_agg(w.until order by w.place),
-           array_agg(w.before order by w.place)
-      into nodes, heads, ats, untils, next
-      from (select v.*, coalesce(lag(v.place) over (partition by v.x order by v.place), 0) as before
-              from (select n.ord::integer as x, b.booking_id,
-                           (date_part('epoch', greatest(b.starts_at, p_now) - p_now) * 1000000)::bigint as at,
-                           (date_part('epoch', b.ends_at - p_now) * 1000000)::bigint as until,
-                           row_number() over (order by b.starts_at, n.ord, b.booking_id)::integer as place
-                      from _plan_bookings(p_now) as b
-                      join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = b.node_id) as v) as w;
-    select array_agg(coalesce(l.place, 0) order by n.ord) into first
-      from unnest(p_node_ids) with ordinality as n (id, ord)
-      left join (select u.x, max(u.place)::integer as place from unnest(nodes) with ordinality as u (x, place)
-                  group by u.x) as l on l.x = n.ord;
+    for b in
+        select n.ord as node, p.booking_id,
+               (date_part('epoch', greatest(p.starts_at, p_now) - p_now) * 1000000)::bigint as at,
+               (date_part('epoch', p.ends_at - p_now) * 1000000)::bigint as until
+          from _plan_bookings(p_now) as p
+          join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = p.node_id
+         order by p.starts_at, n.ord, p.booking_id
+    loop
+        v_points[v_point] := v_points[b.node];  v_points[v_point + 1] := b.node;  v_points[v_point + 2] := -b.booking_id;
+        v_points[v_point + 3] := b.at;  v_points[v_point + 4] := b.until;
+        v_points[v_point + 5] := 0;  v_points[v_point + 6] := 0;  v_points[v_point + 7] := 0;  v_points[v_point + 8] := 1;
+        v_points[b.node] := v_point;
+        v_point := v_point + 9;
+    end loop;
+    return v_points;
 end;
 $$;

@@ -20,42 +20,21 @@ declare
     v_max_jobs  constant integer := 16;     -- a full search of more jobs would take too long
     v_max_steps constant integer := 5000;
     n integer := cardinality(p_domain);  v_jobs integer := coalesce(cardinality(p_costs), 0);
-    v_spans boolean;  v_node_cost bigint[];  v_node_jobs text[];  v_node_count integer[];  v_free integer[];
+    v_spans boolean;  v_node_cost bigint[];  v_node_jobs text[];  v_node_count integer[];
     v_best integer[];  v_best_cost bigint := coalesce(p_below, 9223372036854775807);
-    v_below bigint := v_best_cost;
     -- jobs: their rows of p_on_*;  rows: their node
     v_of_from integer[];  v_of integer[];  v_node integer[];
     -- of the current domain, with the jobs taken so far gone
     v_gpus integer[];  v_cpus integer[];  v_mems integer[];  v_short integer[];  v_fit integer;  v_taken boolean[];
     v_list integer[];  v_way integer;  v_cost bigint;  v_count integer;  v_steps integer;  v_stack integer[];  v_pruning boolean;  v_search boolean;
     v_d integer;  x integer;  i integer;  j integer;  l integer;  o integer;  r integer;  sign integer;  v_was integer;
-    v_lacked boolean;  v_text text;
+    v_lacked boolean;
 begin
     select exists (select from unnest(p_on_job) as u (job) group by u.job having count(*) > 1) into v_spans;
     v_spans := v_spans and p_k > 1;
-    for x in 1..n loop
-        v_node_cost[x] := null;  v_node_jobs[x] := null;  v_node_count[x] := 0;
-        -- One node is enough: skip a node whose cheapest job costs more than a set already found.
-        continue when p_k = 1 and p_lack_from[x] < p_lack_from[x + 1] and p_costs[p_on_job[p_on_from[x]]] >= v_below;
-        select _free_node(
-                   p_lack_at[p_lack_from[x]:p_lack_from[x + 1] - 1], p_lack_gpus[p_lack_from[x]:p_lack_from[x + 1] - 1],
-                   p_lack_cpus[p_lack_from[x]:p_lack_from[x + 1] - 1], p_lack_mems[p_lack_from[x]:p_lack_from[x + 1] - 1],
-                   array_agg(p_ends[u.job] order by u.o), array_agg(p_costs[u.job] order by u.o),
-                   p_on_gpus[p_on_from[x]:p_on_from[x + 1] - 1], p_on_cpus[p_on_from[x]:p_on_from[x + 1] - 1],
-                   p_on_mems[p_on_from[x]:p_on_from[x + 1] - 1], v_below)
-          into v_free
-          from unnest(p_on_job[p_on_from[x]:p_on_from[x + 1] - 1]) with ordinality as u (job, o);
-        if v_free is not null then
-            select coalesce(sum(p_costs[p_on_job[p_on_from[x] - 1 + u.at]]), 0), count(*),
-                   coalesce(string_agg(p_on_job[p_on_from[x] - 1 + u.at]::text, ',' order by u.at), '')
-              into v_cost, v_count, v_text
-              from unnest(v_free) as u (at);
-            v_node_cost[x] := v_cost;  v_node_count[x] := v_count;  v_node_jobs[x] := v_text;
-            if p_k = 1 then
-                v_below := v_node_cost[x] + 1;
-            end if;
-        end if;
-    end loop;
+    select c.costs, c.counts, c.jobs into v_node_cost, v_node_count, v_node_jobs
+      from _node_costs(p_k, p_lack_from, p_lack_at, p_lack_gpus, p_lack_cpus, p_lack_mems,
+                       p_on_from, p_on_job, p_on_gpus, p_on_cpus, p_on_mems, p_ends, p_costs, v_best_cost) as c;
     select array_agg(u.o order by u.job, u.o) into v_of from unnest(p_on_job) with ordinality as u (job, o);
     select array_agg(f.at order by f.job) into v_of_from
       from (select g.job, 1 + (select count(*) from unnest(p_on_job) as u (job) where u.job < g.job)::integer as at

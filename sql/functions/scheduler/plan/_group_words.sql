@@ -1,4 +1,4 @@
--- odc._group_words: the groups of each alternative as words of 60 bits, to combine with `filled` of _hang_nodes.
+-- odc._group_words: the groups of each alternative as words of 60 bits, to combine with the words of _free_lists.
 -- Arguments  per alternative its groups from..mid (without GPUs) and mid + 1..to of p_groups, as _plan_shapes returns them
 -- Returns    per alternative p_words words of the former, then p_words of the latter
 create or replace function odc._group_words(

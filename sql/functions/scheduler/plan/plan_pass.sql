@@ -26,14 +26,7 @@ begin
         -- One statement, so one snapshot.
         select p.*, f.version as facts, pg_current_snapshot() as snapshot, _policy_version() as policy,
                (select max(e.id) from event as e) as last_event_id,
-               array(select _job_facts(q)
-                       from unnest(p.start_jobs) with ordinality as s (job_id, ord)
-                       join pending as q on q.job_id = s.job_id
-                      order by s.ord) as start_facts,
-               array(select _job_facts(q)
-                       from unnest(p.victim_for) with ordinality as v (job_id, ord)
-                       join pending as q on q.job_id = v.job_id
-                      order by v.ord) as victim_facts
+               _facts_of_jobs(p.start_jobs) as start_facts, _facts_of_jobs(p.victim_for) as victim_facts
           into strict d
           from facts as f, decide(v_now, null, p_start_limit, p_digest => true) as p;
         perform _take_turn(v_now);

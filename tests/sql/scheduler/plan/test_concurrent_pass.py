@@ -246,7 +246,7 @@ def test_decide_reads_one_snapshot_because_all_it_calls_is_stable(sql: Sql) -> N
                   from pg_proc as p where p.pronamespace = 'odc'::regnamespace and p.prokind = 'f'
                  group by p.proname
             ), needed (name) as (
-                select unnest('{decide,_policy_version,_job_facts}'::text[])
+                select unnest('{decide,_policy_version,_facts_of_jobs}'::text[])
                  union
                 select c.called[1] from needed as n join source as s on s.name = n.name
                  cross join lateral regexp_matches(s.text, '(\\w+)\\(', 'g') as c (called)

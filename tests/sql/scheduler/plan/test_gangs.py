@@ -62,6 +62,30 @@ def test_a_gang_lies_in_the_fewest_blocks(sql: Sql) -> None:
     assert plan.starts == {0: ("n1", "n2", "n5"), 1: ("n0", "n4")}
 
 
+@settings(
+    max_examples=25, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(
+    places=st.lists(st.tuples(st.sampled_from("uvwxyz"), st.booleans()), min_size=4, max_size=10),
+    want=st.integers(2, 5),
+)
+def test_a_gang_lies_in_as_few_blocks_as_any_choice_of_free_nodes(
+    sql: Sql, places: list[tuple[str, bool]], want: int
+) -> None:
+    block = {f"n{i}": name for i, (name, _) in enumerate(places)}
+    free = [f"n{i}" for i, (_, is_free) in enumerate(places) if is_free]
+    held = tuple(Held(name, 4, 1, 1, 90) for name in block if name not in free)
+    nodes = [h100(name, where) for name, where in block.items()]
+    if len(nodes) < want:
+        return
+    starts = started(sql, nodes, Pending(whole(want), 60), held=held).starts
+    choices = [len({block[name] for name in some}) for some in itertools.combinations(free, want)]
+    assert bool(starts) == bool(choices)
+    if starts:
+        assert len({block[name] for name in starts[0]}) == min(choices)
+
+
 def test_a_gang_stays_in_one_zone_and_placement_group(sql: Sql) -> None:
     body = [
         {"name": f"n{i}", "gpu_type": "h100", "gpus": 8, "cpus": 16, "mem_mib": 64, "zone": zone,

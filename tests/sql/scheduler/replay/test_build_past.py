@@ -82,7 +82,7 @@ TIMELESS = {
     "keep_box_key", "record_progress", "take_disk_work", "note_contents", "note_jupyter",
     "note_box_port", "note_build", "fold_tally", "set_event_aside",
     "pick_old_jobs", "forget_jobs", "pick_old_events", "forget_events", "forget_texts",
-    "forget_past", "forget_range",
+    "forget_past", "forget_range", "end_long_reports",
     "past_jobs", "past_job", "past_page", "past_nodes", "past_why", "past_plan", "diff_plans",
     "replay_pass",
 }  # fmt: skip

@@ -51,17 +51,24 @@ class Api:
         self.url, headers, tls = credentials(kubeconfig)
         self._http = httpx.Client(base_url=self.url, headers=headers, verify=tls, timeout=timeout_s)
         self._resources: dict[str, dict[str, Manifest]] = {}
+        self._groups: dict[str, str] = {}
 
     def close(self) -> None:
         self._http.close()
 
-    def request(self, method: str, path: str, body: object = None, **query: object) -> Any:
-        """One request; returns the decoded answer, or its text if it is not JSON.
+    def request(
+        self, method: str, path: str, body: object = None, *, user: str | None = None,
+        **query: object,
+    ) -> Any:  # fmt: skip
+        """One request; returns the decoded answer, or its text if it is not JSON. It is made as
+        user, whom an administrator may impersonate.
 
         Raises Refused if the server refuses, ConnectionError when it could not be reached.
         """
         patch = str(query.pop("patch", "merge"))
         headers = {"Content-Type": _PATCHES[patch] if method == "PATCH" else "application/json"}
+        if user:
+            headers["Impersonate-User"] = user
         try:
             answer = self._http.request(
                 method,
@@ -83,8 +90,9 @@ class Api:
         """The items of a list: `items("/api/v1/pods", labelSelector="odc.dev/job-id=7")`."""
         return self.get(path, **query)["items"]
 
-    def create(self, manifest: Manifest, **query: object) -> Manifest:
-        return self.request("POST", self.path_of(manifest, named=False), manifest, **query)
+    def create(self, manifest: Manifest, *, user: str | None = None, **query: object) -> Manifest:
+        path = self.path_of(manifest, named=False)
+        return self.request("POST", path, manifest, user=user, **query)
 
     def create_all(self, manifests: Iterable[Manifest], at_once: int = 8) -> list[Manifest]:
         """Create many, a few at a time: a thousand nodes take seconds."""
@@ -171,6 +179,21 @@ class Api:
             return False
 
         wait_until(gone, f"{path} to be gone", within_s)
+
+    def group_of(self, resource: str) -> str:
+        """The API group of a resource: of "jobs.batch" as written, of "roles" as the server says;
+        empty for the core group and for what is no resource."""
+        name, dot, group = resource.partition(".")
+        if dot:
+            return group
+        if not self._groups:
+            versions = [one["preferredVersion"] for one in self.get("/apis")["groups"]]
+            for version in ["v1", *(one["groupVersion"] for one in versions)]:
+                root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+                for one in self.get(root)["resources"]:
+                    group = version.rpartition("/")[0]
+                    self._groups.setdefault(one["name"], group)
+        return self._groups.get(name, "")
 
     def path_of(self, manifest: Manifest, named: bool = True) -> str:
         """Where an object lies, by the server's own discovery."""
