@@ -38,7 +38,7 @@ language sql stable as $$
       ) as t on true
       -- For an array that made success impossible, the first task that failed: its other tasks may still wait or run.
       left join lateral (
-          select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || odc._cut_tasks(e.array_tasks) || ' are') as tasks
+          select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || odc._cut_tasks(e.array_tasks, 60) || ' are') as tasks
             from odc.job as e
            where d.state = 'never' and d.kind = 'afterok' and d.target_task is null
              and e.array_job_id = d.target_id and e.state <> 'COMPLETED'
