@@ -140,7 +140,10 @@ class ChangeRoutes:
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
         return self._respond(
-            await self._api.store.jobs.hold(call.who, filters, self._api.clock.now())
+            await self._api.store.jobs.hold(
+                call.who, filters, self._api.clock.now(),
+                stored_bytes=self._api.fairness.stored_bytes,
+            )  # fmt: skip
         )
 
     async def release_one(self, call: Call) -> Response:
@@ -153,7 +156,10 @@ class ChangeRoutes:
 
     async def _release(self, call: Call, filters: Filters) -> Response:
         return self._respond(
-            await self._api.store.jobs.release(call.who, filters, self._api.clock.now())
+            await self._api.store.jobs.release(
+                call.who, filters, self._api.clock.now(),
+                stored_bytes=self._api.fairness.stored_bytes,
+            )  # fmt: skip
         )
 
     async def requeue_one(self, call: Call) -> Response:

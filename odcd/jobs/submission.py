@@ -16,6 +16,7 @@ from odcd.jobs.checks import (
     encode_job,
     encode_text,
 )
+from odcd.jobs.past import past_bytes
 from odcd.jobs.terms import add_terms
 from odcd.records.job import MAX_BATCH_JOBS, Identity, JobSpec, ReservationSpec
 from odcd.slurm.dependencies import parse_dependency
@@ -118,7 +119,7 @@ def _prepare(
         "key": key,
         "digest": digest or (yield from _fingerprint(specs, jobs, parts)),
         "dry_run": dry_run,
-        "own_bytes": own_bytes,
+        "own_bytes": own_bytes + sum(map(past_bytes, jobs)),
         "jobs": jobs,
     }
     size = own_bytes + sum(map(len, texts.by_digest.values()))

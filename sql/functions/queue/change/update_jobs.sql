@@ -54,7 +54,7 @@ begin
             if v_missing.code is not null then
                 raise exception using errcode = v_missing.code, message = v_missing.message, hint = v_missing.hint;
             end if;
-            perform _charge_change(p_actor, coalesce(_task_count(f.tasks), 1), p_changes, p_now);
+            perform _charge_change(p_actor, coalesce(_task_count(f.tasks), 1), array[f.job_id], p_changes, p_now);
             foreach v_id in array case when f.tasks is null then array[f.job_id]
                                        else _split_tasks(f.job_id, f.tasks, p_now) end loop
                 v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);
