@@ -184,3 +184,27 @@ def test_requests_with_many_dependencies_have_transactions_of_their_own() -> Non
         assert sorted(store.sizes) == [1, *[per_batch] * batches]
 
     with_batcher(test)
+
+
+def test_an_answer_ends_before_its_texts_are_too_large(queue: Queue) -> None:
+    """Before: 10,000 jobs with long texts were 400 MB, several times at once in the daemon's memory."""
+    path = "/tmp/" + "a/" * 2_000
+    texts = {"comment": "x" * 4096, "work_dir": path, "stdout": path, "stderr": path}
+    submit(queue.sql, *[a_job(hold=True, **texts)] * 1_500)
+    sizes: list[int] = []
+    after = None
+    while True:
+        row = queue.sql.row(
+            "select jobs, next from odc.list_jobs($1::jsonb, false, $2, 10000, null, $3)",
+            "{}", after, queue.now,
+        )  # fmt: skip
+        sizes.append(len(row["jobs"]))
+        after = row["next"]
+        if after is None:
+            break
+    assert len(sizes) == 2
+    assert max(sizes) < 24 * 1024 * 1024
+    narrow = queue.sql.row(
+        "select jobs, next from odc.list_jobs('{}', false, null, 10000, '{id}', $1)", queue.now
+    )
+    assert narrow["next"] is None
