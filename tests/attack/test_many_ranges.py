@@ -1,4 +1,4 @@
-"""Arrays of thousands of separate ranges, and jobs with thousands of dependencies, are cheap for others.
+"""Arrays of thousands of ranges, and jobs with thousands of dependencies, are cheap for others.
 
 Everybody's lists have a row for each, and everybody waits for the turn while they are checked.
 """
@@ -57,8 +57,8 @@ def row_of(queue: Queue, job: int) -> dict[str, Any]:
 
 
 def test_lists_show_the_first_ranges_of_an_array(queue: Queue) -> None:
-    """Before: 60 arrays of 10,000 ranges made everybody's page 6.5 MB. Twenty requests for it kept the
-    daemon from answering anyone for 14 s, and a hundred that were not read took 700 MB."""
+    """Before: 60 arrays of 10,000 ranges made everybody's page 6.5 MB. Twenty requests for it kept
+    the daemon from answering anyone for 14 s, and a hundred that were not read took 700 MB."""
     array = queue.submit(array=f"{SPARSE}%5", hold=True)
     text = tasks_of(queue, array)
     assert text.startswith("10000,10002,10004,")
@@ -97,8 +97,8 @@ def test_the_reason_of_a_job_names_ten_of_its_dependencies(queue: Queue, ended: 
 
 
 def test_the_text_of_cancelled_tasks_is_read_once_for_each_array(queue: Queue) -> None:
-    """Before: once for each task that was named. A job with 1,000 dependencies on tasks of an array of
-    10,000 cancelled ranges held the turn for 24 s, and no job of anyone started or ended."""
+    """Before: once for each task that was named. A job with 1,000 dependencies on tasks of an array
+    of 10,000 cancelled ranges held the turn for 24 s, and no job of anyone started or ended."""
     array = queue.submit(array=SPARSE, hold=True)
     queue.cancel(array)
     queue.sql.execute("set local track_functions = 'all'")
@@ -110,9 +110,7 @@ def test_the_text_of_cancelled_tasks_is_read_once_for_each_array(queue: Queue) -
     found = queue.sql.rows(
         "select job_id, place from odc._find_jobs($1::jsonb, $2::jsonb)",
         json.dumps({"user": "alice", "uid": ALICE.uid}),
-        json.dumps(
-            {"ids": [{"job_id": array, "tasks": f"{{[{task},{task}]}}"} for task in tasks]}
-        ),
+        json.dumps({"ids": [{"job_id": array, "tasks": f"{{[{task},{task}]}}"} for task in tasks]}),
     )
     assert found == [{"job_id": array, "place": "ended"}]
     assert reads(queue) - before <= 1
@@ -135,8 +133,8 @@ def test_dependencies_on_missing_tasks_are_refused(queue: Queue) -> None:
 
 
 def test_a_job_and_a_request_have_a_limit_of_dependencies() -> None:
-    """Before: 10,000 of one job, and any number of a request; four such requests of one user went into
-    one transaction, and the jobs of all others waited 50 s for their start."""
+    """Before: 10,000 of one job, and any number of a request. Four such requests of one user went
+    into one transaction, and the jobs of all others waited 50 s for their start."""
     most = "afterok:" + ":".join(map(str, range(1, MAX_TERMS_OF_JOB + 1)))
     assert len(parse_dependency(most).terms) == MAX_TERMS_OF_JOB
     with pytest.raises(TooLarge):
@@ -187,7 +185,7 @@ def test_requests_with_many_dependencies_have_transactions_of_their_own() -> Non
 
 
 def test_an_answer_ends_before_its_texts_are_too_large(queue: Queue) -> None:
-    """Before: 10,000 jobs with long texts were 400 MB, several times at once in the daemon's memory."""
+    """Before: 10,000 jobs with long texts were 400 MB, several times at once in the daemon."""
     path = "/tmp/" + "a/" * 2_000
     texts = {"comment": "x" * 4096, "work_dir": path, "stdout": path, "stderr": path}
     submit(queue.sql, *[a_job(hold=True, **texts)] * 1_500)

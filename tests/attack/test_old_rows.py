@@ -17,8 +17,8 @@ SPARSE = ",".join(str(10_000 + 2 * n) for n in range(RANGES))
 
 
 def test_holds_and_releases_count_the_ranges_of_an_array(database_url: str) -> None:
-    """Before: they were not counted. A loop of them over 59 arrays of 10,000 ranges, which is one request
-    each, wrote 7.6 MB each time, until the disk was full."""
+    """Before: they were not counted. A loop of them over 59 arrays of 10,000 ranges, one request
+    each time, wrote 7.6 MB each, until the disk was full."""
     settings = FairnessSettings(stored_mib=1)
 
     async def statuses(service: Service, job: int, peer: Any) -> list[int]:
