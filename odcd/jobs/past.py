@@ -1,4 +1,4 @@
-"""What an array will add to the database while its tasks start.
+"""How much an array will add to the database while its tasks start.
 
 Each pass that starts tasks of an array changes the row of those that wait, and the database keeps
 the old row with all their ranges. So an array of 10,000 separate tasks can add over a gigabyte.

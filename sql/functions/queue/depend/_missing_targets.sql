@@ -1,4 +1,4 @@
--- odc._missing_targets: find dependencies on jobs or tasks that do not exist. What exists goes on to exist, so callers do
+-- odc._missing_targets: find dependencies on jobs or tasks that do not exist. Jobs are not removed meanwhile, so callers do
 -- not need the turn for it: the tasks of an array can be a text of 10,000 ranges, which is read once per array.
 -- Rows are found by index: see _singleton_verdicts.
 -- Arguments  p_jobs  each has a "dependency" {any, terms: [{kind, target_id, target_task}]}
