@@ -29,12 +29,17 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
-# What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
-# Five tests of programs of others may fail once (tests/support/harness/workers.py); how is printed.
+# What takes minutes; and beside it all that is SQL once more, on the oldest PostgreSQL that odc runs
+# on. Five tests of programs of others may fail once (tests/support/harness/workers.py); how is
+# printed.
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(LONG_WORKERS) --dist loadgroup -m long \
-	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
-	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
+	@log=$$(mktemp); \
+	ODC_TEST_PG=16 nice $(BIN)/python -m pytest -q -n 1 tests/sql tests/sim >"$$log" 2>&1 & oldest=$$!; \
+	trap 'kill $$oldest; rm -f "$$log"; exit 130' INT TERM; \
+	status=0; $(BIN)/python -m pytest -q -n $(LONG_WORKERS) --dist loadgroup -m long \
+	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60 || status=$$?; \
+	wait $$oldest || status=$$?; \
+	echo 'tests/sql and tests/sim on PostgreSQL 16:'; cat "$$log"; rm "$$log"; exit $$status
 
 # Jobs whose processes are killed; many simulated days and states of the queue; 20,000 requests made
 # from the API's document; ten minutes of random texts for every parser; half an hour of faults under

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 
-from benchmarks import looking, planning, policies, runner_alone, running, submitting
+from benchmarks import large, looking, planning, policies, runner_alone, running, submitting
 from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.results import RESULTS, git, kept_sections, machine
 from odcd.home.postgres_files import INSTALLS
@@ -23,6 +23,7 @@ FIGURES: dict[str, Callable[[int], list[Figure]]] = {
     "cancel": submitting.cancels,
     "plan": planning.passes,
     "policies": policies.policies,
+    "large": large.large,
     "look": looking.commands,
     "memory": looking.memory,
 }

@@ -73,6 +73,7 @@ def fill(sql: Sql, now: datetime) -> None:
     sql.execute(Path(__file__).with_name("queue.sql").read_text())
     sql.execute("select bench.make_nodes($1, $2)", NODES, now)
     sql.execute(RUNNING, MEMBERS, NODES, now)
+    sql.execute("select odc._repair_use()")
     sql.execute("select bench.make_pending($1, 5, $2)", PENDING, now)
     sql.execute("update odc.pending set eligible_at = queued_at")
     sql.execute("vacuum analyze")

@@ -44,8 +44,8 @@ def passes(runs: int) -> list[Figure]:
 
 def empty(sql: Sql, nodes: int = NODES) -> None:
     sql.execute(
-        "truncate odc.pending, odc.running, odc.allocation, odc.node_free, odc.node, odc.job, "
-        "odc.event, odc.planned, odc.refusal, odc.limited, odc.pass cascade"
+        "truncate odc.pending, odc.running, odc.running_use, odc.allocation, odc.node_free, "
+        "odc.node, odc.job, odc.event, odc.planned, odc.refusal, odc.limited, odc.pass cascade"
     )
     sql.execute("select bench.make_nodes($1, $2)", nodes, NOW)
 

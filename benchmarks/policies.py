@@ -9,7 +9,7 @@ from benchmarks.figures import Figure, times_ms
 from benchmarks.planning import NOW, empty, served
 from tests.support.harness.database import Sql
 
-TARGETS = {"fifo": (6, 8, 40), "multifactor": (6, 8, 40), "odc": (10, 20, 80)}
+TARGETS = {"fifo": (5, 8, 20), "multifactor": (5, 8, 20), "odc": (6, 10, 25)}
 QUEUES = ((10_000, 50), (100_000, 200), (1_000_000, 500))
 """The number of pending jobs, and of their users."""
 DECIDE = "select looked, classes, cardinality(start_jobs) as starts from odc.decide($1)"
@@ -57,7 +57,7 @@ def deep(sql: Sql, runs: int) -> Figure:
     heads = sql.row(query, NOW)["heads"]
     return Figure(
         "`decide` with 100 protected starts, 10,000 pending",
-        times_ms(lambda: sql.row(query, NOW), 2 * runs), "ms", 60,
+        times_ms(lambda: sql.row(query, NOW), 2 * runs), "ms", 30,
         note=f"`fifo`, {heads} planned; the search for their earliest starts dominates",
     )  # fmt: skip
 
@@ -72,10 +72,10 @@ def explaining(sql: Sql, runs: int) -> list[Figure]:
     when = "select count(*) from odc.forecast($1, 1000)"
     whys = times_ms(lambda: sql.row(why, next(picks), NOW), 5 * runs)
     return [
-        Figure("`why` of one pending job", whys, "ms", 20,
+        Figure("`why` of one pending job", whys, "ms", 10,
                note="of 10,000 pending; two plans with the job alone, one with the whole queue"),
         Figure("expected starts of the first 1,000 pending",
-               times_ms(lambda: sql.row(when, NOW), 2 * runs), "ms", 120,
+               times_ms(lambda: sql.row(when, NOW), 2 * runs), "ms", 60,
                note="on a separate connection, so passes do not wait for it"),
     ]  # fmt: skip
 

@@ -56,6 +56,7 @@ begin
             f := f - g;
         end loop;
     end loop;
+    perform odc._repair_use();
 end $$;
 
 -- Pending jobs: p_gangs percent gangs of 2 to 16 nodes, the others 1 to 8 GPUs of one node.
@@ -105,3 +106,32 @@ begin
               from generate_series(1, p_jobs) as i) as w
       join habit as h on h.u = w.u and h.h = w.h;
 end $$;
+
+-- Running jobs of one GPU on every GPU, of 50 users and a few limits; they started within the last day and end within the
+-- next one. Set based: 80,000 jobs take seconds.
+create or replace function bench.make_full(p_now timestamptz) returns void language sql as $$
+    select setseed(0.5);
+    with place as materialized (
+        select nextval('odc.job_id_seq') as id, n.id as node_id, g, 1001 + floor(random() * 50)::integer as uid,
+               p_now - random() * interval '1 day' as started_at, p_now + (60 + random() * 86400) * interval '1 second' as ends_at,
+               bench.shape(1, 1) as shape_id
+          from odc.node as n cross join lateral generate_series(0, n.gpus - 1) as g
+    ), job as (
+        insert into odc.job (id, name, user_name, uid, gid, account_id, qos_id, partition_ids, shape_id,
+                             submitted_at, time_limit_s, requeue, work_dir, umask, script_digest, environment_digest)
+        select id, 'run', 'user' || uid, uid, uid, 1, 1, '{1}', shape_id, started_at, 172800, true, '/tmp', 18, '', ''
+          from place
+    ), run as (
+        insert into odc.running (job_id, attempt, state, shape_id, partition_id, uid, account_id, qos_id, nice, queued_at,
+                                 eligible_at, started_at, running_at, time_limit_s, ends_at, sent_ends_at, node_count,
+                                 live_members)
+        select id, 1, 'RUNNING', shape_id, 1, uid, 1, 1, 0, started_at, started_at, started_at, started_at, 172800, ends_at,
+               ends_at, 1, 1
+          from place
+    ), held as (
+        insert into odc.allocation (job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at, state)
+        select id, 0, node_id, 1::bigint << g, 1, 16, 100000, ends_at, 'running' from place
+    )
+    update odc.node_free set gpu_mask = 0, gpus = 0, cpus = cpus - 128, mem_mib = mem_mib - 800000, jobs = 8;
+    select odc._repair_use();
+$$;

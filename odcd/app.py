@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from odcd.api.app import create_app
@@ -22,7 +23,7 @@ from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.database.connections import API, LEADER
 from odcd.database.pool import Database
-from odcd.database.slots import AT_ONCE, Slots
+from odcd.database.slots import AT_ONCE, Slots, half_of_cpus
 from odcd.engines.choose import make_engine
 from odcd.events import EventHub
 from odcd.executor.base import Executor
@@ -31,6 +32,7 @@ from odcd.fairness.limits import Fairness
 from odcd.front.hosts import Hosts
 from odcd.front.tls import warn_of_clear_text
 from odcd.home.postgres_watch import WatchedPostgres
+from odcd.isolation import keep
 from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import make_logins
@@ -71,7 +73,12 @@ async def run(
     metrics = Metrics()
     async with (
         Database(
-            dsn, kind=API, size=API_CONNECTIONS, watch=metrics, tagged=True, slots=Slots()
+            dsn,
+            kind=API,
+            size=API_CONNECTIONS,
+            watch=metrics,
+            tagged=True,
+            slots=Slots(slow=half_of_cpus()),
         ) as database,
         Database(
             dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True
@@ -204,11 +211,7 @@ class Daemon:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),
-                group.create_task(self._events.run(), name="events"),
-                group.create_task(self._page.run(), name="page"),
-                group.create_task(
-                    self._credentials.run(self._store.keys, self._clock), name="credentials"
-                ),
+                *(group.create_task(self._keep(name, run)) for name, run in self._loops().items()),
                 group.create_task(self._leader.run(), name="leader"),
             ]
             if self._audit is not None:
@@ -226,6 +229,14 @@ class Daemon:
                 task.cancel()
             if self._audit is not None:
                 self._audit.close()
+
+    def _loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        credentials = self._credentials.run
+        return {"events": self._events.run, "page": self._page.run,
+                "credentials": lambda: credentials(self._store.keys, self._clock)}  # fmt: skip
+
+    async def _keep(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await keep(name, loop, self._clock, self._metrics.rounds)
 
     def _wake(self) -> None:
         """Called when the database notifies that something changed."""

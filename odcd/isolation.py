@@ -31,7 +31,7 @@ SLOW_TRIES = 3
 MAX_WHY = 500
 LOOPS = (
     "passes", "starts", "facts", "stops", "signals", "sweep", "inventory", "expiry", "idle",
-    "jupyter", "quarantine", "disks", "builds", "gpu-use", "pods", "forecasts", "metrics", "loops",
+    "jupyter", "quarantine", "disks", "builds", "gpu-use", "pods", "forecasts", "history", "loops",
 )  # fmt: skip
 """The loops that isolate items, as in metrics and in the log; loops: whole loops that failed."""
 

@@ -31,12 +31,15 @@ def doctor(
 ) -> int:
     """Check this machine or a cluster, and report what the daemon lacks."""
     from odcd.doctor.host import examine
+    from odcd.doctor.reports import examine_reports
     from odcd.settings import find_home
 
     if executor == "kubernetes":
         findings = _of_cluster(kubeconfig, context)
     else:
         findings = examine(find_home(home, os.environ))
+    if dsn := os.environ.get("ODC_DSN"):
+        findings += examine_reports(dsn)
     if as_json:
         json.dump({"checks": [f.as_dict() for f in findings]}, sys.stdout, indent=2)
         print()

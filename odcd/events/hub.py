@@ -15,12 +15,12 @@ from typing import Protocol
 
 from odcd.clock import Clock, SharedTurns
 from odcd.errors import OdcError
-from odcd.events.event import Event, EventFilter, Heartbeat, Lagged, Reader, parse_event
+from odcd.events.event import Event, EventFilter, Heartbeat, Lagged, Reader
+from odcd.events.pages import EventPages, read_page
 from odcd.records.job import Selector
 
 log = logging.getLogger(__name__)
 
-PAGE = 1_000
 KEPT = 4_096
 """Events in memory, shared by all clients. A client that falls this far behind must reconnect."""
 SWEEP_S = 2.0
@@ -32,10 +32,7 @@ PAUSE_S = 0.02
 HEARTBEAT_S = 15.0
 
 
-class EventStore(Protocol):
-    async def list(
-        self, after: int, limit: int, job_id: int | None = None
-    ) -> list[tuple[int, str]]: ...
+class EventStore(EventPages, Protocol):
     async def get_last(self) -> int: ...
     async def list_settled(self, job_ids: list[int]) -> list[int]: ...
     async def get_results(self, selector: Selector) -> str | None: ...
@@ -111,14 +108,12 @@ class EventHub:
 
     async def _read(self) -> None:
         while self._position is not None:
-            page = await self._store.list(self._position, PAGE)
-            for event_id, body in page:
-                self._kept.append(parse_event(event_id, body))
-                self._position = event_id
+            page, self._position, more = await read_page(self._store, self._position)
+            self._kept.extend(page)
             self._published += len(page)
             if page:
                 self._announce()
-            if len(page) < PAGE:
+            if not more:
                 break
 
     def _announce(self) -> None:
@@ -165,17 +160,17 @@ class EventHub:
     async def _past(self, reader: Reader, *, mark: bool = False) -> AsyncGenerator[Event]:
         """Events that the database has after the reader's. mark: remember their ids."""
         while not self._closing.is_set():
-            page = await self._store.list(reader.last_id, PAGE, reader.job_id)
-            for event_id, body in page:
+            page, last_id, more = await read_page(self._store, reader.last_id, reader.job_id)
+            for event in page:
                 if self._turns.are_due():
                     await self._turns.take()
-                event = parse_event(event_id, body)
                 reader.last_id = event.id
                 if mark:
                     reader.seen.add(event.id)
                 if reader.wants(event):
                     yield event
-            if len(page) < PAGE:
+            reader.last_id = last_id
+            if not more:
                 return
 
     async def _catch_up(self, reader: Reader) -> AsyncGenerator[Event]:

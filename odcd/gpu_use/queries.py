@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
-from odcd.records.gpu_use import AttemptUsage, GpuKey, GpuSample, UnmeasuredAttempt, card_of
+from odcd.records.gpu_use import AttemptUsage, GpuKey, GpuSample, UnmeasuredAttempt, uuid_of
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"
@@ -174,10 +174,10 @@ def _own(gpus: _Gpus, count: int) -> _Gpus:
     }
     seen: dict[str, float] = {}
     for gpu, figures in used.items():
-        card = card_of(gpu)
+        card = uuid_of(gpu)
         seen[card] = max(figures["seen"], seen.get(card, 0.0))
     longest = sorted(seen, key=lambda card: (-seen[card], card))[:count]
-    return {gpu: figures for gpu, figures in used.items() if card_of(gpu) in longest}
+    return {gpu: figures for gpu, figures in used.items() if uuid_of(gpu) in longest}
 
 
 def _add_up(one: UnmeasuredAttempt, gpus: _Gpus, points: int) -> AttemptUsage:
@@ -205,7 +205,7 @@ def _add_up(one: UnmeasuredAttempt, gpus: _Gpus, points: int) -> AttemptUsage:
         busy_gpu_s=busy_gpu_s,
         mem_peak_mib=math.ceil(max(memory)) if memory else None,
         energy_j=sum(energy) if energy else None,
-        gpu_uuids=sorted({card_of(gpu) for gpu in gpus}),
+        gpu_uuids=sorted({uuid_of(gpu) for gpu in gpus}),
     )
 
 
@@ -264,7 +264,7 @@ def read_live(samples: Iterable[Sample], labels: Labels) -> list[GpuSample]:
         memory = figures.get("memory", MAX_MIB)
         found.append(
             GpuSample(
-                key=key, ratio=mean, peak=peak, index=index, model=model,
+                key=key, mean_ratio=mean, peak_ratio=peak, index=index, model=model,
                 mem_used_mib=memory if memory < MAX_MIB else None,
             )
         )  # fmt: skip

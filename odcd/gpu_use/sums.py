@@ -101,8 +101,8 @@ class Sums:
         seen = [
             GpuSample(
                 key=GpuKey(*key, gpu.rank, gpu.device.uuid),
-                ratio=gpu.busy_s / gpu.covered_s,
-                peak=gpu.peak,
+                mean_ratio=gpu.busy_s / gpu.covered_s,
+                peak_ratio=gpu.peak,
                 mem_used_mib=gpu.last_mib,
                 index=index,
                 model=gpu.device.model,

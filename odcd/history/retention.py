@@ -21,6 +21,7 @@ from odcd.history.detach import drop_partition, finish_drops
 from odcd.history.export import APPLICATION, Selection, export
 from odcd.history.settings import HistorySettings
 from odcd.history.targets import Target, open_target
+from odcd.isolation import Isolation, IsolationWatch
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +53,14 @@ class Deleted:
 
 class Retention:
     def __init__(
-        self, term: int, database: Database, clock: Clock, settings: HistorySettings
-    ) -> None:
+        self, term: int, database: Database, clock: Clock, settings: HistorySettings,
+        watch: IsolationWatch | None = None,
+    ) -> None:  # fmt: skip
         self._term = term
         self._database = database
         self._clock = clock
         self._settings = settings
+        self._isolation = Isolation[int]("history", clock, watch)
 
     async def run(self) -> None:
         """Raises LeadershipLost."""
@@ -124,6 +127,13 @@ class Retention:
     async def _delete_jobs(
         self, session: Session, target: Target | None, before: datetime, done: Deleted
     ) -> None:
+        async def forget(job_ids: Sequence[int]) -> None:
+            done.jobs += await session.fetchval(
+                "select odc.forget_jobs($1, $2, $3, $4)",
+                self._term, list(job_ids), before, self._clock.now(),
+            )  # fmt: skip
+            await self._clock.sleep(PAUSE_S)
+
         last, picked = 0, list[int]()
         while True:
             row = await session.fetchrow(
@@ -134,12 +144,8 @@ class Retention:
             picked += row["ids"]
             if picked and (row["last"] is None or len(picked) >= EXPORTED):
                 await self._export(target, Selection(ids=picked), done)
-                for at in range(0, len(picked), BATCH):
-                    done.jobs += await session.fetchval(
-                        "select odc.forget_jobs($1, $2, $3, $4)",
-                        self._term, picked[at : at + BATCH], before, self._clock.now(),
-                    )  # fmt: skip
-                    await self._clock.sleep(PAUSE_S)
+                # A job that cannot be deleted is kept, and tried again in the next run.
+                await self._isolation.together(picked, forget, most=BATCH)
                 picked = []
             if row["last"] is None:
                 return

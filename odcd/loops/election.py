@@ -21,6 +21,7 @@ from odcd.database.connections import BEAT, PASS
 from odcd.database.pool import Database
 from odcd.database.session import Session
 from odcd.errors import DatabaseDown, LeadershipLost, OdcError, Unavailable
+from odcd.isolation import explain
 from odcd.loops.clock_checks import HINT, ahead_by, wrong_clock
 from odcd.loops.lead import Lead
 
@@ -36,6 +37,7 @@ ASK_S = 5.0
 SETTLE_ROWS = 50_000
 """The number of restored events that one transaction prepares."""
 TAKE_S = 10.0
+FAILED_REST_S = 5.0
 CLOCK_REST_S = 5.0
 """The time between two checks of a clock that is wrong."""
 
@@ -89,6 +91,10 @@ class Leader:
                 log.warning("leader.interrupted", extra={"why": error.message})
             except OdcError as error:
                 log.error("leader.failed", extra={"code": error.code, "why": error.message})
+            except Exception as error:
+                # The loops isolate what they cannot process, but not the takeover before them.
+                log.exception("leader.failed", extra={"why": explain(error)})
+                self._rest_s = max(self._rest_s, FAILED_REST_S)
             if self._stopped:
                 return
             await self._clock.sleep(max(RETRY_S, self._rest_s))

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from odcd.clock import Clock
 from odcd.isolation import Isolation, IsolationWatch, explain, is_at_fault
-from odcd.records.dispatch import PROGRESS, Fact
+from odcd.records.dispatch import ENDS, PROGRESS, Fact
 from odcd.stores.attempts import AttemptStore
 
 log = logging.getLogger(__name__)
@@ -39,8 +39,9 @@ class FactWriter:
         """Write the facts, and retry while the database is busy. Return those that were recorded:
         only these may be acknowledged."""
         return await self._isolation.together(
-            facts, self._record, most=MAX_FACTS, busy_s=BUSY_RETRY_S, job_id=lambda f: f.job_id
-        )
+            _ends_first(facts), self._record,
+            most=MAX_FACTS, busy_s=BUSY_RETRY_S, job_id=lambda fact: fact.job_id,
+        )  # fmt: skip
 
     async def write_again(self) -> list[Fact]:
         """Write the facts that were set aside and whose time has come."""
@@ -68,6 +69,15 @@ def _plain(fact: Fact, error: Exception, now: datetime) -> Fact:
         signal=fact.signal if fact.signal in range(1, 65) else None,
         detail=f"odc could not store the report about it: {explain(error)}",
     )  # fmt: skip
+
+
+def _ends_first(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Facts about members that ended come first, because other jobs wait for their GPUs; otherwise
+    they would wait for the starts of a large pass. The facts of one attempt stay in order."""
+    if len(facts) <= MAX_FACTS:
+        return facts
+    over = {(fact.job_id, fact.attempt) for fact in facts if fact.kind in ENDS}
+    return sorted(facts, key=lambda fact: (fact.job_id, fact.attempt) not in over)
 
 
 def _key(fact: Fact) -> tuple[object, ...]:

@@ -27,6 +27,7 @@ from odcd.loops.lead import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.quarantine import Quarantine
 from odcd.loops.reconciler import Reconciler
+from odcd.loops.report_limit import ReportLimit
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.settings import Settings
@@ -99,7 +100,7 @@ class Leading:
         )  # fmt: skip
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw, rounds)
         self._partitions = Partitions(database, clock)
-        self._retention = Retention(term, database, clock, settings.history)
+        self._retention = Retention(term, database, clock, settings.history, rounds)
         self._idle_monitor = IdleMonitor(term, *dev_servers, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
@@ -174,6 +175,7 @@ class Leading:
             "idles": self._idle_monitor.run,
             "partitions": self._partitions.run,
             "retention": self._retention.run,
+            "reports": ReportLimit(self._store.leader, self._clock).run,
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),
             "inventory": self._watch.keep_inventory,
         }

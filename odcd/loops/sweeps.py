@@ -35,7 +35,7 @@ class Sweeps:
         }  # fmt: skip
         self._quarantine = quarantine
         self._judged_at: float | None = None
-        self._most_due = MAX_DUE
+        self._due_limit = MAX_DUE
         self._jobs = Isolation[int]("sweep", clock, watch)
         self._steps = Isolation[str]("sweep", clock, watch)
 
@@ -48,10 +48,10 @@ class Sweeps:
             "skipped": self._steps.aside(),
         }  # fmt: skip
         try:
-            due = await self._store.sweep(self._term, now, most=self._most_due, **options)
+            due = await self._store.sweep(self._term, now, limit=self._due_limit, **options)
         except DatabaseBusy:
             # The jobs that are due may be too many for the statement timeout.
-            self._most_due = max(1, self._most_due // 2)
+            self._due_limit = max(1, self._due_limit // 2)
             raise
         except Exception as error:
             if not is_at_fault(error):
@@ -62,7 +62,7 @@ class Sweeps:
             for failure in failures:
                 self._set_aside(failure)
             return now
-        self._most_due = min(MAX_DUE, 2 * self._most_due)
+        self._due_limit = min(MAX_DUE, 2 * self._due_limit)
         for job_id in again[0]:
             self._jobs.clear(job_id)
         for step in again[1]:

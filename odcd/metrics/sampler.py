@@ -154,8 +154,27 @@ class Sampler:
             rows.append(("odcd_scheduler_last_success_timestamp_seconds", (), at))
             rows.append(("odcd_scheduler_jobs_considered", (), looked))
         # In a thread: rendering takes a while, and this process must answer others.
-        self._sample = await asyncio.to_thread(_make, rows, job_info, list(self._accepts))
+        try:
+            self._sample = await asyncio.to_thread(_make, rows, job_info, list(self._accepts))
+        except Exception as error:
+            if not await self._drop_unrenderable(session):
+                raise
+            log.warning("metrics.rendered_in_part", extra={"why": str(error)})
+            return
         self._wake_scrapes()
+
+    async def _drop_unrenderable(self, session: Session) -> bool:
+        """Drop the rows of measurements that cannot be rendered, so that the next sample has the
+        others. Return whether there were any."""
+        dropped = False
+        for name, rows in self._rows.items():
+            try:
+                await asyncio.to_thread(_make, rows, "", list(self._accepts))
+            except Exception as error:
+                self._note(session, name, error)
+                self._rows[name] = []
+                dropped = True
+        return dropped
 
     async def _fold(self, session: Session, term: int) -> None:
         """Fold new events into the totals. After a failure, halve the batch until it is only the

@@ -17,7 +17,7 @@ class GpuKey(NamedTuple):
     gpu: str
 
 
-def card_of(gpu: str) -> str:
+def uuid_of(gpu: str) -> str:
     """The UUID of a GpuKey's gpu."""
     return gpu.partition("/")[0]
 
@@ -57,12 +57,12 @@ class AttemptUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSample:
-    """Usage of one GPU of a running job since the last sample: mean and peak, from 0 to 1, and
+    """Usage of one GPU of a running job since the last sample: the ratios from 0 to 1, and
     mem_used_mib at the end. index: the GPU's position on the node."""
 
     key: GpuKey
-    ratio: float
-    peak: float
+    mean_ratio: float
+    peak_ratio: float
     mem_used_mib: float | None
     index: int | None
     model: str | None
@@ -137,14 +137,14 @@ def usage_by_job(samples: Sequence[GpuSample], idle_ratio: float) -> list[Curren
             CurrentUsage(
                 job_id=job_id,
                 attempt=attempt or None,
-                util_ratio=sum(one.ratio for one in gpus) / len(gpus),
+                util_ratio=sum(one.mean_ratio for one in gpus) / len(gpus),
                 mem_used_mib=round(sum(memory)) if memory else None,
-                idle_gpus=sorted(one.key.gpu for one in gpus if one.peak < idle_ratio),
+                idle_gpus=sorted(one.key.gpu for one in gpus if one.peak_ratio < idle_ratio),
                 gpus=[
                     GpuPosition(
                         rank=one.key.rank if attempt else None,
                         index=one.index,
-                        uuid=card_of(one.key.gpu),
+                        uuid=uuid_of(one.key.gpu),
                         model=one.model,
                     )
                     for one in gpus

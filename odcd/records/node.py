@@ -23,7 +23,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryEnd:
-    """`told`: the canary's output, or why there is none."""
+    """`output`: what the canary printed, or why there is none."""
 
     number: int
     passed: bool

@@ -51,7 +51,7 @@ class LeaderStore:
     async def sweep(
         self, term: int, now: datetime, *, keeps_time: bool = True,
         node_grace: timedelta | None = None, quarantine: bool | None = None, canaries: bool = True,
-        stale_after: timedelta | None = None, most: int = MAX_DUE, aside: Sequence[int] = (),
+        stale_after: timedelta | None = None, limit: int = MAX_DUE, aside: Sequence[int] = (),
         skipped: Sequence[str] = (),
     ) -> datetime | None:  # fmt: skip
         """Do everything that depends on time alone: begin times, delays, deadlines, time limits,
@@ -60,13 +60,13 @@ class LeaderStore:
 
         quarantine: whether nodes on which jobs keep failing are quarantined; None: do not check
         now. canaries: whether quarantined nodes can be tested. keeps_time: the executor ends jobs
-        at their time limits. most: the number of pending jobs that begin, and that end at their
+        at their time limits. limit: the number of pending jobs that begin, and that end at their
         deadline. aside, skipped: jobs and steps that failed. Returns the latest time for the next
         sweep.
         """
         return await self._db.fetchval(
             f"select odc.sweep({SWEEP})",
-            term, now, keeps_time, node_grace, quarantine, canaries, stale_after, most,
+            term, now, keeps_time, node_grace, quarantine, canaries, stale_after, limit,
             list(aside), list(skipped),
         )  # fmt: skip
 
@@ -89,3 +89,9 @@ class LeaderStore:
             "select odc.note_orphans(p_term => $1, p_names => $2, p_now => $3)",
             term, list(names), now,
         )  # fmt: skip
+
+    async def end_long_reports(self, now: datetime, limit: timedelta) -> int:
+        """End statements of logins that read reports and ran for longer; return how many."""
+        return await self._db.fetchval(
+            "select odc.end_long_reports(p_now => $1, p_limit => $2)", now, limit
+        )

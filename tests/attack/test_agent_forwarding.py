@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.odcctl.conftest import Odcctl, _forks, environment, home, odcctl, peer
+from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer
 from tests.odcctl.test_reservations import listed
 from tests.odcctl.test_ssh import an_ssh_reservation, as_ssh_reads, ssh
 
-__all__ = ["_forks", "environment", "home", "odcctl", "peer", "ssh"]
+__all__ = ["environment", "home", "odcctl", "peer", "ssh"]
 
 OTHERS = ["mallory"]
 QUIET = {"CODE": "0", "TOLD": ""}

@@ -119,7 +119,8 @@ def test_many_large_pods_are_listed_in_small_pages() -> None:
 def test_pods_that_claim_to_be_of_a_daemonset_take_no_node_from_its_jobs() -> None:
     """Before: pods with such an owner, the name of the node, and requests above its size made odcd
     leave the node out. It was DOWN while one of them waited for kubelet's refusal, and after the
-    grace period all jobs on it ended. Kubelet also keeps a pod that was resized to such a size."""
+    grace period all jobs on it ended. Kubelet also keeps a pod that was resized to such a size.
+    Then odc drained the node, and a smaller pod made it too small for jobs that use all of it."""
     node = {
         "metadata": {"name": "n1", "labels": {"GpuType": "h100"}},
         "status": {
@@ -127,7 +128,7 @@ def test_pods_that_claim_to_be_of_a_daemonset_take_no_node_from_its_jobs() -> No
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
-    for requests in ({"cpu": "9k"}, {"memory": "8Ei"}, {"nvidia.com/gpu": "9"}):
+    for requests in ({"cpu": "9k"}, {"memory": "8Ei"}, {"nvidia.com/gpu": "9"}, {"cpu": "3"}):
         pod = {
             "metadata": {
                 "name": "fake", "namespace": "n",
@@ -140,5 +141,7 @@ def test_pods_that_claim_to_be_of_a_daemonset_take_no_node_from_its_jobs() -> No
             [msgspec.convert(node, Node)], [msgspec.convert(pod, Pod)], lambda pod: False, {}
         )
         [one] = taken.nodes
-        assert (one.state, one.gpu_type, one.gpus, one.cpus) == ("DRAIN", "h100", 8, 8)
-        assert one.reason == "the requests of its DaemonSets leave nothing for jobs"
+        assert (one.state, one.gpu_type, one.gpus, one.cpus) == ("UP", "h100", 8, 8)
+        assert one.mem_mib == 64 * 1024
+        # They use the node, as any other pod does.
+        assert max(one.foreign_gpus, one.foreign_cpus, one.foreign_mem_mib // 8192) in (3, 8)

@@ -26,15 +26,15 @@ def test_a_constraint_names_few_features(database_url: str, join: str) -> None:
             ):  # fmt: skip
                 job = {**BODY, "constraint": constraint(MOST + 1)}
                 answer = await client.post(path, json=job if body is not None else {"jobs": [job]})
-                told = answer.json()
+                refusal = answer.json()
                 if body is None:
-                    (told,) = [one["refused"] for one in told["jobs"]]
-                    assert (answer.status_code, told["code"]) == (200, "OD010")
-                    assert "33 features, more than 32" in told["message"]
+                    (refusal,) = [one["refused"] for one in refusal["jobs"]]
+                    assert (answer.status_code, refusal["code"]) == (200, "OD010")
+                    assert "33 features, more than 32" in refusal["message"]
                 else:
-                    assert (answer.status_code, told["code"]) == (400, "OD010")
-                    assert "33 features, more than 32" in told["detail"]
-                    assert told["hint"]
+                    assert (answer.status_code, refusal["code"]) == (400, "OD010")
+                    assert "33 features, more than 32" in refusal["detail"]
+                    assert refusal["hint"]
             # As many as allowed: no node has them.
             answer = await client.post("/v1/jobs", json={**BODY, "constraint": constraint(MOST)})
             assert "features" in answer.json()["detail"]

@@ -13,7 +13,7 @@ import pytest
 from odcd.api.events import _of_tasks  # pyright: ignore
 from odcd.clock import SystemClock
 from odcd.events import Event, EventHub, Heartbeat
-from odcd.events.hub import PAGE
+from odcd.events.pages import PAGE
 from odcd.slurm.lists import parse_selector
 from tests.odcd.api.service import Service, serve
 

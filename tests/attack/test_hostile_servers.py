@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.odcctl.conftest import Odcctl, _forks, environment, home, odcctl, peer
+from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer
 from tests.odcctl.test_login import AWS, Server, server
 from tests.odcctl.test_submit import ARGV, needs_script
 
-__all__ = ["_forks", "environment", "home", "odcctl", "peer", "server"]
+__all__ = ["environment", "home", "odcctl", "peer", "server"]
 
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
 

@@ -7,6 +7,7 @@ value is. The loop isolates it, the others go on, and it is processed once the c
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -18,6 +19,15 @@ from odcd.clock import SystemClock
 from odcd.database.connections import FORECASTER, LEADER, PASS
 from odcd.database.pool import Database
 from odcd.errors import DatabaseBusy, LeadershipLost
+from odcd.events.pages import read_page
+from odcd.executor.kubernetes.background import Background
+from odcd.executor.kubernetes.informer import Mirror
+from odcd.executor.kubernetes.ledger import Ledger
+from odcd.executor.kubernetes.members import Members
+from odcd.executor.kubernetes.naming import Key
+from odcd.executor.kubernetes.objects import Meta, Pod
+from odcd.executor.kubernetes.unread_pods import UnreadPods
+from odcd.executor.wire import facts_of as facts_in
 from odcd.gpu_use.ended import EndedUse
 from odcd.isolation import Isolation
 from odcd.loops import culprits
@@ -31,7 +41,7 @@ from odcd.loops.sweeps import Sweeps
 from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.builders.jobs import ALICE, BOB, NODES, ROOT, Queue, a_cluster
+from tests.support.builders.jobs import ALICE, BOB, NODES, NOW, ROOT, Queue, a_cluster
 from tests.support.harness.database import Sql
 
 CLOCK = SystemClock()
@@ -384,6 +394,96 @@ def test_a_node_that_cannot_be_registered_keeps_its_state_and_no_other_waits(
     assert [node["name"] for node in nodes if node["features"] == ["new"]] == ["h100-2", "h100-3"]
     assert {node["state"] for node in nodes} == {"UP"}
     assert poison.watch.isolations == ["inventory"]
+
+
+# -- events, pods, runner messages ----------------------------------------------------------------
+
+
+class Pages:
+    """Events 1 to 2,500; one cannot be rendered, and one is no event."""
+
+    async def list(
+        self, after: int, limit: int, job_id: int | None = None
+    ) -> list[tuple[int, str]]:
+        ids = range(after + 1, min(after + limit, 2500) + 1)
+        if 1234 in ids:
+            raise ValueError("the pill")
+        return [(one, "[]" if one == 2000 else '{"kind": "started"}') for one in ids]
+
+
+def test_an_event_that_cannot_be_read_stops_no_stream() -> None:
+    async def work() -> list[int]:
+        seen, after, more = list[int](), 0, True
+        while more:
+            events, after, more = await read_page(Pages(), after)
+            seen += [event.id for event in events]
+        return seen
+
+    assert asyncio.run(work()) == [one for one in range(1, 2501) if one not in (1234, 2000)]
+
+
+def test_a_report_of_the_runner_that_cannot_be_read_ends_its_job() -> None:
+    good = {"job": 1, "attempt": 1, "rank": 0, "kind": "started", "at": 1.0}
+    bad = {**good, "job": 2, "kind": "exited", "at": 1e30}
+    facts = facts_in([{"facts": [bad, {"rank": 3}, good]}], NOW)
+    assert [(fact.job_id, fact.kind, fact.exit_code) for fact in facts] == [
+        (2, "exited", 1), (1, "started", None),
+    ]  # fmt: skip
+
+
+def a_mirror(seen: list[str], watch: Counted) -> Mirror[Pod]:
+    def on_change(before: Pod | None, after: Pod | None) -> None:
+        pod = after or before
+        assert pod is not None
+        if pod.metadata.name == "bad":
+            raise OverflowError("the pill")
+        seen.append(pod.metadata.name)
+
+    return Mirror(cast(Any, None), "/api/v1/pods", Pod, CLOCK, on_change, watch)
+
+
+def test_a_pod_that_cannot_be_processed_or_read_stops_no_other_pod() -> None:
+    seen, watch = list[str](), Counted()
+    mirror = a_mirror(seen, watch)
+    for name, more in (("a", {}), ("bad", {}), ("odd", {"spec": 5}), ("b", {})):
+        pod = {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, **more}
+        mirror.take(json.dumps({"type": "ADDED", "object": pod}).encode())
+    assert seen == ["a", "b"]
+    assert watch.isolations == ["pods", "pods"]
+
+
+def test_a_pod_that_stays_unreadable_is_removed_and_its_job_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_once(monkeypatch)
+    key, pod = (7, 1, 0), Pod(metadata=Meta(name="odc-7-1-0", uid="u"))
+    removed: list[str] = []
+
+    class Writer:
+        async def remove(self, pod: Pod, grace_s: float) -> None:
+            removed.append(pod.metadata.name)
+
+    async def work() -> None:
+        ledger = Ledger()
+        members, background = Members(CLOCK, ledger), Background(ledger.wake, CLOCK)
+        unread = UnreadPods(members, cast(Any, Writer()), background, CLOCK)
+
+        def read(key: Key, pod: Pod) -> None:
+            raise OverflowError("the pill")
+
+        members.pods[key[:2]] = {0: pod}
+        with unread.guard(key):
+            read(key, pod)
+        assert removed == []
+        unread.judge(read)
+        await asyncio.sleep(0)
+        assert removed == ["odc-7-1-0"]
+        members.forget(pod, key)
+        [fact] = await ledger.take()
+        assert (fact.kind, "could not read its pod" in str(fact.detail)) == ("start_failed", True)
+        await background.close()
+
+    asyncio.run(work())
 
 
 # -- what is nobody's fault -----------------------------------------------------------------------

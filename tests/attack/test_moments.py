@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.odcctl.conftest import Odcctl, _forks, environment, home, odcctl, peer
+from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
 from tests.odcctl.peer import Peer, Reply
 from tests.odcd.api.service import ALICE, BOB, Service, serve
 from tests.odcd.page.browse import Browsed, browse
 
-__all__ = ["_forks", "environment", "home", "odcctl", "peer"]
+__all__ = ["environment", "home", "odcctl", "peer"]
 
 LAST = "9999-12-31T23:59:59Z"
 """It has no local time east of Greenwich."""

@@ -50,7 +50,7 @@ def job_id(database_url: str) -> int:
         a_cluster(sql, h100=1, now=now)
         queue = Queue(sql)
         queue.now = now - timedelta(minutes=31)
-        return Reservations(queue).active(hours=1, asked={"ssh_keys": [], "jupyter": True})
+        return Reservations(queue).active(hours=1, details={"ssh_keys": [], "jupyter": True})
 
 
 def a_pod(**status: Any) -> Pod:

@@ -6,8 +6,10 @@ import asyncio
 import os
 import pwd
 import re
+import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
@@ -16,7 +18,8 @@ import yaml
 
 from odcd.clock import SystemClock
 from odcd.database import schema
-from odcd.errors import DatabaseDown, TooLarge
+from odcd.doctor import reports
+from odcd.errors import DatabaseBusy, DatabaseDown, TooLarge
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_roles import ROLE
 from tests.support.builders.jobs import Queue, a_cluster
@@ -140,6 +143,52 @@ def test_an_open_transaction_of_a_reader_holds_back_no_events(
         assert sql.values(kinds)[-1] == "submitted"
         assert sql.value("select odc.last_event()") == sql.value("select max(id) from odc.event")
         reader.execute("rollback")
+
+
+def test_the_leader_ends_the_long_statements_of_a_reader(database_url: str, grafana: str) -> None:
+    """Before: a viewer turned off the login's statement_timeout and kept the CPUs of a primary."""
+    with Sql(database_url) as sql, connected(grafana) as reader:
+        reader.execute("set statement_timeout = 0")
+        assert sql.value("select odc.reports_lack()") == []
+        late = SystemClock().now() + timedelta(minutes=2)
+
+        def end() -> None:
+            with Sql(database_url) as leader:
+                while not leader.value("select odc.end_long_reports($1, '60 s')", late):
+                    time.sleep(0.05)
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        with pytest.raises(DatabaseBusy):
+            reader.value("select pg_sleep(600)::text")
+        ending.join()
+
+
+def test_the_doctor_names_what_an_operator_must_grant(opened: Sql) -> None:
+    """In a database whose owner, odcd's role, is no superuser."""
+    for name in ("odc", "odc_report"):
+        opened.execute(f"alter schema {name} owner to test_owner")
+    opened.execute("create role test_reader in role odc_report")
+    opened.execute("revoke select on all tables in schema odc_report from odc_report")
+    assert opened.value("select odc.reports_lack()") == ["views", "locks", "limit"]
+    assert opened.value("select odc.grant_reports()")
+    assert opened.value("select odc.reports_lack()") == []
+
+
+def test_the_doctor_prints_the_statement_to_run(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for lacking, verdict in ((["limit"], "note"), ([], "ok"), (None, "ok")):
+
+        async def lacks(dsn: str, lacking: list[str] | None = lacking) -> list[str] | None:
+            return lacking
+
+        monkeypatch.setattr(reports, "_lacking", lacks)
+        [finding] = reports.examine_reports(database_url)
+        assert finding.verdict == verdict
+        assert ("odc.grant_reports()" in str(finding.hint)) == (verdict == "note")
+    monkeypatch.undo()
+    assert [one.verdict for one in reports.examine_reports(database_url)] != ["bad"]
 
 
 def flood(reader: Sql) -> None:

@@ -163,11 +163,11 @@ class BusySweeps:
         self.attempts = self.leader = self
         self._fits = fits
 
-    async def sweep(self, term: int, now: datetime, *, most: int, **_: object) -> datetime:
-        self.limits.append(most)
+    async def sweep(self, term: int, now: datetime, *, limit: int, **_: object) -> datetime:
+        self.limits.append(limit)
         if len(self.limits) == 4:
             self.enough.set()
-        if most > self._fits:
+        if limit > self._fits:
             raise DatabaseBusy("the database took too long")
         return now
 

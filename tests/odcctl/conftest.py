@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.odcctl.peer import Peer, Run, serving
-from tests.support.harness.forked import Forks
+from tests.support.harness.forked import forks
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("ODC_UPDATE_GOLDEN") == "1"
@@ -48,20 +48,13 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="session")
-def _forks() -> Iterator[Forks]:
-    forks = Forks()
-    yield forks
-    forks.close()
-
-
 @pytest.fixture
-def odcctl(home: Path, environment: dict[str, str], _forks: Forks) -> Odcctl:
+def odcctl(home: Path, environment: dict[str, str]) -> Odcctl:
     """Run odcctl as users do: a process of its own, standard output not a terminal."""
 
     def run(*args: str | bytes, stdin: str | bytes = b"", **env: str) -> Run:
         sent = stdin.encode() if isinstance(stdin, str) else stdin
-        done = _forks.run(args, sent, home, {**environment, **env}, timeout_s=120)
+        done = forks().run(args, sent, home, {**environment, **env}, timeout_s=120)
         return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run

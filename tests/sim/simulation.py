@@ -367,7 +367,7 @@ class Simulation:
         assert wrong == [], f"step {self.steps}: {wrong[:3]}"
         twice = {key: count for key, count in self.executor.started.items() if count > 1}
         assert twice == {}, f"step {self.steps}: started twice: {twice}"
-        await self.check_boxes()
+        await self.check_dev_servers()
         await self.check_disks()
 
     async def check_disks(self) -> None:
@@ -381,7 +381,7 @@ class Simulation:
         )
         assert wrong == [], f"step {self.steps}: disks of {[row[0] for row in wrong]}"
 
-    async def check_boxes(self) -> None:
+    async def check_dev_servers(self) -> None:
         """Their clocks: an end is that of the launch and what was added, to the plan it is the
         grace later, and no level was sent that lay before it was set."""
         wrong = await self.database.fetch(

@@ -138,8 +138,8 @@ class Mirror(Generic[T]):
             if after:
                 query.append(("continue", after))
             try:
-                most = None if limit == 1 else MAX_PAGE_BYTES
-                body = await self._cluster.get(self._path, query, max_bytes=most)
+                max_bytes = None if limit == 1 else MAX_PAGE_BYTES
+                body = await self._cluster.get(self._path, query, max_bytes=max_bytes)
             except BodyTooLong:
                 limit = max(1, limit // SMALLER)
                 continue
@@ -176,7 +176,7 @@ class Mirror(Generic[T]):
             async with self._cluster.stream(self._path, query, silence_s=SILENCE_S) as answer:
                 self.trouble = None
                 async for line in lines_of(answer.content.iter_any()):
-                    self._take(line)
+                    self.take(line)
         except ApiRefused as error:
             if error.status == GONE:
                 raise Expired from error
@@ -186,7 +186,8 @@ class Mirror(Generic[T]):
         except (ValueError, msgspec.MsgspecError) as error:
             raise RunnerDown(f"a watch of {self._path} broke: {error}") from error
 
-    def _take(self, line: bytes) -> None:
+    def take(self, line: bytes) -> None:
+        """Process one line of the watch. Raises Expired, ApiRefused, ValueError."""
         event = msgspec.json.decode(line, type=_Event)
         if event.type == "BOOKMARK":
             self._version = msgspec.json.decode(

@@ -43,6 +43,8 @@ TOLERATED = ("nvidia.com/gpu", EFA, "odc.dev/")
 KEPT_BY_KUBELET = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that only repeat conditions and cordons."""
 MAX_GPUS = 62
+DAEMON_SHARE = Decimal("0.25")
+"""The part of a node's CPUs or memory by which DaemonSets can make it smaller."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +54,11 @@ class _Use:
     cpus: Decimal = Decimal(0)
     memory: Decimal = Decimal(0)
     gpus: int = 0
+
+    def join(self, more: _Use) -> None:
+        self.cpus += more.cpus
+        self.memory += more.memory
+        self.gpus += more.gpus
 
     def add(self, pod: Pod) -> None:
         self.cpus += requests(pod, "cpu")
@@ -121,13 +128,12 @@ def _report(
     if gpus > MAX_GPUS:
         return f"it has {gpus} GPUs, but odc supports at most {MAX_GPUS} per node"
     state, reason = _state(node, tolerated)
-    left = gpus - daemon.gpus, all_cpus - daemon.cpus, all_memory - daemon.memory
-    if left[0] >= 0 and left[1] >= 1 and left[2] >= MIB:
-        gpus, all_cpus, all_memory = left
-    elif state == "UP":
-        # Not left out: its jobs would be ended, and every user of the cluster can create a pod that
-        # names a DaemonSet as its owner and requests more than the node has.
-        state, reason = "DRAIN", "the requests of its DaemonSets leave nothing for jobs"
+    if daemon.gpus or max(daemon.cpus / all_cpus, daemon.memory / all_memory) > DAEMON_SHARE:
+        # Every user of the cluster can create a pod that names a DaemonSet as its owner. So large
+        # ones do not make the node smaller: they use it, like any other pod.
+        other.join(daemon)
+    else:
+        all_cpus, all_memory = all_cpus - daemon.cpus, all_memory - daemon.memory
     cpus, mem_mib = math.floor(all_cpus), math.floor(all_memory / MIB)
     return NodeReport(
         name=node.metadata.name,

@@ -44,6 +44,7 @@ insert into odc.running (job_id, attempt, state, shape_id, partition_id, uid, ac
 values (11, 1, 'RUNNING', 1, 1, 1000, 1, 1, 0, '2030-01-01Z', '2030-01-01Z', 60, 'infinity', 1, 1);
 insert into odc.allocation (job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at)
 values (11, 0, 1, 3, 2, 4, 100, 'infinity');
+select odc._repair_use();
 insert into odc.attempt (job_id, attempt, state, started_at, ended_at, node_names, requeued)
 values (12, 1, 'NODE_FAIL', '2030-01-01Z', '2030-01-01Z', '{n1}', true);
 insert into odc.event (at, kind, actor, job_id) values ('2030-01-01Z', 'submitted', 'alice', 1);

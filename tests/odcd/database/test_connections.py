@@ -368,3 +368,26 @@ def test_a_full_pool_answers_busy_and_not_that_postgresql_is_gone(
             await waits
 
     run(work)
+
+
+def test_slow_statements_of_a_user_leave_cpus_for_passes_and_delay_no_other_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("odcd.database.slots.SLOW_S", 0.0)
+
+    async def work() -> None:
+        slots, go, free = Slots(slow=1, patience_s=0.1), asyncio.Event(), asyncio.Event()
+        free.set()
+        await asyncio.create_task(_hold(slots, "ann", "/v1/jobs", free))
+        held = asyncio.create_task(_hold(slots, "ann", "/v1/jobs", go))
+        await _settle()
+        with pytest.raises(DatabaseBusy, match="too many requests are in progress at /v1/jobs"):
+            await asyncio.create_task(_hold(slots, "ann", "/v1/jobs", free))
+        # Neither her quick requests nor those of others at the same endpoint wait.
+        await asyncio.create_task(_hold(slots, "ann", "/v1/nodes", free))
+        await asyncio.create_task(_hold(slots, "bob", "/v1/jobs", free))
+        go.set()
+        await held
+        await asyncio.create_task(_hold(slots, "ann", "/v1/jobs", free))
+
+    run(work)

@@ -81,7 +81,9 @@ class Site:
         self.kill_at: int | None = None
 
     def reserve(self, zone: str, name: str = "main", **fields: object) -> int:
-        job_id = self.reservations.reserve(asked={"disk": name, **fields}, node_list=[f"n-{zone}"])
+        job_id = self.reservations.reserve(
+            details={"disk": name, **fields}, node_list=[f"n-{zone}"]
+        )
         self.queue.start()
         return job_id
 
@@ -259,7 +261,7 @@ def test_a_user_has_a_folder_of_the_shared_file_system(database_url: str, fake: 
     with Sql(database_url) as sql:
         site = Site(sql, database_url, fake, efs_id=efs_id)
         for _ in range(2):
-            site.reservations.reserve(asked={"shared_storage": True})
+            site.reservations.reserve(details={"shared_storage": True})
         site.queue.start()
         fake.fail("CreateAccessPoint", "swallow", times=2)
         site.work(30)
@@ -267,7 +269,7 @@ def test_a_user_has_a_folder_of_the_shared_file_system(database_url: str, fake: 
         assert point["PosixUser"] == {"Uid": 1081, "Gid": 1081}, "who works in dev servers"
         assert site.claims.personal == {1001: f"{efs_id}::{point['AccessPointId']}"}
         before = fake.count("DescribeAccessPoints")
-        site.reservations.reserve(asked={"shared_storage": True})
+        site.reservations.reserve(details={"shared_storage": True})
         site.queue.start()
         site.work(10)
         assert fake.count("DescribeAccessPoints") == before

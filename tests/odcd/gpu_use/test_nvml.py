@@ -146,7 +146,7 @@ def test_gaps_are_not_counted_and_energy_comes_from_the_counter() -> None:
     # One of two GPUs was read, for 30 s. After a reset, the counter has the energy since the reset.
     assert (part.covered_s, part.busy_gpu_s, part.mem_peak_mib) == (15, 30, 70)
     assert part.energy_j == 5000 + 2000 + 1
-    assert (seen.ratio, seen.peak, seen.index) == (1, 1, 3)
+    assert (seen.mean_ratio, seen.peak_ratio, seen.index) == (1, 1, 3)
     assert sums.keys() == set()
 
 
@@ -156,7 +156,7 @@ def test_a_gpu_without_a_usage_reading_does_not_count_as_idle() -> None:
     sums.add((1, 1), 0, GPU, 1, reading(None), None, 5, NOW)
     sums.add((1, 1), 0, GPU, 1, reading(0.0), None, 10, NOW)
     part, [seen] = sums.take((1, 1), over=False)
-    assert (part.covered_s, seen.peak) == (5, 1.0)
+    assert (part.covered_s, seen.peak_ratio) == (5, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odcd.database.pool import Database
-from odcd.errors import BadRequest, LeadershipLost, OdcError
+from odcd.errors import BadRequest, LeadershipLost, OdcError, Unavailable
 from odcd.history import retention
 from odcd.history.retention import Deleted, Retention
 from odcd.history.settings import HistorySettings, read_history
@@ -132,14 +132,14 @@ def test_a_run_that_is_cut_short_leaves_whole_jobs_and_the_next_one_goes_on(
 
     class Cut(VirtualClock):
         async def sleep(self, seconds: float) -> None:
-            raise OdcError("cut short")
+            raise Unavailable("cut short")
 
     async def scenario() -> None:
         settings = HistorySettings(keep_jobs=DAYS_30)
         async with Database(site.sql.dsn) as database:
             await Retention(0, database, Cut(NOW), settings).delete_once()
 
-    with pytest.raises(OdcError, match="cut short"):
+    with pytest.raises(Unavailable, match="cut short"):
         asyncio.run(scenario())
     assert site.jobs() == site.old[2:] + site.recent
     assert site.rows([site.old[-1]]) == one

@@ -45,7 +45,7 @@ def job_ids(database_url: str) -> tuple[int, int]:
         queue = Queue(sql)
         queue.now = now - timedelta(minutes=1)
         made = Reservations(queue)
-        return made.active(asked=fields), made.active(asked=fields)
+        return made.active(details=fields), made.active(details=fields)
 
 
 def run(url: str, executor: JupyterExecutor, seen: dict[int, str]) -> dict[int, Any]:

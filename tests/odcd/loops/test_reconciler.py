@@ -107,6 +107,39 @@ def test_a_busy_database_loses_no_fact_and_restarts_no_loop(
     asyncio.run(work())
 
 
+def test_ends_are_recorded_before_the_starts_of_a_large_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other jobs wait for the GPUs of a job that ended. Each attempt's facts stay in order."""
+    monkeypatch.setattr(reapers, "BUSY_RETRY_S", 0.01)
+    monkeypatch.setattr(reapers, "MAX_FACTS", 2)
+
+    def fact(job_id: int, kind: Any, rank: int = 0) -> Fact:
+        return Fact(job_id=job_id, attempt=1, rank=rank, kind=kind, at=CLOCK.now())
+
+    facts = [
+        fact(1, "started"), fact(2, "started"), fact(3, "started"), fact(3, "started", rank=1),
+        fact(3, "exited"),
+    ]  # fmt: skip
+
+    async def work() -> None:
+        executor, store = Executor(facts), BusyStore(limit=2)
+        lead = cast(Any, type("Lead", (), {"term": 1})())
+        reaper = Reconciler(
+            cast(Lead, lead), cast(Any, store), cast(Any, executor), CLOCK,
+            grace=timedelta(), node_grace=None, every=timedelta(seconds=30),
+            on_change=lambda: None,
+        )  # fmt: skip
+        running = asyncio.create_task(reaper.run())
+        async with asyncio.timeout(60):
+            await store.whole.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert store.facts == [facts[2], facts[3], facts[4], facts[0], facts[1]]
+
+    asyncio.run(work())
+
+
 class BusyDispatches:
     """One pass that starts a job; its dispatch cannot be read at first."""
 

@@ -358,7 +358,7 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         keep_picture(tab, "tour-output")
         tab.page.locator("summary", has_text="Cancel").click()
         tab.page.locator("button", has_text="Yes, cancel it").click()
-        expect(tab.page.locator(".told")).to_contain_text("cancelled")
+        expect(tab.page.locator(".notice")).to_contain_text("cancelled")
         expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
         expect(tab.page.locator("text=Yes, cancel it")).to_have_count(0)
         tab.page.goto(address)

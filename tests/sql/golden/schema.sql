@@ -569,7 +569,7 @@ CREATE TABLE odc.allocation (
     exit_signal integer,
     strike text
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', fillfactor='50');
 
 CREATE TABLE odc.allocation_past (
     past_id bigint NOT NULL,
@@ -1893,7 +1893,7 @@ CREATE TABLE odc.running (
     signalled boolean DEFAULT false NOT NULL,
     CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', fillfactor='50');
 
 CREATE TABLE odc.running_past (
     past_id bigint NOT NULL,
@@ -1933,6 +1933,21 @@ CREATE TABLE odc.running_past (
     checkpoint_at timestamp with time zone,
     preemption jsonb
 );
+
+CREATE TABLE odc.running_use (
+    account_id integer NOT NULL,
+    uid integer NOT NULL,
+    qos_id integer NOT NULL,
+    partition_id integer NOT NULL,
+    shape_id integer NOT NULL,
+    nodes integer NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    jobs integer NOT NULL,
+    started_ms bigint NOT NULL,
+    CONSTRAINT running_use_jobs_check CHECK ((jobs >= 0))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
 CREATE TABLE odc.server (
     one boolean DEFAULT true NOT NULL,
@@ -2890,6 +2905,9 @@ ALTER TABLE ONLY odc.run_time
 ALTER TABLE ONLY odc.running
     ADD CONSTRAINT running_pkey PRIMARY KEY (job_id);
 
+ALTER TABLE ONLY odc.running_use
+    ADD CONSTRAINT running_use_pkey PRIMARY KEY (account_id, uid, qos_id, partition_id, shape_id, nodes, gpus, cpus);
+
 ALTER TABLE ONLY odc.server
     ADD CONSTRAINT server_pkey PRIMARY KEY (one);
 
@@ -2935,6 +2953,8 @@ CREATE INDEX account_past_past_at_idx ON odc.account_past USING brin (past_at) W
 CREATE INDEX account_setting_past_one_idx ON odc.account_setting_past USING btree (one);
 
 CREATE INDEX account_setting_past_past_at_idx ON odc.account_setting_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX allocation_ends ON odc.allocation USING btree (ends_at);
 
 CREATE INDEX allocation_past_job_id_rank_idx ON odc.allocation_past USING btree (job_id, rank);
 
@@ -3056,6 +3076,8 @@ CREATE INDEX node_past_past_at_idx ON odc.node_past USING brin (past_at) WITH (p
 
 CREATE INDEX node_strike_script ON odc.node_strike USING btree (script_digest, uid);
 
+CREATE INDEX node_topology ON odc.node USING btree (id) WHERE (topology <> '{}'::text[]);
+
 CREATE INDEX partition_node_past_partition_id_node_id_idx ON odc.partition_node_past USING btree (partition_id, node_id);
 
 CREATE INDEX partition_node_past_past_at_idx ON odc.partition_node_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
@@ -3127,6 +3149,8 @@ CREATE INDEX resource_limit_past_past_at_idx ON odc.resource_limit_past USING br
 CREATE INDEX resource_limit_past_scope_scope_id_per_what_idx ON odc.resource_limit_past USING btree (scope, scope_id, per, what);
 
 CREATE INDEX running_intent ON odc.running USING btree (job_id) WHERE (intent IS NOT NULL);
+
+CREATE INDEX running_moved ON odc.running USING btree (job_id) WHERE (sent_ends_at IS DISTINCT FROM ends_at);
 
 CREATE INDEX running_past_job_id_idx ON odc.running_past USING btree (job_id);
 

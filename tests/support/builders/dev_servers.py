@@ -19,11 +19,11 @@ class Reservations:
 
     def reserve(
         self, who: Identity = ALICE, *, hours: float = 8, gpus: int = 1, nodes: int = 1,
-        asked: dict[str, object] | None = None, **fields: Any,
+        details: dict[str, object] | None = None, **fields: Any,
     ) -> int:  # fmt: skip
         spec = ReservationSpec(
             script="#!/bin/sh\n", work_dir="/tmp", time_limit_s=round(hours * HOUR),
-            node_count=nodes, gpus_per_node=gpus, pty=True, details=asked or {},
+            node_count=nodes, gpus_per_node=gpus, pty=True, details=details or {},
             **{"name": "box", **fields},
         )  # fmt: skip
         [answer] = submit(self.sql, spec, who=who, now=self.queue.now)

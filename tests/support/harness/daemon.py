@@ -22,13 +22,12 @@ from odcd.home.database_access import with_database
 from odcd.home.lock import holder
 from odcd.home.postgres import EmbeddedPostgres
 from tests.support.harness.database import make_home, remove_home, sow
+from tests.support.harness.forked import AT_START, SITE_PATH, forks
 
 T = TypeVar("T")
 
 TIMEOUT_S = 60
 ENDING_S = 5
-SITE = Path(__file__).parent / "site"
-"""See sitecustomize.py in it."""
 
 
 class Odc:
@@ -42,13 +41,13 @@ class Odc:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("ODC_", "SBATCH_", "SLURM_", "PYTEST_", "XDG_"))
+            if not name.startswith(("ODC_", "SBATCH_", "SLURM_", "PYTEST_", "XDG_", *AT_START))
         } | {
             "ODC_HOME": str(home), "HOME": str(self.user_home), "SHELL": "/bin/sh",
             "ODC_LISTEN": "none",
             # The user who runs the tests submits most jobs: root, in a container.
             "ODC_ALLOW_ROOT_JOBS": "1", "ODC_MIN_UID": "0",
-            "PYTHONPATH": os.pathsep.join([str(SITE), *filter(None, sys.path)]),
+            "LANG": "C.UTF-8", "PYTHONPATH": SITE_PATH,
         }  # fmt: skip
 
     def make_folders(self) -> None:
@@ -56,21 +55,30 @@ class Odc:
             folder.mkdir(mode=0o755, exist_ok=True)
 
     def odcd(self, *argv: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return self._run("odcd", *argv, check=check)
+        return self._checked(
+            check,
+            subprocess.run(
+                [sys.executable, "-m", "odcd", *map(str, argv)],
+                env=self.environment, cwd=self.work, capture_output=True, text=True,
+                stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False,
+            ),
+        )  # fmt: skip
 
     def odcctl(self, *argv: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return self._run("odcctl", *argv, check=check)
+        arguments = [str(argument) for argument in argv]
+        done = forks().run(arguments, b"", self.work, self.environment, TIMEOUT_S)
+        return self._checked(
+            check,
+            subprocess.CompletedProcess(
+                ["odcctl", *arguments], done.returncode, done.stdout.decode(), done.stderr.decode()
+            ),
+        )
 
-    def _run(
-        self, program: str, *argv: str | Path, check: bool
+    def _checked(
+        self, check: bool, done: subprocess.CompletedProcess[str]
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", program, *map(str, argv)],
-            env=self.environment, cwd=self.work, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
         if check:
-            assert done.returncode == 0, f"{program} {argv}: {done.stdout}{done.stderr}{self.log()}"
+            assert done.returncode == 0, f"{done.args}: {done.stdout}{done.stderr}{self.log()}"
         return done
 
     @contextmanager
@@ -132,6 +140,13 @@ class Odc:
 
     def up(self, *argv: str) -> str:
         return self.odcd("up", "--detach", *argv).stdout
+
+    def down(self) -> str:
+        """Stop everything; what odcd printed. Starts no odcd if there is nothing to stop."""
+        if not (self.processes() or self.runner_pid or self.postmaster_pid):
+            return ""
+        done = self.odcd("down", "--force", check=False)
+        return done.stdout + done.stderr
 
     def submit(self, *argv: str) -> int:
         return int(self.odcctl("submit", "--parsable", *argv).stdout)
@@ -212,13 +227,13 @@ def new_odc(home: Path | None = None, seed: Path | None = None) -> Iterator[Odc]
     try:
         yield odc
     finally:
-        stopped = odc.odcd("down", "--force", check=False)
+        stopped = odc.down()
         left = odc.lasting()
         for line in left:
             kill(int(line.partition(" ")[0]))
         remove_home(odc.home)
         shutil.rmtree(folder, ignore_errors=True)
-        assert left == [], f"{stopped.stdout}{stopped.stderr}"
+        assert left == [], stopped
 
 
 def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> bool:
@@ -255,7 +270,7 @@ def an_odc(home: Path, work: Path) -> Iterator[Odc]:
     try:
         yield odc
     finally:
-        odc.odcd("down", "--force", check=False)
+        odc.down()
     left = odc.processes()
     assert left == [], f"still running: {left}"
 

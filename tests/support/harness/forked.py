@@ -3,9 +3,13 @@ Python and every module of odcctl. Starting both takes ten times what a short co
 
 from __future__ import annotations
 
+import atexit
+import functools
+import gc
 import io
 import json
 import os
+import runpy
 import selectors
 import signal
 import socket
@@ -16,13 +20,21 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
+from typing import NoReturn, TypedDict
 
 MAX_STDIN = 60_000
 """A pipe holds as much before anyone reads."""
 AT_START = ("PYTHON", "LC_", "LANG")
 """Variables that Python reads when it starts."""
+SITE = Path(__file__).parent / "site"
+"""See sitecustomize.py in it."""
+SITE_PATH = os.pathsep.join([str(SITE), *filter(None, sys.path)])
+"""The PYTHONPATH of daemons and commands that find the modules of this process, and SITE."""
 MAX_REQUEST = 1 << 20
+
+
+_REPEATED = {("LANG", "C.UTF-8"), ("PYTHONPATH", SITE_PATH)}
+"""These give a fork what they give a new process."""
 
 
 class Forks:
@@ -57,7 +69,8 @@ class Forks:
             }
         ).encode()
         plain = env.get("LANG") == "C.UTF-8" and not any(
-            name.startswith(AT_START) and name != "LANG" for name in env
+            name.startswith(AT_START) and (name, value) not in _REPEATED
+            for name, value in env.items()
         )
         fits = len(stdin) <= MAX_STDIN and len(request) <= MAX_REQUEST // 8
         if not (plain and fits and self._lock.acquire(blocking=False)):
@@ -105,6 +118,14 @@ class Forks:
         )
 
 
+@functools.cache
+def forks() -> Forks:
+    """One for all tests of this process, to its end."""
+    made = Forks()
+    atexit.register(made.close)
+    return made
+
+
 class Request(TypedDict):
     arguments: list[str]
     folder: str
@@ -142,6 +163,8 @@ def become(request: Request, numbers: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
+    if os.environ.get("PYTHONPATH", "").startswith(str(SITE)):
+        runpy.run_path(str(SITE / "sitecustomize.py"))
     sys.argv = ["odcctl", *request["arguments"]]
 
 
@@ -149,7 +172,18 @@ def _text(stream: io.BufferedReader | io.BufferedWriter, errors: str) -> io.Text
     return io.TextIOWrapper(stream, "utf-8", errors)
 
 
-def main() -> int:
+def leave(code: int) -> NoReturn:
+    """End as after sys.exit(code), but free no module, which would copy all pages."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main() -> NoReturn:
     import importlib
     import pkgutil
 
@@ -159,9 +193,10 @@ def main() -> int:
     for module in pkgutil.walk_packages(odcctl.__path__, "odcctl."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    gc.freeze()  # a collection in the child would write to each object, and so copy all pages
     serve(socket.socket(fileno=int(sys.argv[1])))
-    return odcctl_main()
+    leave(odcctl_main())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,9 +8,15 @@ PROCESS_NODES = (
     "builds", "dev_server_command", "dev_server_disk", "dev_server_inside", "disks_inside",
     "faults", "gpu_use", "processes", "quarantine",
 )  # fmt: skip
-"""Tests of tests/kubernetes whose nodes are real kubelets; those of the others are KWOK's."""
+"""Tests of tests/kubernetes whose nodes are real kubelets."""
+API_ONLY = (
+    "admission", "applied", "changes", "manifests", "monitoring", "postgresql", "proxy",
+    "restricted", "rights",
+)  # fmt: skip
+"""Those that need no nodes. The nodes of the others are KWOK's."""
 ONE_WORKER = {
     **{f"tests/kubernetes/test_{name}.py": "kubelets" for name in PROCESS_NODES},
+    **{f"tests/kubernetes/test_{name}.py": "manifests" for name in API_ONLY},
     "tests/kubernetes/": "controlplane",
     "tests/grafana/test_live.py": "grafana",
     "tests/attack/test_changed_accounts.py": "accounts of this machine",

@@ -9,21 +9,23 @@ language sql stable as $$
       from odc.node_free as f
       join odc.node as n on n.id = f.node_id
       join odc.node_group as g on g.id = f.group_id
+      left join (select node_id, sum(gpus) as gpus, sum(cpus) as cpus, sum(mem_mib) as mem_mib, count(*) as jobs
+                   from odc.allocation group by node_id) as t on t.node_id = f.node_id
      cross join lateral (
-           select coalesce(sum(gpus), 0) + bit_count(n.foreign_gpu_mask::bit(64)) as gpus,
-                  coalesce(sum(cpus), 0) + n.foreign_cpus as cpus,
-                  coalesce(sum(mem_mib), 0) + n.foreign_mem_mib as mem_mib, count(*) as jobs
-             from odc.allocation where node_id = f.node_id) as a
+           select coalesce(t.gpus, 0) + bit_count(n.foreign_gpu_mask::bit(64)) as gpus,
+                  coalesce(t.cpus, 0) + n.foreign_cpus as cpus,
+                  coalesce(t.mem_mib, 0) + n.foreign_mem_mib as mem_mib, coalesce(t.jobs, 0) as jobs) as a
      where (f.gpus, f.cpus, f.mem_mib, f.jobs) is distinct from
            (g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
     union all
     select format('node %s: GPU mask %s does not match %s free GPUs and the used GPUs %s', n.name, f.gpu_mask::bit(64), f.gpus, a.taken)
       from odc.node_free as f
       join odc.node as n on n.id = f.node_id
+      left join (select node_id, bit_or(gpu_mask) as mask, sum(bit_count(gpu_mask::bit(64))) as bits
+                   from odc.allocation group by node_id) as t on t.node_id = f.node_id
      cross join lateral (
-           select coalesce(bit_or(gpu_mask), 0) | n.foreign_gpu_mask as taken,
-                  coalesce(sum(bit_count(gpu_mask::bit(64))), 0) + bit_count(n.foreign_gpu_mask::bit(64)) as bits
-             from odc.allocation where node_id = f.node_id) as a
+           select coalesce(t.mask, 0) | n.foreign_gpu_mask as taken,
+                  coalesce(t.bits, 0) + bit_count(n.foreign_gpu_mask::bit(64)) as bits) as a
      where f.gpu_mask & a.taken <> 0
         or bit_count(f.gpu_mask::bit(64)) <> f.gpus
         or bit_count(a.taken::bit(64)) <> a.bits
@@ -72,5 +74,7 @@ language sql stable as $$
      cross join (select coalesce(sum(gpus * odc._attempt_ms(started_at, ended_at, ended_at)), 0) as ms from odc.attempt) as a
      -- Retention may have deleted attempts; used time stays.
      cross join odc.history_gone as g
-     where u.ms <> a.ms + g.gpu_ms;
+     where u.ms <> a.ms + g.gpu_ms
+    union all
+    select w from odc._wrong_use() as w;
 $$;

@@ -5,9 +5,9 @@ language sql stable as $$
     select l.name, l.total, coalesce(u.used, 0)::bigint
       from odc.licence as l
       left join (
-          select n.name, sum(n.value::bigint) as used
+          select n.name, sum(n.value::bigint * r.jobs)::bigint as used
             from odc.shape as s
-            join odc.running as r on r.shape_id = s.id
+            join odc.running_use as r on r.shape_id = s.id
            cross join lateral jsonb_each_text(s.licences) as n (name, value)
            where s.licences is not null
            group by n.name) as u on u.name = l.name

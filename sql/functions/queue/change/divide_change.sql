@@ -3,7 +3,8 @@
 -- Arguments  p_actor, p_filters, p_place  see _find_jobs
 --            p_apart  the named tasks of a pending range get separate rows (true), end together (false), or the range
 --                     stays as it is (null)
---            p_most   maximum number of rows that one part changes
+--            p_most   maximum number of rows that one part changes; 100 terms that wait for a row count as another row,
+--                     because they are judged when it ends
 -- Returns    part: counted from 0; null: not to be changed, with the answer that refuses it. tasks: of a pending range;
 --            null: only the row, with all its tasks
 -- Raises     as _find_jobs; OD017 TooLarge: more than 1,000 tasks would get separate rows, or see _check_pieces
@@ -15,6 +16,8 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_found record;
     v_tasks bigint;
+    -- Only a cancel ends jobs; it is the change in which named tasks of a range end together.
+    v_cascades boolean := coalesce(not p_apart, false) and exists (select from dependency where state = 'waiting');
 begin
     select array_agg(f.job_id) as ids, array_agg(f.array_job_id) as arrays, array_agg(f.tasks::text) as parts,
            array_agg(f.place) as places,
@@ -39,7 +42,7 @@ begin
     with piece as (
         select f.*, t.task,
                case when f.answer is null
-                    then (row_number() over (partition by f.answer is null order by f.id, t.task) - 1) / p_most end as part
+                    then (sum(w.weight) over (partition by f.answer is null order by f.id, t.task) - w.weight) / p_most end as part
           from unnest(v_found.ids, v_found.arrays, v_found.parts, v_found.places, v_found.answers)
                as f (id, array_id, tasks, place, answer)
           left join lateral (
@@ -47,8 +50,12 @@ begin
                  from unnest(f.tasks::int4multirange) as r
                 cross join generate_series(lower(r), upper(r) - 1) as s (task)
                 where p_apart and f.answer is null) as t on true
+         cross join lateral (
+               select case when v_cascades and f.answer is null
+                           then 1 + (select count(*) from dependency as d where d.target_id in (f.id, f.array_id) and d.state = 'waiting') / 100
+                           else 1 end::bigint as weight offset 0) as w
     )
-    select p.part::integer, p.id, p.array_id,
+    select floor(p.part)::integer, p.id, p.array_id,
            case when count(p.task) > 0 then range_agg(int4range(p.task, p.task + 1))::text else p.tasks end, p.place, p.answer
       from piece as p
      group by p.part, p.id, p.array_id, p.tasks, p.place, p.answer

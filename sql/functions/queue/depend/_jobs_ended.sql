@@ -11,6 +11,7 @@ declare
     v_ok      bigint[];
     v_not_ok  bigint[];
     v_counts  integer[];
+    v_throttled bigint[];
     v_waiting bigint[];
 begin
     select array_agg(n.array_job_id), array_agg(n.ok), array_agg(n.not_ok), array_agg(n.n) into v_arrays, v_ok, v_not_ok, v_counts
@@ -26,16 +27,21 @@ begin
         update array_job as a
            set ended_ok = a.ended_ok + n.ok, ended_not_ok = a.ended_not_ok + n.not_ok, running = a.running - n.n
           from unnest(v_arrays, v_ok, v_not_ok, v_counts) as n (id, ok, not_ok, n)
-         where a.job_id = n.id;
-        perform _refresh_open_counts(v_arrays);
+         where a.job_id = n.id and a.job_id = any (v_arrays);
+        -- Without a throttle, an end of a running task changes no other task.
+        if p_ran then
+            v_throttled := array(select a.job_id from array_job as a where a.job_id = any (v_arrays) and a.throttle is not null);
+        end if;
+        if not p_ran or v_throttled <> '{}' then
+            perform _refresh_open_counts(case when p_ran then v_throttled else v_arrays end);
+        end if;
     end if;
     if not exists (select from dependency) then
         return;
     end if;
-    delete from dependency as d using unnest(p_job_ids) as e (id) where d.job_id = e.id;
+    delete from dependency as d where d.job_id = any (p_job_ids);
     select array_agg(distinct d.job_id) into v_waiting
-      from unnest(p_job_ids || v_arrays) as e (id)
-      join dependency as d on d.target_id = e.id and d.state = 'waiting';
+      from dependency as d where d.target_id = any (p_job_ids || v_arrays) and d.state = 'waiting';
     if v_waiting is not null then
         if v_arrays is not null then
             perform _open_tasks(p_job_ids, v_waiting);

@@ -19,16 +19,16 @@ begin
     if v_arrays is not null then
         update array_job as a set started = a.started + n.first, running = a.running + n.n
           from unnest(v_arrays, v_first, v_counts) as n (id, first, n)
-         where a.job_id = n.id;
+         where a.job_id = n.id and a.job_id = any (v_arrays);
         perform _refresh_open_counts(v_arrays);
     end if;
     if not exists (select from dependency) then
         return;
     end if;
-    delete from dependency as d using unnest(p_job_ids) as s (id) where d.job_id = s.id;
+    delete from dependency as d where d.job_id = any (p_job_ids);
     select array_agg(distinct d.job_id) into v_waiting
-      from unnest(p_job_ids || v_arrays) as s (id)
-      join dependency as d on d.target_id = s.id and d.state = 'waiting' and d.kind = 'after';
+      from dependency as d
+     where d.target_id = any (p_job_ids || v_arrays) and d.state = 'waiting' and d.kind = 'after';
     perform _judge_dependencies(v_waiting, p_now, p_job_ids || v_arrays);
 end;
 $$;

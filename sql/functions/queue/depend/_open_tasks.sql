@@ -11,8 +11,8 @@ declare
 begin
     with term as (
         select d.job_id, d.target_id, count(*) over (partition by d.job_id) > 1 as several
-          from unnest(p_waiting_ids) as w (id)
-          join dependency as d on d.job_id = w.id and d.kind = 'aftercorr'
+          from dependency as d
+         where d.job_id = any (p_waiting_ids) and d.kind = 'aftercorr'
     ), opened as (
         select t.job_id, range_agg(int4range(j.array_task_id, j.array_task_id + 1)) as tasks
           from unnest(p_ended_ids) as e (id)

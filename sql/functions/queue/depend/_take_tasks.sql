@@ -17,7 +17,7 @@ begin
     with range as materialized (
         select p.job_id, p.tasks - coalesce(p.closed_tasks, '{}') as open, a.n, a.n >= _task_count(p.tasks) as all_of_it
           from (select * from unnest(p_job_ids, p_counts) as a (job_id, n) order by job_id) as a
-          join pending as p on p.job_id = a.job_id
+          join pending as p on p.job_id = a.job_id and p.job_id = any (p_job_ids)
            for update of p
     ), taken as (
         select r.job_id, t.task, r.all_of_it and t.task = upper(r.open) - 1 as last
@@ -42,16 +42,16 @@ begin
       where not t.last;
     update job as j set array_task_id = t.task
       from unnest(v_ranges, v_tasks, v_last) as t (range_id, task, last)
-     where t.last and j.id = t.range_id;
+     where t.last and j.id = t.range_id and j.id = any (p_job_ids);
     delete from pending as p
      using unnest(v_ranges, v_last) as t (range_id, last)
-     where t.last and p.job_id = t.range_id;
+     where t.last and p.job_id = t.range_id and p.job_id = any (p_job_ids);
     with cut as (
         update pending as p
            set tasks = p.tasks - t.tasks, open_count = greatest(0, p.open_count - t.n)
           from (select u.range_id, range_agg(int4range(u.task, u.task + 1)) as tasks, count(*)::integer as n
                   from unnest(v_ranges, v_tasks) as u (range_id, task) group by u.range_id) as t
-         where p.job_id = t.range_id
+         where p.job_id = t.range_id and p.job_id = any (p_job_ids)
         returning p.job_id, p.closed_tasks
     )
     select array_agg(c.job_id) filter (where c.closed_tasks <> '{}') into v_closed from cut as c;

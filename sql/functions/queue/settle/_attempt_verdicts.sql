@@ -33,8 +33,8 @@ language sql stable as $$
                        and (((r.exit_cause = 'lost' or half_launched) and j.requeue)
                             or (r.exit_cause = 'launch' and not half_launched)), false) as again
       from odc.running as r
-      join odc.job as j on j.id = r.job_id
-      left join odc.reservation as v on v.job_id = r.job_id
+      join odc.job as j on j.id = r.job_id and j.id = any (p_job_ids)
+      left join odc.reservation as v on v.job_id = r.job_id and v.job_id = any (p_job_ids)
      cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < 3 as once_more) as o
      -- One member of a gang could not be launched while another ran: the job has run.
      cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)

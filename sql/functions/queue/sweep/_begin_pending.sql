@@ -11,8 +11,7 @@ begin
            set begun = true, reason = case when held is not null then reason end,
                eligible_at = case when held is null and dependency = 'met' and lacks is null then coalesce(eligible_at, p_now)
                                   else eligible_at end
-          from unnest(p_job_ids) as d (job_id)
-         where p.job_id = d.job_id
+         where p.job_id = any (p_job_ids)
         returning p.array_job_id
     )
     select array_agg(distinct array_job_id) filter (where array_job_id is not null) into v_arrays from begun;

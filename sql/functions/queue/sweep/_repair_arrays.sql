@@ -11,24 +11,7 @@ declare
     v_jobs  bigint[];
     v_opens integer[];
 begin
-    with every as (
-        select a.id, count(*) filter (where a.runs)::integer as n, 1 + count(*) over () / p_most as parts
-          from (select r.array_job_id as id, true as runs from running as r where r.array_job_id is not null
-                 union all
-                select p.array_job_id, false from pending as p where p.array_job_id is not null) as a
-         group by a.id
-    ), live as materialized (
-        select e.id, e.n from every as e
-         where mod(e.id, e.parts) = mod(floor(extract(epoch from p_now) / 60)::bigint, e.parts)
-    ), wrong as materialized (
-        select l.id, l.n, d.running as was from live as l join array_job as d on d.job_id = l.id where d.running <> l.n
-    ), corrected as (
-        update array_job as d set running = w.n from wrong as w where d.job_id = w.id
-    )
-    select array(select format('array %s: %s tasks were counted as running; corrected to %s', w.id, w.was, w.n)
-                   from wrong as w order by w.id),
-           array(select l.id from live as l)
-      into v_told, v_live;
+    select c.sentences, c.live into v_told, v_live from _recount_arrays(p_now, p_most) as c;
     select array_agg(p.job_id order by p.job_id), array_agg(p.open_count order by p.job_id)
       into v_jobs, v_opens
       from pending as p where p.array_job_id = any (v_live);

@@ -10,12 +10,13 @@ declare
     v_rows  text[];
     v_count integer := 0;
 begin
-    foreach v_book in array '{array,dependency,member,node}'::text[] loop
+    foreach v_book in array '{array,dependency,member,node,use}'::text[] loop
         v_rows := case v_book
             when 'array' then _repair_arrays(p_now)
             when 'dependency' then _repair_dependencies(p_now)
             when 'member' then _repair_members(p_now)
-            else _repair_nodes() end;
+            when 'node' then _repair_nodes()
+            else _repair_use() end;
         continue when v_rows = '{}';
         v_count := v_count + cardinality(v_rows);
         insert into tally as t (metric, labels, value)

@@ -5,12 +5,7 @@ create or replace function odc._repair_dependencies(p_now timestamptz)
 returns text[]
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_stuck bigint[] := array(
-        select p.job_id
-          from pending as p
-         where p.dependency = 'waiting'
-           and not exists (select from dependency as d where d.job_id = p.job_id and d.state = 'waiting')
-         order by p.job_id);
+    v_stuck bigint[] := array(select s from _stuck_jobs() as s order by s);
 begin
     if v_stuck = '{}' then
         return v_stuck::text[];

@@ -1,9 +1,10 @@
 -- odc._repair_nodes: recompute what is free on each node from its allocations and foreign use, and correct rows that differ.
 -- Returns    one sentence per corrected node, and per node with a GPU allocated to two jobs, which cannot be corrected here
 -- Locks      the caller holds the turn; node_free rows that differ
+-- enable_nestloop: PostgreSQL may have counted these tables when they were empty, and would compare each node with all.
 create or replace function odc._repair_nodes()
 returns text[]
-language sql volatile set search_path = odc, pg_temp as $$
+language sql volatile set search_path = odc, pg_temp set enable_nestloop = off as $$
     with used as (
         select node_id, bit_or(gpu_mask) as mask, sum(bit_count(gpu_mask::bit(64))) as bits, sum(cpus) as cpus,
                sum(mem_mib) as mem_mib, count(*) as jobs

@@ -19,11 +19,7 @@ begin
         v_open := false;
     end if;
     for v_function in
-        select p.oid::regprocedure from pg_proc as p
-         where p.pronamespace = 'pg_catalog'::regnamespace
-           and (p.proname ~ '^pg_(try_)?advisory_' or p.proname in ('lo_creat', 'lo_create', 'lo_from_bytea', 'pg_logical_emit_message'))
-           and has_function_privilege('odc_report', p.oid, 'execute')
-         order by 1
+        select f from _open_functions() as f order by 1
     loop
         if not v_super then
             return false;

@@ -5,6 +5,8 @@
 create or replace function odc.grant_reports()
 returns boolean
 language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_ours regrole := (select nspowner from pg_namespace where nspname = 'odc');
 begin
     if not exists (select from pg_roles where rolname = 'odc_report') then
         return false;
@@ -19,6 +21,10 @@ begin
         grant select on all tables in schema odc_report to odc_report;
     end if;
     perform fence_locks();
+    -- For end_long_reports: to see and to end statements of other roles.
+    if (select rolsuper from pg_roles where rolname = current_user) and not pg_has_role(v_ours, 'pg_signal_backend', 'usage') then
+        execute format('grant pg_signal_backend, pg_read_all_stats to %s', v_ours);
+    end if;
     return true;
 end;
 $$;

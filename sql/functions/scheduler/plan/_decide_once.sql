@@ -65,7 +65,7 @@ declare
     v_points integer := 0;  v_pt_first integer[];  v_pt_next integer[];  v_pt_node integer[];  v_pt_head integer[];
     v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
     v_pt_pin boolean[];
-    v_soon constant integer := 300;  v_few constant integer := 4;  -- for few nodes, read the first releases only
+    v_few constant integer := 4;  v_first_ends integer;  -- how many of the first releases were read; null: all
     v_queue_digest bigint;  v_released_digest bigint;  -- of every v_q and v_m, and of every v_r, if p_digest is set
     v_short boolean;  v_released boolean := false;  v_ev_at bigint[];  v_ev_ref integer[];  v_ev_starts integer := 0;  v_st_from integer[];
     v_depth integer[];          -- per shape
@@ -635,11 +635,11 @@ begin
             end if;
             -- Protect it: find its planned start.
             if v_released then
-                v_released := v_r.complete_to is null or (k <= v_few and not v_c_preempts[cl]);
+                v_released := v_r.complete_to is null or not v_c_preempts[cl] and (k <= v_few or v_first_ends > 300);
             end if;
             if not v_released then
-                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null,
-                                                       case when k <= v_few and not v_c_preempts[cl] then v_soon end);
+                v_first_ends := case when v_c_preempts[cl] then null when k <= v_few then 300 else 6000 end;
+                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null, v_first_ends);
                 if p_digest then
                     v_released_digest := hash_record_extended(v_r, coalesce(v_released_digest, 0));
                 end if;
@@ -679,7 +679,9 @@ begin
                     end if;
                 end loop;
                 exit when v_at is not null or not v_short;
-                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null, null);
+                -- The walk needs more of them: read 20 times as many, in the end all.
+                v_first_ends := 20 * v_first_ends;
+                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null, v_first_ends);
             end loop;
             v_hit := false;
             if v_c_preempts[cl] and v_tries < v_max_preempt then

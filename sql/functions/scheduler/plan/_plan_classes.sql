@@ -25,17 +25,20 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_most    constant integer := 1000;     -- classes of one user
     v_fair    boolean;
+    v_sized   boolean;          -- a policy compares sizes with the cluster's
     v_weights jsonb;
     v_fair_accounts integer[];  v_fair_uids integer[];  v_fair_factors integer[];
     v_nodes bigint;  v_gpus bigint;  v_qos bigint;  v_tier bigint;   -- the values at which a factor is 1
 begin
-    select bool_or(y.ordering in ('multifactor', 'odc')) into v_fair
+    select bool_or(y.ordering in ('multifactor', 'odc')), bool_or(y.ordering = 'multifactor') into v_fair, v_sized
       from partition as p join policy as y on y.name = p.policy;
     if v_fair then
         select jsonb_object_agg(factor, weight) into v_weights from priority_weight;
-        select greatest(1, count(*)), greatest(1, sum(n.gpus)) into v_nodes, v_gpus from node as n;
-        select greatest(1, max(q.priority)) into v_qos from qos as q;
-        select greatest(1, max(t.tier)) into v_tier from partition as t;
+        if v_sized then
+            select greatest(1, count(*)), greatest(1, sum(n.gpus)) into v_nodes, v_gpus from node as n;
+            select greatest(1, max(q.priority)) into v_qos from qos as q;
+            select greatest(1, max(t.tier)) into v_tier from partition as t;
+        end if;
         age_weight := (v_weights ->> 'age')::integer;
         select s.max_age_s into max_age_s from priority_setting as s;
         select array_agg(f.account_id), array_agg(f.uid), array_agg(f.factor)

@@ -14,7 +14,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
     v_until timestamptz;
-    v_leaving bigint[] := (select array_agg(r.job_id) from running as r where r.intent is not null and r.preempted_by is null);
+    v_leaving bigint[] := array(select r.job_id from running as r where r.intent is not null and r.preempted_by is null);
     v_other jsonb := nullif(current_setting('odc.other_end', true), '')::jsonb;
     v_job   bigint := coalesce((v_other ->> 'job_id')::bigint, 0);      -- 0: no job
     v_end   timestamptz := (v_other ->> 'ends_at')::timestamptz;
@@ -24,18 +24,29 @@ begin
           from (select a.ends_at from allocation as a
                  where a.ends_at < 'infinity' order by a.ends_at limit p_first) as f
         having count(*) = p_first;
-        complete_to := greatest(1000000, (date_part('epoch', v_until - p_now) * 1000000)::bigint);
+        if v_until is not null then
+            complete_to := greatest(1000000, (date_part('epoch', v_until - p_now) * 1000000)::bigint);
+        end if;
     end if;
     select array_agg(e.at), array_agg(e.ord), array_agg(e.gpus), array_agg(e.cpus), array_agg(e.mem)
       into ats, positions, gpus, cpus, mems
       from (select u.at, n.ord::integer as ord, u.gpus, u.cpus, u.mem
-              from (select case when a.job_id = any (v_leaving) then 1000000
+              from (select case when a.leaves then 1000000
                                 else greatest(1000000, (date_part('epoch', case when a.job_id = v_job then v_end else a.ends_at end - p_now)
                                                   * 1000000)::bigint) end as at,
                            a.node_id, a.gpus, a.cpus, a.mem_mib as mem
-                      from allocation as a
-                     where (a.ends_at < coalesce(v_until, 'infinity') or a.job_id = any (v_leaving))
-                       and (a.job_id <> v_job or v_until is null or v_end < v_until)
+                      from (select f.job_id, f.node_id, f.gpus, f.cpus, f.mem_mib, f.ends_at, false as leaves
+                              from _ending_allocations(v_until) as f
+                             where v_until is not null and f.job_id <> all (v_leaving)
+                             union all
+                            select f.job_id, f.node_id, f.gpus, f.cpus, f.mem_mib, f.ends_at, false
+                              from allocation as f
+                             where v_until is null and f.ends_at < 'infinity' and f.job_id <> all (v_leaving)
+                             union all
+                            select f.job_id, f.node_id, f.gpus, f.cpus, f.mem_mib, f.ends_at, true
+                              from allocation as f
+                             where f.job_id = any (v_leaving)) as a
+                     where (a.job_id <> v_job or v_until is null or v_end < v_until)
                        and (p_without is null or a.job_id <> all (p_without))
                        and (p_going is null or a.job_id <> all (p_going))
                      union all

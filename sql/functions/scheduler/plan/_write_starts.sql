@@ -4,7 +4,7 @@
 --            p_arrays, p_eligible  the arrays whose tasks start, and since when these may
 --            the others as apply_plan
 -- Returns    the jobs that start, in order; null: none
--- Locks      pending, running, node_free and allocation rows of the starts
+-- Locks      pending, running, node_free, allocation and running_use rows of the starts
 -- PostgreSQL may have counted these tables when they were empty. The settings and `any (…)` leave no plan that compares each
 -- start with all jobs.
 create or replace function odc._write_starts(
@@ -67,6 +67,16 @@ begin
                        sum(mem_mib) as mem_mib, count(*) as jobs
                   from placed group by node_id) as t
          where f.node_id = t.node_id and f.node_id = any (p_alloc_nodes)
+    ), use as (
+        insert into running_use as u (account_id, uid, qos_id, partition_id, shape_id, nodes, gpus, cpus, jobs, started_ms)
+        select l.account_id, l.uid, l.qos_id, l.partition_id, l.shape_id, l.nodes, a.gpus, a.cpus, count(*),
+               count(*) * _epoch_ms(p_now)
+          from starting as l
+          join (select id, sum(gpus)::integer as gpus, sum(cpus)::integer as cpus from placed group by id) as a on a.id = l.id
+         group by l.account_id, l.uid, l.qos_id, l.partition_id, l.shape_id, l.nodes, a.gpus, a.cpus
+         order by l.account_id, l.uid, l.qos_id, l.partition_id, l.shape_id, l.nodes, a.gpus, a.cpus
+            on conflict (account_id, uid, qos_id, partition_id, shape_id, nodes, gpus, cpus) do update
+           set jobs = u.jobs + excluded.jobs, started_ms = u.started_ms + excluded.started_ms
     ), tell as (
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'started', 'odcd', p.id,

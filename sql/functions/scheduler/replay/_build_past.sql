@@ -59,6 +59,7 @@ begin
         exit when v_left = '{}';
         assert cardinality(v_left) < cardinality(v_views), format('views of the past: %s: %s', v_left, v_error);
     end loop;
+    create view odc_past.running_use as select * from odc_past._count_use();
     set local check_function_bodies = on;
     perform odc._note_planner();
 end;

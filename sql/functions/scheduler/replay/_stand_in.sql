@@ -10,13 +10,15 @@ declare
     v_index text;
 begin
     for v_table in
-        select regexp_replace(c.relname, '_past$', '') from pg_class as c
+        select regexp_replace(c.relname, '_past$', '') as name from pg_class as c
          where c.relnamespace = 'odc'::regnamespace and c.relkind = 'r' and c.relname like '%\_past' and c.relname <> 'job_past'
            and (c.relname in ('partition_past', 'policy_past')
                 or not exists (select from pg_proc as f join pg_type as t on t.oid = any (f.proargtypes::oid[])
                                 where f.pronamespace = 'odc_past'::regnamespace
                                   and t.typrelid = to_regclass('odc_past.' || regexp_replace(c.relname, '_past$', ''))))
-         order by c.relname
+         union all
+        select 'running_use'
+         order by name
     loop
         if to_regclass(format('pg_temp.%I', v_table)) is not null then
             execute format('drop table pg_temp.%I', v_table);

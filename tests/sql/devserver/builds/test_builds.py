@@ -43,7 +43,7 @@ class Builds:
         build = self.put(digest, who)
         ask = {"build": digest * 64, "build_id": build["id"]}
         ask |= {"disk": disk} if disk else {}
-        return self.reservations.reserve(who, asked=ask, **fields)
+        return self.reservations.reserve(who, details=ask, **fields)
 
     def take(self, most: int = 8) -> list[tuple[int, int, bool]]:
         """Build, attempt, and whether it had a Job."""
@@ -181,7 +181,7 @@ def test_a_reservation_of_a_build_that_just_failed_fails(builds: Builds) -> None
     other = builds.put("a", BOB)
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, None, "no such file")
-    late = builds.reservations.reserve(BOB, asked={"build": "a" * 64, "build_id": other["id"]})
+    late = builds.reservations.reserve(BOB, details={"build": "a" * 64, "build_id": other["id"]})
     builds.take()
     assert "no such file" in builds.reservations.show(late, BOB)["failure_reason"]
 
@@ -241,7 +241,7 @@ def test_an_unused_context_is_deleted_after_a_day(builds: Builds, queue: Queue) 
     builds.take()
     assert builds.contexts() == 1, "who waits needs it"
     late = builds.reservations.reserve(
-        asked={"build": "a" * 64, "build_id": builds.show("a")["id"]}
+        details={"build": "a" * 64, "build_id": builds.show("a")["id"]}
     )
     builds.take()
     assert "no longer kept" in builds.reservations.show(late)["failure_reason"]
@@ -290,7 +290,7 @@ def test_a_reservation_waiting_for_an_image_blocks_no_disk(builds: Builds, queue
     disks = Disks(queue)
     disks.create()
     first = builds.reserve(disk="main")
-    second = builds.reservations.reserve(asked={"disk": "main"})
+    second = builds.reservations.reserve(details={"disk": "main"})
     assert [queue.pending(dev_server)["lacks"] for dev_server in (first, second)] == ["image", None]
     [(build, attempt, _)] = builds.take()
     assert queue.start() == [second]
@@ -304,7 +304,7 @@ def test_reservations_with_images_keep_their_place_in_the_queue(
     disks = Disks(queue)
     disks.create()
     first = builds.reserve(disk="main")
-    second = builds.reservations.reserve(asked={"disk": "main"})
+    second = builds.reservations.reserve(details={"disk": "main"})
     [(build, attempt, _)] = builds.take()
     builds.end(build, attempt, IMAGE)
     assert [queue.pending(dev_server)["lacks"] for dev_server in (first, second)] == [None, "disk"]

@@ -26,7 +26,7 @@ def disks(queue: Queue) -> Disks:
 
 def used(disks: Disks, reservations: Reservations, name: str = "main") -> None:
     """Use the disk in a dev server, and save it."""
-    dev_server = reservations.reserve(asked={"disk": name})
+    dev_server = reservations.reserve(details={"disk": name})
     assert disks.queue.start() == [dev_server]
     disks.settle(3)
     reservations.facts(dev_server, "started", 0)
@@ -79,7 +79,7 @@ def test_a_disk_is_renamed(disks: Disks, reservations: Reservations, queue: Queu
     with pytest.raises(UnknownDisk):
         disks.act("rename_disk", None, "c", "d")
     used(disks, reservations, "a")
-    waits = reservations.reserve(asked={"disk": "a"})
+    waits = reservations.reserve(details={"disk": "a"})
     with pytest.raises(InUse, match=f"reservation {waits} is waiting for it"):
         disks.act("rename_disk", None, "a", "c")
     queue.start()
@@ -126,7 +126,7 @@ def test_a_disk_in_use_is_not_deleted(
     disks: Disks, reservations: Reservations, queue: Queue
 ) -> None:
     disks.create("a")
-    reservations.reserve(asked={"disk": "a"})
+    reservations.reserve(details={"disk": "a"})
     with pytest.raises(InUse):
         disks.act("delete_disk", None, "a")
     queue.start()
@@ -170,7 +170,7 @@ def test_a_clone_begins_as_the_newest_snapshot(
     queue.sweep()
     disks.settle(2)
     assert len(disks.cloud.snapshots) == 4
-    dev_server = reservations.reserve(BOB, asked={"disk": "b"})
+    dev_server = reservations.reserve(BOB, details={"disk": "b"})
     queue.start()
     disks.settle(3)
     assert len(disks.read(dev_server)) == 1
@@ -181,7 +181,7 @@ def test_an_operator_cannot_unlock_a_disk_in_use(
 ) -> None:
     """CLI-41."""
     disks.create("a")
-    reservations.reserve(asked={"disk": "a"})
+    reservations.reserve(details={"disk": "a"})
     queue.start()
     with pytest.raises(InUse):
         disks.act("unlock_disk", "alice", "a", who=ROOT)
@@ -218,7 +218,7 @@ def test_unknown_volumes_and_snapshots_are_reported_and_left_alone(
     copy = {"id": "snap-copy", "operation": None, "tags": {"disk_name": "a"}}
     assert reconcile(disks, [], [ours, copy]) == 1
     assert queue.sql.values("select cloud_id from odc.disk_stray") == ["snap-copy"]
-    dev_server = reservations.reserve(asked={"disk": "a"})
+    dev_server = reservations.reserve(details={"disk": "a"})
     queue.start()
     [create] = disks.due()
     assert create["snapshot_cloud_id"] == saved
@@ -243,7 +243,7 @@ def test_a_restored_database_restores_no_older_snapshot(
     copy = {"id": "snap-copy", "operation": known, "tags": {**of_a, "odc-operation": known}}
     assert reconcile(disks, [], [ours, copy]) == 1
     assert disks.show("a")["state"] == "available"
-    waits = reservations.reserve(asked={"disk": "a"})
+    waits = reservations.reserve(details={"disk": "a"})
     queue.move(60)
     newer = {"id": "snap-new", "operation": "x", "tags": {**of_a, "odc-operation": "x"}}
     assert reconcile(disks, [], [ours, copy, newer]) == 2

@@ -56,7 +56,7 @@ class Day:
     def reserve(self) -> None:
         if self.queue.sql.value("select count(*) from odc.pending") < 6:
             who = self.random.choice(USERS)
-            self.reservations.reserve(who, hours=1, asked={"disk": self.random.choice(NAMES)})
+            self.reservations.reserve(who, hours=1, details={"disk": self.random.choice(NAMES)})
 
     def cancel(self) -> None:
         waiting = self.queue.sql.values("select job_id from odc.pending order by 1")

@@ -33,7 +33,7 @@ def disks(queue: Queue) -> Disks:
 
 
 def reserve(reservations: Reservations, disk: str = "main", **more: Any) -> int:
-    return reservations.reserve(asked={"disk": disk}, gpu_type="h100", **more)
+    return reservations.reserve(details={"disk": disk}, gpu_type="h100", **more)
 
 
 def test_a_disk_is_created_saved_and_restored(

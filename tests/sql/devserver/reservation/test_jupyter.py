@@ -70,7 +70,7 @@ def test_jupyter_starts_with_a_dev_server_that_requested_it(
     reservations: Reservations, queue: Queue
 ) -> None:
     """CLI-07, ACC-13, ACC-14"""
-    dev_server = reservations.reserve(asked=WITH)
+    dev_server = reservations.reserve(details=WITH)
     assert (due(reservations), jupyter(reservations, dev_server)) == ([], (None, None, None))
     queue.start()
     keyed(reservations, dev_server)
@@ -88,7 +88,7 @@ def test_jupyter_is_enabled_and_disabled_idempotently(
     reservations: Reservations,
 ) -> None:
     """ACC-13, ACC-15, ACC-16"""
-    dev_server = reservations.active(asked=SSH)
+    dev_server = reservations.active(details=SSH)
     keyed(reservations, dev_server)
     assert (due(reservations), jupyter(reservations, dev_server)[0]) == ([], None)
     with pytest.raises(WrongState, match="has no Jupyter Lab"):
@@ -121,7 +121,7 @@ def test_jupyter_is_enabled_and_disabled_idempotently(
 
 def test_an_error_of_jupyter_is_kept_and_a_new_request_retries(reservations: Reservations) -> None:
     """ACC-15"""
-    dev_server = reservations.active(asked=WITH)
+    dev_server = reservations.active(details=WITH)
     note(reservations, dev_server, True, "there is no jupyter")
     assert (due(reservations), jupyter(reservations, dev_server)[:2]) == (
         [],
@@ -151,7 +151,7 @@ def test_jupyter_starts_again_after_a_container_restart(
     reservations: Reservations, queue: Queue
 ) -> None:
     """LIF-26"""
-    dev_server = reservations.active(asked=WITH)
+    dev_server = reservations.active(details=WITH)
     note(reservations, dev_server, True)
     queue.now += timedelta(minutes=1)
     reservations.sql.rows(
@@ -168,7 +168,7 @@ def test_only_the_owner_enables_jupyter_and_it_runs_on_the_first_member(
     reservations: Reservations, queue: Queue
 ) -> None:
     """ACC-16, AUT-08: after its end, no one."""
-    dev_server = reservations.active(asked=WITH, nodes=2, gpus=8)
+    dev_server = reservations.active(details=WITH, nodes=2, gpus=8)
     with pytest.raises(NotOwner):
         ask(reservations, dev_server, False, BOB)
     with pytest.raises(NotOwner):

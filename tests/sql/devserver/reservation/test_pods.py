@@ -42,7 +42,7 @@ def keys(reservations: Reservations, job_id: int, host: str = "h") -> dict[str, 
 def test_a_dispatch_has_the_kind_and_the_request_of_a_reservation(
     reservations: Reservations, queue: Queue
 ) -> None:
-    dev_server = reservations.reserve(asked={"ssh_keys": ["ssh-ed25519 A"]})
+    dev_server = reservations.reserve(details={"ssh_keys": ["ssh-ed25519 A"]})
     queue.start()
     [row] = reservations.sql.rows("select body from odc.dispatches(0, $1)", [dev_server])
     dispatch = json.loads(row["body"])

@@ -13,7 +13,7 @@ from tests.support.builders.dev_servers import Reservations, actor
 from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 MINE, OTHERS = "ssh-ed25519 AAAAmine", "ssh-ed25519 AAAAothers"
-ASKED: dict[str, object] = {"github_user": "alice-gh", "ssh_keys": [MINE]}
+DETAILS: dict[str, object] = {"github_user": "alice-gh", "ssh_keys": [MINE]}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def call_oneself(reservations: Reservations, who: Identity, name: str | None) ->
 
 def test_a_users_keys_are_added_once_and_kept(reservations: Reservations) -> None:
     """ACC-18, BUG-33: in the database, where every start of the dev server finds them."""
-    dev_server = reservations.active(asked=ASKED)
+    dev_server = reservations.active(details=DETAILS)
     assert share(reservations, dev_server, "Octocat", OTHERS, MINE) == {
         "attempt": 1,
         "keys": [MINE, OTHERS],
@@ -66,7 +66,7 @@ def test_only_the_owner_shares_a_reservation_and_only_before_its_end(
     reservations: Reservations, queue: Queue
 ) -> None:
     """ACC-18: only by the owner; a queued reservation can be shared too."""
-    dev_server = reservations.reserve(asked=ASKED)
+    dev_server = reservations.reserve(details=DETAILS)
     assert share(reservations, dev_server, "octocat", OTHERS)["attempt"] is None
     with pytest.raises(NotOwner):
         share(reservations, dev_server, "bob-gh", OTHERS, who=BOB)
@@ -79,7 +79,7 @@ def test_only_the_owner_shares_a_reservation_and_only_before_its_end(
 
 def test_the_owner_operators_and_added_users_may_connect(reservations: Reservations) -> None:
     """ACC-18, ACC-19, AUT-08: an added user is known by the GitHub name that they gave."""
-    dev_server = reservations.active(asked=ASKED)
+    dev_server = reservations.active(details=DETAILS)
     assert [enter(reservations, dev_server), enter(reservations, dev_server, ROOT)] == [1, 1]
     with pytest.raises(NotOwner, match="belongs to alice"):
         enter(reservations, dev_server, BOB)
@@ -98,7 +98,7 @@ def test_only_an_active_reservation_can_be_entered(
     reservations: Reservations, queue: Queue
 ) -> None:
     """CLI-27: the actual state is reported."""
-    dev_server = reservations.reserve(asked=ASKED)
+    dev_server = reservations.reserve(details=DETAILS)
     with pytest.raises(WrongState, match="is queued"):
         enter(reservations, dev_server)
     queue.start()

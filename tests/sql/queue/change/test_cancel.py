@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -307,3 +308,18 @@ def test_the_owner_is_known_by_uid_not_by_name(queue: Queue) -> None:
     job = queue.submit(ALICE)
     impostor = type(ALICE)(user="alice", uid=4711, gid=1, operator=False)
     assert queue.cancel(job, who=impostor) == {job: "OD013"}
+
+
+def test_a_cancel_is_divided_by_the_jobs_that_wait_for_its_jobs(queue: Queue) -> None:
+    """Before: 100 jobs in one part, each with up to 10,000 that are judged when it ends."""
+    jobs = [queue.submit(hold=True) for _ in range(6)]
+    for _ in range(10):
+        terms = [jobs[1]] * 30 + [jobs[2]] * 30
+        queue.submit(dependency=f"afterany:{':'.join(map(str, terms))}")
+    parts = queue.sql.values(
+        "select part from odc.divide_change($1::jsonb, $2::jsonb, null, false, 4) order by job_id",
+        json.dumps({"user": "alice", "uid": 1001, "operator": False}),
+        json.dumps({"ids": [{"job_id": job, "tasks": None} for job in jobs]}),
+    )
+    # Jobs 1 and 2 count as four rows each.
+    assert parts == [0, 0, 1, 2, 2, 2]

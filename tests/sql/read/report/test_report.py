@@ -214,7 +214,7 @@ def test_dev_servers_and_disks_have_views(queue: Queue) -> None:
     a_cluster(queue.sql, more=[{**node, "name": "east", "zone": "east-1a"}])
     reservations, disks = Reservations(queue), Disks(queue)
     disks.create()
-    dev_server = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    dev_server = reservations.reserve(details={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()
     [row] = read(queue.sql, "dev_server")
     [disk] = read(queue.sql, "disk")

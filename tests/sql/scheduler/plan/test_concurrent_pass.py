@@ -259,11 +259,11 @@ def test_decide_reads_one_snapshot_because_all_it_calls_is_stable(sql: Sql) -> N
     )
 
 
-# The tables that `decide` trusts without a row in the plan, and the free amounts of nodes: see
-# 0024_facts.sql.
+# The tables that `decide` trusts without a row in the plan, the free amounts of nodes and the use
+# of running jobs: see 0024_facts.sql.
 TRUSTED = (
     "booking|booking_node|licence|resource_limit|association|account|qos|partition|partition_node"
-    "|policy|priority_weight|priority_setting|account_setting|node_free"
+    "|policy|priority_weight|priority_setting|account_setting|node_free|running_use"
 )
 # submit_jobs makes a new user's association; nothing of a plan can refer to one before.
 NO_TURN = {

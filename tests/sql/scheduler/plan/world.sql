@@ -63,6 +63,7 @@ begin
        set gpu_mask = v_free, gpus = gpus - p_gpus, cpus = cpus - p_cpus, mem_mib = mem_mib - p_mem,
            jobs = jobs + 1
      where node_id = v_node;
+    perform odc._repair_use();
 end
 $$;
 
@@ -96,6 +97,7 @@ begin
         update odc.node_free set gpu_mask = v_free, gpus = gpus - p_gpus, cpus = cpus - p_cpus, jobs = jobs + 1
          where node_id = v_node.id;
     end loop;
+    perform odc._repair_use();
     return v_job;
 end
 $$;

@@ -65,6 +65,7 @@ NO_PAST = {
     "migration": "the installer's",
     "install": "the installer's",
     "planner": "the installer's",
+    "running_use": "counted from running jobs",
     "history_gone": "a sum over deleted history",
     "history_export": "an export does not change the queue",
 }

@@ -79,11 +79,11 @@ def test_a_reservation_waiting_for_a_disk_is_not_stuck_with_gpus(
 ) -> None:
     """Another dev server may use the disk for days."""
     disks.create()
-    first = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    first = reservations.reserve(details={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()
     disks.settle(3)
     reservations.facts(first, "started", 0)
-    second = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    second = reservations.reserve(details={"disk": "main"}, gpu_type="h100", node_list=["east"])
     assert queue.pending(second)["lacks"] == "disk"
     queue.move(3600)
     assert reservations.show(second)["phase"] is None
@@ -126,7 +126,7 @@ def test_disks_are_counted_by_the_states_that_users_see(
 ) -> None:
     disks.create()
     assert state(queue) == {disks.show()["state"]: 1} == {"available": 1}
-    dev_server = reservations.reserve(asked={"disk": "main"}, gpu_type="h100", node_list=["east"])
+    dev_server = reservations.reserve(details={"disk": "main"}, gpu_type="h100", node_list=["east"])
     queue.start()
     disks.settle(3)
     reservations.facts(dev_server, "started", 0)
