@@ -139,9 +139,9 @@ class ChangeRoutes:
         return await self._hold(call, await _many(form, call.turns()))
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
-        return self._respond(
-            await self._api.store.jobs.hold(call.who, filters, self._api.clock.now())
-        )
+        now, limit = self._api.clock.now(), self._api.fairness.stored_bytes
+        outcomes = await self._api.store.jobs.hold(call.who, filters, now, stored_bytes=limit)
+        return self._respond(outcomes)
 
     async def release_one(self, call: Call) -> Response:
         await call.body(self._nothing, empty=b"{}")
@@ -152,9 +152,9 @@ class ChangeRoutes:
         return await self._release(call, await _many(form, call.turns()))
 
     async def _release(self, call: Call, filters: Filters) -> Response:
-        return self._respond(
-            await self._api.store.jobs.release(call.who, filters, self._api.clock.now())
-        )
+        now, limit = self._api.clock.now(), self._api.fairness.stored_bytes
+        outcomes = await self._api.store.jobs.release(call.who, filters, now, stored_bytes=limit)
+        return self._respond(outcomes)
 
     async def requeue_one(self, call: Call) -> Response:
         form = await call.body(self._requeue_one, empty=b"{}")

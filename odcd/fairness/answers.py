@@ -33,9 +33,10 @@ class Answers:
         """Bytes of all."""
         return self._all
 
-    def check(self, who: Identity) -> None:
-        """Before anything is done for a request. Raises TooManyRequests and DaemonBusy."""
-        self._refuse(who, 1)
+    def check(self, who: Identity, size: int = 1) -> None:
+        """Before anything is done for a request, or before an answer of that size is sent. Raises
+        TooManyRequests and DaemonBusy."""
+        self._refuse(who, size)
 
     @contextmanager
     def hold(self, who: Identity, size: int, *, done: bool) -> Generator[None]:

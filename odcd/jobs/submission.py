@@ -16,6 +16,8 @@ from odcd.jobs.checks import (
     encode_job,
     encode_text,
 )
+from odcd.jobs.past import past_bytes
+from odcd.jobs.terms import add_terms
 from odcd.records.job import MAX_BATCH_JOBS, Identity, JobSpec, ReservationSpec
 from odcd.slurm.dependencies import parse_dependency
 from odcd.slurm.lists import RangeBudget, parse_array
@@ -30,11 +32,13 @@ Check = Callable[[Identity, JobSpec], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """One request of odc.submit_jobs. texts: scripts and environments by digest. size: bytes."""
+    """One request of odc.submit_jobs. texts: scripts and environments by digest. size: bytes.
+    terms: how many dependencies the jobs have."""
 
     request: dict[str, Any]
     texts: dict[str, str]
     size: int
+    terms: int = 0
 
     @property
     def job_count(self) -> int:
@@ -93,12 +97,14 @@ def _prepare(
     texts, budget = _Texts(), RangeBudget()
     jobs: list[dict[str, Any]] = []
     parts: list[bytes] = []
+    terms = 0
     for index, spec in enumerate(specs):
         try:
             job = _job(spec, texts, budget)
             check(who, spec)
             parts.append(encode_job(job))
             jobs.append(job)
+            terms = add_terms(terms, job)
         except OdcError as error:
             if len(specs) == 1:
                 raise
@@ -113,11 +119,11 @@ def _prepare(
         "key": key,
         "digest": digest or (yield from _fingerprint(specs, jobs, parts)),
         "dry_run": dry_run,
-        "own_bytes": own_bytes,
+        "own_bytes": own_bytes + sum(map(past_bytes, jobs)),
         "jobs": jobs,
     }
     size = own_bytes + sum(map(len, texts.by_digest.values()))
-    return Prepared(request=request, texts=texts.by_digest, size=size)
+    return Prepared(request=request, texts=texts.by_digest, size=size, terms=terms)
 
 
 def _check_lists(specs: Sequence[JobSpec]) -> None:

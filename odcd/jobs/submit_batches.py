@@ -21,8 +21,11 @@ from odcd.records.job import Submitted
 
 BATCH_JOBS = 2_000
 BATCH_BYTES = 8 * 1024 * 1024
-SMALL_JOBS = 200
-"""A request with more has a transaction that others do not wait for: it takes up to 1 ms a job."""
+BATCH_TERMS = 2_000
+"""Dependencies of one transaction, if it has several requests: everybody waits for its turn."""
+SMALL_JOBS = SMALL_TERMS = 200
+"""A request with more jobs or dependencies has a transaction that others do not wait for: it takes
+up to 1 ms for each."""
 ANSWER_TIMEOUT_S = 30.0
 """Longer than any commit; a client that waits this long had better ask again."""
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -74,7 +77,7 @@ class _Lane:
 
     def take_batch(self, may_go: Callable[[_Waiting], bool]) -> list[_Waiting]:
         batch: list[_Waiting] = []
-        jobs = size = 0
+        jobs = size = terms = 0
         left = list(self._users)
         while left:
             later: list[int] = []
@@ -84,7 +87,8 @@ class _Lane:
                     continue
                 jobs += waiting.prepared.job_count
                 size += waiting.prepared.size
-                if batch and (jobs > BATCH_JOBS or size > BATCH_BYTES):
+                terms += waiting.prepared.terms
+                if batch and (jobs > BATCH_JOBS or size > BATCH_BYTES or terms > BATCH_TERMS):
                     return batch
                 batch.append(waiting)
                 requests = self._users.pop(uid)
@@ -138,7 +142,8 @@ class SubmitBatcher:
         if not prepared.request["dry_run"]:
             self._check_disk()
         answer: asyncio.Future[list[Submitted]] = asyncio.get_running_loop().create_future()
-        large = prepared.job_count > SMALL_JOBS or prepared.size > BATCH_BYTES
+        many = prepared.job_count > SMALL_JOBS or prepared.terms > SMALL_TERMS
+        large = many or prepared.size > BATCH_BYTES
         lane = self._large if large else self._small
         lane.add(_Waiting(number=next(self._numbers), prepared=prepared, answer=answer))
         self._start(lane)

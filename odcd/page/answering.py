@@ -8,10 +8,13 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from odcd.api.http.identity import PEER
 from odcd.api.http.problems import unexpected
+from odcd.api.http.streaming import send_in_pieces
 from odcd.errors import NotAuthenticated, OdcError
+from odcd.fairness.answers import SMALL, Answers
 from odcd.page.files import templates
 from odcd.page.places import PROXY_HINT
 from odcd.records.job import Identity
@@ -55,6 +58,25 @@ def packed(request: Request, body: bytes, media_type: str, status: int = 200) ->
         headers["content-encoding"] = "gzip"
         body = gzip.compress(body, LEVEL, mtime=0)
     return Response(body, status, headers, media_type)
+
+
+class Counted(Response):
+    """A response whose body counts for its user until the client has read it."""
+
+    def __init__(self, response: Response, who: Identity, answers: Answers) -> None:
+        """Raises TooManyRequests and DaemonBusy."""
+        if len(response.body) > SMALL:
+            answers.check(who, len(response.body))
+        super().__init__(response.body, response.status_code)
+        self.raw_headers = response.raw_headers
+        self._who = who
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        plain = Response(self.body, self.status_code)
+        plain.raw_headers = self.raw_headers
+        with self._answers.hold(self._who, len(self.body), done=True):
+            await send_in_pieces(plain, scope, receive, send)
 
 
 def takes_gzip(request: Request) -> bool:

@@ -27,10 +27,19 @@ from odcd.api.http.validation import misfit
 from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, OdcError, TooManyRequests
 from odcd.page.acts import Acts
-from odcd.page.answering import HEADERS, failed, html, packed, problem, seen_other, takes_gzip
+from odcd.page.answering import (
+    HEADERS,
+    Counted,
+    failed,
+    html,
+    packed,
+    problem,
+    seen_other,
+    takes_gzip,
+)
 from odcd.page.files import PATH, assets, templates
 from odcd.page.live import Live
-from odcd.page.nodes import SLOTS
+from odcd.page.mine import mine_css
 from odcd.page.queries import (
     PageOfAll,
     PageOfEnded,
@@ -112,10 +121,12 @@ class Page:
             async def work() -> Response:
                 who = request.scope[WHO] = await self._sessions.who(request)
                 self._api.fairness.request(who)
+                self._api.fairness.answers.check(who)
                 ask_as(who.user, path)
                 response = await serve(request, who)
-                if isinstance(response, Streamed):
-                    self._sessions.bind(response, request)
+                if not isinstance(response, Streamed):
+                    return Counted(response, who, self._api.fairness.answers)
+                self._sessions.bind(response, request)
                 return response
 
             return await self._served(request, method, path, work)
@@ -185,9 +196,7 @@ class Page:
 
     async def _mine(self, request: Request, who: Identity) -> Response:
         """CSS that marks the user's own jobs in views that are the same for everyone."""
-        name = "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in who.user)
-        rules = MINE.replace("SLOTS", "".join(MINE_SLOT.replace("N", str(n)) for n in range(SLOTS)))
-        css = packed(request, rules.replace("USER", name).encode(), "text/css; charset=utf-8")
+        css = packed(request, mine_css(who.user).encode(), "text/css; charset=utf-8")
         if request.query_params.get("user") == who.user:
             css.headers["cache-control"] = "private, max-age=3600"
         return css
@@ -232,14 +241,6 @@ NOTICES = {
     "cancelled": "The job was cancelled, or is being cancelled.",
     "extended": "The job was extended.",
 }
-MINE = """SLOTS.c[data-user="USER"] {background-color: var(--mine)}
-.bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}
-div[data-user="USER"] > .user {font-weight: 650}
-div[data-user="USER"] > .user::after {content: " (you)"; font-weight: 400}
-div[data-user="USER"] {box-shadow: inset 3px 0 0 var(--mine)}
-"""
-MINE_SLOT = """.slots[data-users~="USER.N"] {--pN: var(--mine)}
-"""
 
 
 def load() -> None:

@@ -2,6 +2,7 @@
 
 Only the event hub listens to the database. An event marks views as due. They are rendered one after
 the other, each a few times per second at most, and all together for at most a third of the time.
+Users take turns: some views take seconds, such as a search in all ended jobs.
 Changes go to every viewer. A slow viewer has at most one pending update, and later changes are
 merged into it. If nothing can be read, viewers see the age of the data.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime
@@ -19,6 +21,7 @@ from odcd.clock import Clock
 from odcd.errors import DatabaseDown, OdcError, Unavailable
 from odcd.events import Event, EventHub
 from odcd.page.fragments import Rendered, Update, difference
+from odcd.page.viewer import HEARTBEAT_S, Viewer
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,6 @@ MAX_VIEWS = 200
 MAX_VIEWS_PER_USER = 40
 """The maximum of views that one user may have open, so that no user takes them all."""
 MAX_VIEWERS = 2000
-HEARTBEAT_S = 15.0
 
 
 class View(Protocol):
@@ -51,28 +53,6 @@ class View(Protocol):
 
 
 Render = Callable[["View"], Awaitable[Rendered]]
-
-
-class Viewer:
-    """One browser's connection, with at most one pending update. by: the uid of its user."""
-
-    def __init__(self, by: int | None) -> None:
-        self.by = by
-        self._update: Update | None = None
-        self._news = asyncio.Event()
-
-    def put(self, update: Update) -> None:
-        self._update = update if self._update is None else self._update.then(update)
-        self._news.set()
-
-    async def take(self) -> Update | None:
-        """Return the next update; None: nothing happened for a while."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(HEARTBEAT_S):
-                await self._news.wait()
-        self._news.clear()
-        update, self._update = self._update, None
-        return update
 
 
 class _Watched:
@@ -121,6 +101,8 @@ class Live:
         self._recent: dict[View, tuple[float, Rendered]] = {}
         self._under_way: dict[View, asyncio.Task[Rendered]] = {}
         self._viewers = 0
+        self._served_s: dict[int | None, float] = {}
+        """By uid of those who have views open: when one of them was rendered last."""
         self._somebody = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -237,10 +219,11 @@ class Live:
     async def _keep_current(self) -> None:
         while True:
             now_s = self._clock.monotonic()
-            # The view that is due for longest goes first.
-            first = min(self._watched.items(), key=lambda one: one[1].next_s(), default=None)
+            first = self._first(now_s)
             wait_s = None if first is None else first[1].next_s() - now_s
             if first is not None and wait_s is not None and wait_s <= 0:
+                for viewer in first[1].viewers:
+                    self._served_s[viewer.by] = now_s
                 await self._bring_up(*first)
                 took_s = self._clock.monotonic() - now_s
                 await self._clock.sleep(min(SHARE * took_s, REFRESH_S))
@@ -249,6 +232,22 @@ class Live:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
             self._changed.clear()
+
+    def _first(self, now_s: float) -> tuple[View, _Watched] | None:
+        """Of the views that are due, one of the user who was served least recently, and of these
+        the one that is due for longest. If none is due, the next one."""
+        served = self._served_s
+        due = [one for one in self._watched.items() if one[1].next_s() <= now_s]
+        if not due:
+            return min(self._watched.items(), key=lambda one: one[1].next_s(), default=None)
+        if len(served) > 2 * MAX_VIEWERS:
+            served.clear()
+
+        def turn(one: tuple[View, _Watched]) -> tuple[float, float]:
+            last_s = min((served.get(v.by, -math.inf) for v in one[1].viewers), default=-math.inf)
+            return last_s, one[1].next_s()
+
+        return min(due, key=turn)
 
     async def _bring_up(self, view: View, watched: _Watched) -> None:
         was_dirty, watched.dirty = watched.dirty, False

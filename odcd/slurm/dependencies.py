@@ -15,7 +15,10 @@ DEPENDENCY_FORMS = (
     "after:ID[+MINUTES], afterany:ID, afterok:ID, afternotok:ID, aftercorr:ID "
     "(more ids after : or ,) and singleton; joined by ',' (all) or '?' (any)"
 )
-MAX_TERMS = 10_000
+MAX_TERMS = 1_000
+"""Of one job. The database judges all of them while everybody waits for the turn."""
+MAX_CORRESPONDING = 10
+"""Of them, those with aftercorr. Each compares the tasks of two arrays."""
 _LATER = frozenset({"afterburstbuffer", "expand"})
 _TARGET = re.compile(r"(?P<job>[0-9]+)(?:_(?:(?P<task>[0-9]+)|\*))?(?:\+(?P<minutes>[0-9]{1,8}))?")
 
@@ -68,6 +71,11 @@ def parse_dependency(text: str) -> Dependency:
                 f"the dependency names more than {MAX_TERMS} jobs",
                 "Depend on an array as a whole, or on one job that collects the others.",
             )
+    if sum(term.kind == "aftercorr" for term in terms) > MAX_CORRESPONDING:
+        raise TooLarge(
+            f"the dependency names more than {MAX_CORRESPONDING} arrays with aftercorr",
+            "Depend on the others as a whole, for example with afterok.",
+        )
     return Dependency(text=text, any="?" in text, terms=tuple(terms))
 
 

@@ -73,11 +73,17 @@ class JobStore:
             _CANCEL if signal is None else _SIGNAL, who, filters, now, p_signal=signal
         )
 
-    async def hold(self, who: Identity, filters: Filters, now: datetime) -> str:
-        return await self._changes.make(_HOLD, who, filters, now)
+    async def hold(
+        self, who: Identity, filters: Filters, now: datetime, *, stored_bytes: int | None = None
+    ) -> str:
+        """stored_bytes: as for update()."""
+        return await self._changes.make(_counted(_HOLD, who, stored_bytes), who, filters, now)
 
-    async def release(self, who: Identity, filters: Filters, now: datetime) -> str:
-        return await self._changes.make(_RELEASE, who, filters, now)
+    async def release(
+        self, who: Identity, filters: Filters, now: datetime, *, stored_bytes: int | None = None
+    ) -> str:
+        """stored_bytes: as for update()."""
+        return await self._changes.make(_counted(_RELEASE, who, stored_bytes), who, filters, now)
 
     async def requeue(
         self, who: Identity, filters: Filters, now: datetime, *, hold: bool = False
@@ -95,9 +101,7 @@ class JobStore:
         """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
         its text), array_throttle, begin_at, deadline_at, booking. stored_bytes: how much the user
         may add to the database per day; operators may add any amount."""
-        change = _DEPEND if changes.get("dependency") else _UPDATE
-        if not who.operator:
-            change = replace(change, stored_limit=stored_bytes)
+        change = _counted(_DEPEND if changes.get("dependency") else _UPDATE, who, stored_bytes)
         return await self._changes.make(
             change, who, filters, now, p_changes=json.dumps(dict(changes))
         )
@@ -190,3 +194,7 @@ class JobStore:
             "join odc.job_text as t on t.digest = j.script_digest where j.id = $1",
             job_id,
         )
+
+
+def _counted(change: Change, who: Identity, stored_bytes: int | None) -> Change:
+    return change if who.operator else replace(change, stored_limit=stored_bytes)

@@ -3,7 +3,7 @@ create or replace view odc.ended_job as
 select j.id,
        j.array_job_id,
        j.array_task_id,
-       j.array_tasks,
+       odc._cut_tasks(j.array_tasks) as array_tasks,
        j.name,
        j.kind,
        j.user_name as "user",

@@ -5,7 +5,7 @@ create or replace view odc.pending_job as
 select p.job_id as id,
        case when p.tasks is null then j.array_job_id else p.job_id end as array_job_id,
        j.array_task_id,
-       case when p.tasks is not null then odc._task_text(p.tasks, j.array_throttle) end as array_tasks,
+       case when p.tasks is not null then odc._short_tasks(p.tasks, j.array_throttle) end as array_tasks,
        j.name,
        j.kind,
        j.user_name as "user",

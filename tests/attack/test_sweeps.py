@@ -18,6 +18,7 @@ from odcd.errors import DatabaseBusy
 from odcd.loops import reconciler
 from odcd.loops.lead import MAX_STARTS, Lead
 from odcd.loops.reconciler import Reconciler
+from odcd.slurm.dependencies import MAX_TERMS
 from tests.odcd.loops.test_reconciler import Executor
 from tests.support.builders.jobs import BOB, NOW, Queue, a_cluster, a_job, submit
 from tests.support.harness.database import Sql
@@ -107,7 +108,9 @@ def test_few_jobs_of_one_user_wait_for_one_job(queue: Queue) -> None:
     takes longer than the statement timeout, so it would never be recorded, and no end of any job
     after it."""
     job, other = queue.submit(hold=True), queue.submit(hold=True)
-    queue.submit(dependency=f"afterany:{':'.join([str(job)] * (CROWD - 1))}")
+    for start in range(0, CROWD - 1, MAX_TERMS):
+        count = min(MAX_TERMS, CROWD - 1 - start)
+        queue.submit(dependency=f"afterany:{':'.join([str(job)] * count)}")
     queue.submit(dependency=f"afterok:{other}?afterok:{job}")
     refused = queue.refused(dependency=f"afterok:{other}?afterok:{job}")
     assert (refused.code, f"on job {job}" in refused.message) == ("OD009", True)

@@ -108,9 +108,10 @@ class GpuUse(Answer):
 
 class Job(Answer):
     """Times are ISO 8601 in UTC, with Z. The pending tasks of an array are one job with
-    array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
-    executor reported about the end. stdout, stderr: file patterns as submitted; for a single job
-    that has started, the path its first node writes. stderr null: it goes where stdout goes.
+    array_task_id null and array_tasks like 3-9%2, of which the first 100 ranges are shown, then
+    "...". time_limit_s null: no limit. end_detail: what the executor reported about the end.
+    stdout, stderr: file patterns as submitted; for a single job that has started, the path its
+    first node writes. stderr null: it goes where stdout goes.
     node_count: for a pending job with node_count_max, the minimum. switches: the job waits for
     nodes in at most this many topology blocks, for switches_wait_s (null: forever). checkpoint_at:
     the last checkpoint a running job reported. preemption: the last one; null: none. gpu_use null:

@@ -19,13 +19,12 @@ from odcd.api.http.audited import Audited
 from odcd.api.http.bodies import MAX_VALUES, decode
 from odcd.api.http.credentials import Credentials
 from odcd.api.http.problems import malformed, problem_of, unexpected
-from odcd.api.http.streaming import ClientGone, Streamed
+from odcd.api.http.streaming import ClientGone, Streamed, send_in_pieces
 from odcd.api.http.times import check_moments
 from odcd.api.http.validation import WRONG, misfit
 from odcd.clock import TURN_S, Turns
 from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
-from odcd.fairness.answers import SMALL
 from odcd.fairness.bodies import Receipt
 from odcd.fairness.limits import Fairness
 from odcd.records.fields import PRINTABLE
@@ -209,7 +208,7 @@ class Endpoint:
         with ExitStack() as held:
             response = await self._answer(scope, receive, held)
             if response is not None:
-                await _send(response, scope, receive, send)
+                await send_in_pieces(response, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
         """None: the client is gone. held: what is released after the answer was sent."""
@@ -259,20 +258,6 @@ class Endpoint:
         except TooManyRequests:
             await response.abandon()
             raise
-
-
-async def _send(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """A large answer goes piece by piece, so that this lasts until the client has read it."""
-    if isinstance(response, Streamed) or len(response.body) <= SMALL:
-        await response(scope, receive, send)
-        return
-    start = {"type": "http.response.start", "status": response.status_code}
-    await send({**start, "headers": response.raw_headers})
-    body = memoryview(response.body)
-    for at in range(0, len(body), SMALL):
-        piece = bytes(body[at : at + SMALL])
-        more = at + SMALL < len(body)
-        await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 def _too_large(max_bytes: int) -> TooLarge:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from odcd.errors import OdcError
+from odcd.fairness.answers import SMALL
 
 log = logging.getLogger(__name__)
 
@@ -170,3 +171,17 @@ async def _first(work: Coroutine[Any, Any, None], receive: Receive, *stops: asyn
     if failure:
         raise failure[0]
     return end
+
+
+async def send_in_pieces(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """A large answer goes piece by piece, so that this lasts until the client has read it."""
+    if isinstance(response, Streamed) or len(response.body) <= SMALL:
+        await response(scope, receive, send)
+        return
+    start = {"type": "http.response.start", "status": response.status_code}
+    await send({**start, "headers": response.raw_headers})
+    body = memoryview(response.body)
+    for at in range(0, len(body), SMALL):
+        piece = bytes(body[at : at + SMALL])
+        more = at + SMALL < len(body)
+        await send({"type": "http.response.body", "body": piece, "more_body": more})

@@ -14,7 +14,7 @@ import pytest
 from odcd.errors import DatabaseDown, Unavailable
 from odcd.events import Event
 from odcd.home.postgres import EmbeddedPostgres
-from odcd.page import app, queries
+from odcd.page import app, queries, viewer
 from odcd.page import live as module
 from odcd.page.fragments import Rendered, Update
 from odcd.page.live import Live, View, Viewer
@@ -305,7 +305,8 @@ def test_a_stream_ends_so_that_the_viewer_is_authenticated_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "STREAM_S", 0.3)
-    monkeypatch.setattr(module, "HEARTBEAT_S", 0.1)
+    for place in (module, viewer):
+        monkeypatch.setattr(place, "HEARTBEAT_S", 0.1)
 
     async def work(it: Browsed) -> None:
         async with it.inside() as client, asyncio.timeout(PATIENCE_S):
@@ -342,7 +343,8 @@ def test_a_user_cannot_use_all_view_slots(
 ) -> None:
     monkeypatch.setattr(module, "MAX_VIEWS_PER_USER", 1)
     monkeypatch.setattr(app, "STREAM_S", 0.1)
-    monkeypatch.setattr(module, "HEARTBEAT_S", 0.1)
+    for place in (module, viewer):
+        monkeypatch.setattr(place, "HEARTBEAT_S", 0.1)
 
     async def work(it: Browsed) -> None:
         async with (

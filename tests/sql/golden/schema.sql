@@ -2256,7 +2256,7 @@ CREATE VIEW odc.ended_job AS
  SELECT j.id,
     j.array_job_id,
     j.array_task_id,
-    j.array_tasks,
+    odc._cut_tasks(j.array_tasks) AS array_tasks,
     j.name,
     j.kind,
     j.user_name AS "user",
@@ -2431,7 +2431,7 @@ CREATE VIEW odc.pending_job AS
         END AS array_job_id,
     j.array_task_id,
         CASE
-            WHEN (p.tasks IS NOT NULL) THEN odc._task_text(p.tasks, j.array_throttle)
+            WHEN (p.tasks IS NOT NULL) THEN odc._short_tasks(p.tasks, j.array_throttle)
             ELSE NULL::text
         END AS array_tasks,
     j.name,

@@ -1,6 +1,8 @@
 -- odc._change_pending: hold or release jobs; both apply only to pending jobs.
--- Arguments  p_outcome  held or released: the change to make, and the outcome in the answers
--- Locks      the turn; pending
+-- Arguments  p_actor    as for _charge_change
+--            p_outcome  held or released: the change to make, and the outcome in the answers
+-- Locks      the turn; as _charge_change; pending
+-- Raises     as _charge_change
 create or replace function odc._change_pending(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_outcome text)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -44,6 +46,10 @@ begin
                filter (where v.code is not null or v.free or v.part is null) as answers
       into v_found
       from verdict as v;
+    perform _charge_change(
+        p_actor, cardinality(coalesce(v_found.done, '{}')) + coalesce(sum(_task_count(f.part::int4multirange)), 0)::bigint,
+        v_found.done || v_found.ranges, '{}', p_now)
+       from unnest(v_found.parts) as f (part);
     v_done := v_found.done;
     v_answers := v_found.answers;
     for v_part in

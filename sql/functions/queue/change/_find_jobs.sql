@@ -83,10 +83,16 @@ begin
                        and j.array_task_id >= lower(a.tasks) and j.array_task_id < upper(a.tasks)
                        and a.tasks @> j.array_task_id
          union all
-        select a.ord, j.id, null
-          from asked as a
-          join job as j on j.array_job_id = a.job_id and j.array_task_id is null
-                       and _tasks_of(j.array_tasks) && a.tasks
+        -- The text of a row is read once, however many of its tasks are named: it can have 10,000 ranges.
+        select u.ord, g.id, null
+          from (select a.job_id, array_agg(a.ord) as ords, array_agg(a.tasks) as parts
+                  from asked as a where a.tasks is not null group by a.job_id) as t
+         cross join lateral (select j.id, _tasks_of(j.array_tasks) as tasks
+                               from job as j
+                              where j.array_job_id = t.job_id and j.array_task_id is null and j.array_tasks is not null
+                             offset 0) as g
+         cross join lateral unnest(t.ords, t.parts) as u (ord, tasks)
+         where g.tasks && u.tasks
          union all
         select 1, p.job_id, null from pending as p where not v_named and (v_operator or p.uid = v_uid)
          union all

@@ -24,6 +24,7 @@ declare
     v_code    text;
     v_message text;
     v_hint    text;
+    v_missing record;
     f         record;
 begin
     select string_agg(format('"%s"', k), ', ' order by k) into v_unknown
@@ -34,6 +35,9 @@ begin
                            else format('%s cannot be updated', v_unknown) end,
             hint = format('Fields that can be updated: %s.', array_to_string(v_known, ', '));
     end if;
+    -- Before the turn: it may take long.
+    select m.code, m.message, m.hint into v_missing
+      from _missing_targets(array[jsonb_build_object('dependency', p_changes -> 'dependency')]) as m;
     perform _take_turn(p_now);
     if p_changes ?| '{account,qos,partitions}' then
         perform _lock_submitted(array(select m.job_id from _find_jobs(p_actor, p_filters) as m), p_changes);
@@ -47,7 +51,10 @@ begin
             v_mine := '{}';
             v_these := '{}';
             v_names := '{}';
-            perform _charge_change(p_actor, coalesce(_task_count(f.tasks), 1), p_changes, p_now);
+            if v_missing.code is not null then
+                raise exception using errcode = v_missing.code, message = v_missing.message, hint = v_missing.hint;
+            end if;
+            perform _charge_change(p_actor, coalesce(_task_count(f.tasks), 1), array[f.job_id], p_changes, p_now);
             foreach v_id in array case when f.tasks is null then array[f.job_id]
                                        else _split_tasks(f.job_id, f.tasks, p_now) end loop
                 v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);

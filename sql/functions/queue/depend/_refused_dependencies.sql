@@ -1,5 +1,5 @@
--- odc._refused_dependencies: find dependencies on jobs or tasks that do not exist, and those that are too many: when a
--- job starts or ends, one transaction judges everything that waits for it.
+-- odc._refused_dependencies: find jobs with too many dependencies on one target: when a job starts or ends, one
+-- transaction judges everything that waits for it.
 -- Rows are found by index: see _singleton_verdicts.
 -- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and per job its request, counted from 0; each job has a
 --                    "dependency" {any, terms: [{kind, target_id, target_task}]}
@@ -8,9 +8,7 @@ create or replace function odc._refused_dependencies(p_heads jsonb[], p_jobs jso
 returns table ("position" integer, code text, message text, hint text)
 language sql stable set enable_seqscan = off as $$
     with term as (
-        select u.n, t.ord, (t.term ->> 'target_id')::bigint as target_id, (t.term ->> 'target_task')::integer as task,
-               t.term ->> 'kind' = 'aftercorr' and (u.job -> 'dependency' ->> 'any')::boolean as corr_any,
-               (p_heads[u.request + 1] ->> 'uid')::integer as uid
+        select u.n, t.ord, (t.term ->> 'target_id')::bigint as target_id, (p_heads[u.request + 1] ->> 'uid')::integer as uid
           from unnest(p_jobs, p_requests) with ordinality as u (job, request, n)
          cross join jsonb_array_elements(u.job -> 'dependency' -> 'terms') with ordinality as t (term, ord)
     ), crowd as materialized (
@@ -28,27 +26,8 @@ language sql stable set enable_seqscan = off as $$
           join crowd as c on c.uid = t.uid and c.target_id = t.target_id
          where t.place > c.room
          order by t.n, t.ord
-    ), missing as (
-        select distinct on (t.n) t.n, t.target_id, t.task, t.corr_any, j.id is not null as known,
-               a.job_id is not null as is_array
-          from term as t
-          left join odc.job as j on j.id = t.target_id
-          left join odc.array_job as a on a.job_id = t.target_id
-         where t.corr_any or t.target_id is not null and j.id is null
-            or t.task is not null and (a.job_id is null or not odc._has_task(t.target_id, t.task))
-         order by t.n, t.ord
     )
-    select n::integer, case when corr_any then 'OD016' else 'OD011' end,
-           case when corr_any then 'aftercorr cannot be one of several conditions joined by ?'
-                when not known then format('dependency on job %s, which does not exist', target_id)
-                when not is_array then format('dependency on %s_%s, but job %s is not an array', target_id, task, target_id)
-                else format('dependency on %s_%s, a task that array %s does not have', target_id, task, target_id) end,
-           case when corr_any then 'Join the conditions by "," or wait for the array as a whole.'
-                else '`odcctl queue -t all` lists all jobs.' end
-      from missing
-     union all
     select c.n::integer, 'OD009', format('more than 10000 dependencies of your waiting jobs would be on job %s', c.target_id),
            'Submit an array, which counts as one job, or let the jobs depend on one job that collects the others.'
       from crowded as c
-     where not exists (select from missing as m where m.n = c.n);
 $$;

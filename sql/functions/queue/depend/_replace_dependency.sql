@@ -1,7 +1,8 @@
 -- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text). The caller
 -- then recounts which tasks of its array may start.
 -- Arguments  p_dependency  {text, any, terms}
--- Raises     OD011 BadDependency: the target does not exist, or waits for this job; OD009 LimitExceeded: too many wait for it
+-- Raises     OD011 BadDependency: the target waits for this job; OD009 LimitExceeded: too many jobs wait for it, or it waits
+--            for too many
 create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -23,11 +24,18 @@ begin
         union
         select d.target_id from behind as b join dependency as d on d.job_id = b.id
     )
-    select id into v_wrong from behind where id = p_job_id;
-    if found then
+    -- The limit stops the search: a user can make it long, and everybody waits for the turn meanwhile.
+    select coalesce(bool_or(b.id = p_job_id), false) as itself, count(*) as jobs into v_wrong
+      from (select id from behind limit 10001) as b;
+    if v_wrong.itself then
         raise exception using errcode = 'OD011',
             message = format('job %s would wait for itself', p_job_id),
             hint = 'One of the jobs that it would wait for already waits for it.';
+    end if;
+    if v_wrong.jobs > 10000 then
+        raise exception using errcode = 'OD009',
+            message = format('job %s would wait for more than 10000 jobs, one after the other', p_job_id),
+            hint = 'Cancel it, and submit it with the dependency.';
     end if;
     delete from dependency where job_id = p_job_id;
     update pending

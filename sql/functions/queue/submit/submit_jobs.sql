@@ -39,6 +39,7 @@ declare
     v_stored   boolean := jsonb_path_exists(p_requests, '$[*].stored_limit ? (@ != null)');
     v_known    integer[] := '{}';      -- requests whose key already has an answer
     v_refused  integer[];
+    v_missing  record;                 -- jobs whose dependencies do not exist, by position, and why
     v_result   record;
     v_count    integer := 0;           -- of resolved jobs
     v_at       integer;
@@ -53,6 +54,12 @@ begin
      cross join jsonb_array_elements(r.body -> 'jobs') with ordinality as j (job, n);
     v_messages := v_codes;  v_hints := v_codes;
     perform _set_now(p_now);
+    -- Before the turn: it may take long.
+    select array_agg(m.position) as positions, array_agg(m.code) as codes, array_agg(m.message) as messages,
+           array_agg(m.hint) as hints
+      into v_missing
+      from _missing_targets(v_jobs) as m
+     where v_depends;
     if v_depends or v_disks or v_builds then
         perform _take_turn(p_now);
     end if;
@@ -73,6 +80,8 @@ begin
     if v_depends or v_disks then
         for v_result in
             select * from _refused_dependencies(v_heads, v_jobs, v_requests) where v_depends
+             union all
+            select * from unnest(v_missing.positions, v_missing.codes, v_missing.messages, v_missing.hints)
              union all
             select * from _refused_disks(v_heads, v_jobs, v_requests, p_now) where v_disks
         loop

@@ -46,7 +46,7 @@ begin
         select p.job_id, greatest(p.planned_start_at, p_now) as starts_at, p.node_names, s.gpus_per_node,
                w.time_limit_s, w.uid, w.shape_id, row_number() over (order by p.job_id) as ord,
                j.name, j.user_name, case when w.tasks is null then j.array_job_id else p.job_id end as array_job_id,
-               j.array_task_id, case when w.tasks is not null then _task_text(w.tasks, j.array_throttle) end as array_tasks
+               j.array_task_id, case when w.tasks is not null then _short_tasks(w.tasks, j.array_throttle) end as array_tasks
           from planned as p
           join pending as w on w.job_id = p.job_id and w.ready
           join shape as s on s.id = w.shape_id

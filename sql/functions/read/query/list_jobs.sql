@@ -6,7 +6,7 @@
 --                       true: all jobs, newest id first; if the filters select only ended jobs, last ended first
 --            p_after    the cursor of the page before: for all jobs an id; for live jobs the id of a running
 --                       job, or of a pending one negated. A job whose state changed since keeps its place
---            p_limit    maximum number of jobs
+--            p_limit    maximum number of jobs; an answer ends earlier if their texts have more than 16 MiB
 --            p_fields   the keys wanted; null: all
 --            p_now      earlier planned starts are shown as p_now
 -- Returns    one row: the jobs as a JSON array, and the cursor of the next page or null
@@ -35,6 +35,9 @@ begin
                  when p_ended then odc._page_of_all(p_filters) else odc._page_of_live(p_filters) end
        into v_ids
       using p_filters, p_after, p_limit, v_from.at, v_from.nice;
+    if p_fields is null or p_fields && '{name,work_dir,comment,dependency,stdout,stderr}' then
+        p_limit := least(p_limit, odc._rows_that_fit(v_ids[1:p_limit], 16 * 1024 * 1024));
+    end if;
     jobs := odc._render_jobs(array(select abs(i) from unnest(v_ids[1:p_limit]) as i),
                              case when v_over then 'given' when p_ended then 'newest' else 'live' end, p_fields, p_now);
     next := case when cardinality(v_ids) > p_limit then v_ids[p_limit] end;

@@ -1,8 +1,14 @@
--- odc._why_dependency: the dependencies that one job still waits for, or can never meet.
--- Returns    a sentence each, with the target job and its latest end, if known
+-- odc._why_dependency: the dependencies that one job still waits for, or can never meet. Lists show it for each of their
+-- jobs, so it names ten: first those that can never be met.
+-- Returns    a sentence each, with the target job and its latest end, if known; and one about the others
 create or replace function odc._why_dependency(p_job_id bigint)
 returns table (text text, job_id bigint, until timestamptz)
 language sql stable as $$
+    with unmet as materialized (
+        select d.*, row_number() over (order by d.state = 'never' desc, d.ord) as place
+          from odc.dependency as d
+         where d.job_id = p_job_id and d.state <> 'met'
+    )
     select case d.state when 'never' then 'can never start: it needed ' else 'waits for ' end
            || case when d.kind = 'singleton' then 'its user''s earlier jobs of the same name to end'
                    else case when d.target_task is null then format('job %s', d.target_id)
@@ -19,7 +25,7 @@ language sql stable as $$
                    when t.state is not null then format('; that job is %s', t.state) else '' end,
            d.target_id,
            coalesce(d.due_at, t.ends_at)
-      from odc.dependency as d
+      from unmet as d
       left join lateral (
           select coalesce(r.state, j.state, case when w.job_id is not null then 'PENDING'::odc.job_state end) as state,
                  r.ends_at
@@ -32,13 +38,14 @@ language sql stable as $$
       ) as t on true
       -- For an array that made success impossible, the first task that failed: its other tasks may still wait or run.
       left join lateral (
-          select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || e.array_tasks || ' are') as tasks
+          select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || odc._cut_tasks(e.array_tasks, 60) || ' are') as tasks
             from odc.job as e
            where d.state = 'never' and d.kind = 'afterok' and d.target_task is null
              and e.array_job_id = d.target_id and e.state <> 'COMPLETED'
            order by e.ended_at, e.id
            limit 1
       ) as s on true
-     where d.job_id = p_job_id and d.state <> 'met'
-     order by d.ord
+     where d.place <= 10
+     union all
+    select format('has %s more dependencies that are not met', count(*) - 10), null, null from unmet having count(*) > 10
 $$;
