@@ -20,6 +20,7 @@ from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import take_inventory
 from odcd.executor.kubernetes.objects import Node, Pod
+from odcd.executor.kubernetes.tolerations import Terms
 
 PATH = "/api/v1/pods"
 MIB = 1024 * 1024
@@ -138,7 +139,11 @@ def test_pods_that_claim_to_be_of_a_daemonset_take_no_node_from_its_jobs() -> No
             "status": {"phase": "Pending"},
         }  # fmt: skip
         taken = take_inventory(
-            [msgspec.convert(node, Node)], [msgspec.convert(pod, Pod)], lambda pod: False, {}
+            [msgspec.convert(node, Node)],
+            [msgspec.convert(pod, Pod)],
+            lambda pod: False,
+            {},
+            Terms(),
         )
         [one] = taken.nodes
         assert (one.state, one.gpu_type, one.gpus, one.cpus) == ("UP", "h100", 8, 8)

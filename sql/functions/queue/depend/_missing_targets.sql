@@ -22,9 +22,11 @@ language sql stable set enable_seqscan = off as $$
                        select odc._tasks_of(j.array_tasks) from odc.job as j
                         where j.array_job_id = w.target_id and j.array_tasks is not null) as k
                offset 0) as k
-         cross join lateral unnest(w.tasks) as x (task)
-         where not k.tasks @> x.task
-           and not exists (select from odc.job as j where j.array_job_id = w.target_id and j.array_task_id = x.task)
+         cross join lateral (select u.task from unnest(w.tasks) as u (task) where not k.tasks @> u.task offset 0) as x
+          left join lateral (
+               select true as known from odc.job as j
+                where j.array_job_id = w.target_id and j.array_task_id = x.task limit 1) as own on true
+         where own.known is null
     ), missing as (
         select distinct on (t.n) t.n, t.target_id, t.task, t.corr_any, j.id is not null as known,
                a.job_id is not null as is_array
