@@ -56,7 +56,8 @@ begin
         v_enough := false;
         for i in 1..v_touches loop
             v_node := v_touched[i];  v_group := p_node_groups[v_node];  v_until := -1;
-            if (case when p_gpus < 0 then p_free[v_nodes + v_node] = p_group_gpus[v_group] and p_free[v_cpus + v_node] = p_group_cpus[v_group]
+            if (case when p_gpus < 0 then p_free[v_nodes + v_node] = p_group_gpus[v_group]
+                                         and p_free[v_cpus + v_node] = p_group_cpus[v_group]
                                          and p_free[v_mem + v_node] = p_group_mems[v_group]
                     else p_free[v_nodes + v_node] >= p_gpus and p_free[v_cpus + v_node] >= p_cpus and p_free[v_mem + v_node] >= p_mem end)
                and (p_allow is null or p_allow[v_node]) then
@@ -115,7 +116,8 @@ begin
                 p_free[v_cpus + v_node] := p_free[v_cpus + v_node] + p_release_cpus[v_release];
                 p_free[v_mem + v_node] := p_free[v_mem + v_node] + p_release_mems[v_release];
                 if p_free[v_nodes + v_node] >= p_gpus and p_free[v_cpus + v_node] >= p_cpus and p_free[v_mem + v_node] >= p_mem
-                   and (p_gpus >= 0 or p_free[v_nodes + v_node] = p_group_gpus[v_group] and p_free[v_cpus + v_node] = p_group_cpus[v_group]) then
+                   and (p_gpus >= 0 or p_free[v_nodes + v_node] = p_group_gpus[v_group]
+                                       and p_free[v_cpus + v_node] = p_group_cpus[v_group]) then
                     v_touches := v_touches + 1;  v_touched[v_touches] := v_node;
                     v_at := p_release_ats[v_release];  v_until := v_at;
                 end if;

@@ -26,7 +26,8 @@ declare
     v_of_from integer[];  v_of integer[];  v_node integer[];
     -- of the current domain, with the jobs taken so far gone
     v_gpus integer[];  v_cpus integer[];  v_mems integer[];  v_short integer[];  v_fit integer;  v_taken boolean[];
-    v_list integer[];  v_way integer;  v_cost bigint;  v_count integer;  v_steps integer;  v_stack integer[];  v_pruning boolean;  v_search boolean;
+    v_list integer[];  v_way integer;  v_cost bigint;  v_count integer;  v_steps integer;  v_stack integer[];
+    v_pruning boolean;  v_search boolean;
     v_d integer;  x integer;  i integer;  j integer;  l integer;  o integer;  r integer;  sign integer;  v_was integer;
     v_lacked boolean;
 begin

@@ -51,7 +51,8 @@ begin
                 exit when p_points[v_point + 4] > p_at and p_points[v_point + 3] - p_limit < p_at;
             elsif p_points[v_point + 8] = 1 and p_points[v_point + 3] > p_at and p_points[v_point + 3] - p_limit < p_at then
                 exit when p_gpus < 0;
-                v_gpus := p_gpus - p_points[v_point + 5];  v_cpus := p_cpus - p_points[v_point + 6];  v_mem := p_mem - p_points[v_point + 7];
+                v_gpus := p_gpus - p_points[v_point + 5];  v_cpus := p_cpus - p_points[v_point + 6];
+                v_mem := p_mem - p_points[v_point + 7];
                 if v_gpus > 0 or v_cpus > 0 or v_mem > 0 then
                     v_lack := v_lack + 1;
                     lack_ats[v_lack] := p_points[v_point + 3];
@@ -73,7 +74,8 @@ begin
         end if;
         v_count := v_count + 1;
         nodes[v_count] := node;  lack_from[v_count + 1] := v_lack + 1;  on_from[v_count + 1] := v_on + 1;
-        domains[v_count] := case when p_count > 1 and (p_gpus < 0 or p_gpus = p_group_gpus[v_group]) then p_group_domains[v_group] else 0 end
+        domains[v_count] := case when p_count > 1 and (p_gpus < 0 or p_gpus = p_group_gpus[v_group])
+                                 then p_group_domains[v_group] else 0 end
                             + case when p_blocks_most = 1 then 100000 * p_blocks[node] else 0 end;
     end loop;
 end;

@@ -7,8 +7,9 @@
 --            preempts: its jobs may end others. Per shape: dead, full, depths: how they are at the beginning (see
 --            _decide_once). digest: of the shapes and limits, if p_digest is set
 create or replace function odc._load_pass(
-    p_now timestamptz, p_what_if jsonb, p_digest boolean, p_group_ids integer[], p_blocks boolean, p_shape_ids integer[], p_limits_s integer[],
-    p_uids integer[], p_accounts integer[], p_qos_ids integer[], p_backfills text[], p_depths integer[], p_reals integer[], p_claims integer[],
+    p_now timestamptz, p_what_if jsonb, p_digest boolean, p_group_ids integer[], p_blocks boolean, p_shape_ids integer[],
+    p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[], p_backfills text[], p_depths integer[],
+    p_reals integer[], p_claims integer[],
     out shape_ids integer[], out leasts integer[], out mosts integer[], out gpus integer[], out cpus integer[], out mems integer[],
     out exclusives boolean[], out listed boolean[], out bookings integer[], out switches integer[], out waits_s integer[],
     out alt_from integer[], out alt_to integer[], out group_from integer[], out group_to integer[], out alt_groups integer[],

@@ -26,7 +26,8 @@ begin
         exit when v_best <> '{}' and p_alt_partitions[v_alt] <> p_alt_partitions[alternative];
         alternative := v_alt;  v_tried := '{}';
         v_gather := p_blocks is not null
-                    and (p_blocks_most is not null or p_exclusive or (p_gpus > 0 and p_gpus = p_group_gpus[p_alt_groups[p_group_to[v_alt]]]));
+                    and (p_blocks_most is not null or p_exclusive
+                         or (p_gpus > 0 and p_gpus = p_group_gpus[p_alt_groups[p_group_to[v_alt]]]));
         loop
             v_domain := _choose_domain(p_alt_groups[p_group_from[v_alt]:p_group_to[v_alt]], v_tried, p_exclusive, p_gpus, p_least,
                                        p_most, p_group_domains, p_group_gpus, p_free, v_whole);

@@ -103,8 +103,8 @@ begin
            (select array_agg(group_to - cardinality(groups) + plain order by number) from usable),
            (select array_agg(group_to order by number) from usable),
            (select array_agg(g order by u.number, o) from usable as u, unnest(u.groups) with ordinality as x (g, o))
-      into ids, node_counts, node_maxes, switches, switches_waits_s, booking_ids, gpus, cpus, mems, exclusives, listed, alt_from, alt_to, idle_reasons,
-           alt_partitions, alt_spreads, alt_group_from, alt_group_mid, alt_group_to, alt_groups
+      into ids, node_counts, node_maxes, switches, switches_waits_s, booking_ids, gpus, cpus, mems, exclusives, listed, alt_from,
+           alt_to, idle_reasons, alt_partitions, alt_spreads, alt_group_from, alt_group_mid, alt_group_to, alt_groups
       from per_shape;
 end;
 $$;

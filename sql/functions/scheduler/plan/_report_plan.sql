@@ -4,9 +4,10 @@
 --                        in sight), nodes that fit now, shape;  p_victims  four values each: job, for which job, cost, end
 --            p_node_ids  per node;  p_shape_ids, p_refused, p_behind  per shape;  the others  per class
 create or replace function odc._report_plan(
-    p_now timestamptz, p_looked integer, p_classes integer, p_more boolean, p_digest bytea, p_allocs bigint[], p_reported bigint[], p_heads bigint[], p_points bigint[],
-    p_victims bigint[], p_node_ids integer[], p_shape_ids integer[], p_refused text[], p_behind bigint[],
-    p_class_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[], p_reasons text[])
+    p_now timestamptz, p_looked integer, p_classes integer, p_more boolean, p_digest bytea, p_allocs bigint[],
+    p_reported bigint[], p_heads bigint[], p_points bigint[], p_victims bigint[], p_node_ids integer[],
+    p_shape_ids integer[], p_refused text[], p_behind bigint[], p_class_shape_ids integer[],
+    p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[], p_reasons text[])
 returns odc.decision
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
