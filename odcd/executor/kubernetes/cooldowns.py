@@ -20,6 +20,8 @@ class _Cooldown:
     length: timedelta
     why: str
     over: bool = False
+    used: tuple[int, int, int] | None = None
+    """What pods of others used of the node: GPUs, CPUs, MiB; None: not reported since it began."""
 
 
 class Cooldowns:
@@ -54,7 +56,13 @@ class Cooldowns:
         )
 
     def apply(self, report: NodeReport) -> NodeReport:
-        """The report of a node, drained if no jobs are planned there."""
+        """The report of a node, drained if no jobs are planned there. When pods of others have
+        left the node, it is tried again at once."""
+        found = self._nodes.get(report.name)
+        if found is not None and not found.over:
+            used = (report.foreign_gpus, report.foreign_cpus, report.foreign_mem_mib)
+            before, found.used = found.used or used, used
+            found.over = any(now < then for now, then in zip(used, before, strict=True))
         why = self.reason(report.name)
         if report.state != "UP" or why is None:
             return report
