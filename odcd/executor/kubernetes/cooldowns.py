@@ -10,8 +10,9 @@ from odcd.records.node import NodeReport
 
 FIRST = timedelta(seconds=120)
 LONGEST = timedelta(seconds=1800)
-MAX_REASON = 500
 """The first and the longest time; each is twice the previous one."""
+MAX_REASON = 500
+"""Characters."""
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class _Cooldown:
     why: str
     over: bool = False
     used: tuple[int, int, int] | None = None
-    """What pods of others used of the node: GPUs, CPUs, MiB; None: not reported since it began."""
+    """GPUs, CPUs and MiB that pods of others used; None: not reported since it began."""
 
 
 class Cooldowns:
