@@ -27,6 +27,9 @@ NOT_YET_THERE = (
 # Errors of `create or replace` when the old object must be dropped first because its result,
 # argument names or columns differ.
 MUST_DROP = (asyncpg.InvalidFunctionDefinitionError, asyncpg.InvalidTableDefinitionError)
+AMBIGUOUS = re.compile(r"function (?:odc\.)?(\w+)\(")
+"""The function that an AmbiguousFunctionError names. An old version of it without a new optional
+argument fits the same call, until it is dropped because it has no file."""
 
 
 class Functions:
@@ -119,11 +122,19 @@ class Functions:
                         await self._db.execute(text)
                 except NOT_YET_THERE as error:
                     failed[name, text] = error
+                except asyncpg.AmbiguousFunctionError as error:
+                    found = AMBIGUOUS.match(str(error))
+                    if found is None or found[1] in replaced:
+                        raise of_file(name, error) from error
+                    replaced.add(found[1])
+                    await self._drop_all({("function", f"odc.{found[1]}")})
+                    restart = True
+                    break
                 except asyncpg.PostgresError as error:
                     if not isinstance(error, MUST_DROP) or name in replaced:
                         raise of_file(name, error) from error
                     replaced.add(name)
-                    await self._drop_old(text)
+                    await self._drop_all(set(CREATED.findall(text)))
                     restart = True  # objects that depended on it were dropped with it
                     break
             if len(failed) == len(waiting):
@@ -131,9 +142,8 @@ class Functions:
             waiting = list(files) if restart else list(failed)
         return {}
 
-    async def _drop_old(self, text: str) -> None:
-        """Drop every object that the file defines, whatever its current arguments are."""
-        defined = set(CREATED.findall(text))
+    async def _drop_all(self, defined: set[tuple[str, str]]) -> None:
+        """Drop these objects (kind, name), whatever their current arguments are."""
         for old in await self.objects():
             match = OBJECT_NAME.match(old)
             if match and (match[1], match[2]) in defined:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
 
 from odcd.errors import BadRequest
-from odcd.front.proxies import read_address
 
 LOOPBACK = ("localhost", "*.localhost")
 _NAME = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
+_BRACKETED = re.compile(r"\[(.*)\](:[0-9]{1,5})?", re.ASCII)
 _PORT = re.compile(r":[0-9]{1,5}$", re.ASCII)
 
 
@@ -50,13 +51,26 @@ class Hosts:
 
     def knows(self, text: str) -> bool:
         """text: NAME or ADDRESS, with or without a port."""
-        if read_address(text) is not None:
+        if _is_address(text):
             return True
         name = _PORT.sub("", text).lower().rstrip(".")
         if name in self.names:
             return True
         parts = name.split(".")
         return any("*." + ".".join(parts[at:]) in self.names for at in range(1, len(parts)))
+
+
+def _is_address(text: str) -> bool:
+    """Whether the text is exactly an address, with or without a port: no zone, and nothing after
+    the closing bracket or the port."""
+    try:
+        if bracketed := _BRACKETED.fullmatch(text):
+            IPv6Address(bracketed[1])
+        else:
+            ip_address(text if text.count(":") > 1 else _PORT.sub("", text))
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def parse_hosts(entries: Iterable[str]) -> frozenset[str]:

@@ -114,7 +114,8 @@ FactKind = Literal[
 ]  # fmt: skip
 ENDS = frozenset({"exited", "lost", "start_failed"})
 PROGRESS = frozenset({*DEV_SERVER_PHASES, "restart", "oom"})
-Cause = Literal["timeout", "oom", "launch", "unscheduled", "unknown"]
+Cause = Literal["timeout", "oom", "launch", "unscheduled", "unknown", "deleted"]
+"""deleted: its pod was deleted, perhaps by an earlier leader that ended the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,8 @@ def test_a_request_for_an_unknown_host_is_refused(places: tuple[Place, Place]) -
     bad = (
         "rebound.attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example",
         "odc.example.org.attacker.example", "xodc.example.org", "inside.example", "localhost:x", "",
-        "127.0.0.1:80:80", "[::1", "localhost, odc.example.org",
+        "127.0.0.1:80:80", "[::1", "localhost, odc.example.org", "127.0.0.1:80.attacker.example",
+        "127.0.0.1%attacker.example", "[::1]attacker.example", "[::1%attacker.example]", "[::1]:x",
     )  # fmt: skip
     for host in bad:
         assert request_status(places[0], f"Host: {host}") == 400, host

@@ -198,7 +198,13 @@ def test_a_start_blocked_by_foreign_pods_is_retried(
     job = stack.submit("-w", first, "--gpus", "8", script="true")
     other = stack.submit("--gpus", "8", script="true")
     assert stack.end(other)["node_names"] == [second]
-    wait(lambda: "5 GPUs" in stack("why", str(job)), lambda: stack("why", str(job)) + stack.log())
+    # The pod of the job is created before the inventory shows the notebook, or not at all.
+    wait(
+        lambda: any(
+            text in stack("why", str(job)) for text in ("5 GPUs", "Insufficient nvidia.com/gpu")
+        ),
+        lambda: stack("why", str(job)) + stack.log(),
+    )
     plane.api.delete(f"/api/v1/namespaces/{namespace}/pods/notebook", grace_s=0)
     stack.until(job, "RUNNING", "COMPLETED")
     assert stack.end(job)["state"] == "COMPLETED"

@@ -10,8 +10,9 @@ from odcd.records.node import NodeReport
 
 FIRST = timedelta(seconds=120)
 LONGEST = timedelta(seconds=1800)
-MAX_REASON = 500
 """The first and the longest time; each is twice the previous one."""
+MAX_REASON = 500
+"""Characters."""
 
 
 @dataclass(slots=True)
@@ -20,6 +21,8 @@ class _Cooldown:
     length: timedelta
     why: str
     over: bool = False
+    used: tuple[int, int, int] | None = None
+    """GPUs, CPUs and MiB that pods of others used; None: not reported since it began."""
 
 
 class Cooldowns:
@@ -54,7 +57,13 @@ class Cooldowns:
         )
 
     def apply(self, report: NodeReport) -> NodeReport:
-        """The report of a node, drained if no jobs are planned there."""
+        """The report of a node, drained if no jobs are planned there. When pods of others have
+        left the node, it is tried again at once."""
+        found = self._nodes.get(report.name)
+        if found is not None and not found.over:
+            used = (report.foreign_gpus, report.foreign_cpus, report.foreign_mem_mib)
+            before, found.used = found.used or used, used
+            found.over = any(now < then for now, then in zip(used, before, strict=True))
         why = self.reason(report.name)
         if report.state != "UP" or why is None:
             return report

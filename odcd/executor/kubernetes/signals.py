@@ -15,6 +15,8 @@ from odcd.executor.kubernetes.objects import Pod
 
 EXEC_S = 10.0
 HINT = "Its container needs /bin/sh and kill."
+KILLED = "exit status 137"
+"""The command itself was killed: its container ended, because of the signal."""
 
 
 async def send_signal(
@@ -41,7 +43,7 @@ async def _send(cluster: Cluster, pod: Pod, job_id: int, command: Sequence[str])
         if error.passing:
             raise RunnerDown(f"{meta.name} cannot be reached now: {error.message}") from error
         trouble = error.message
-    if trouble is not None:
+    if trouble is not None and not trouble.endswith(KILLED):
         raise _refusal(job_id, meta.name, trouble)
 
 

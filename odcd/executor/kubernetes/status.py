@@ -144,12 +144,14 @@ def vanished(
 ) -> Fact:
     """The end of a pod that was removed before it reported one. forced: odc removed it, because its
     node did not answer."""
-    who = disrupted_by(pod) or "the cluster removed its pod"
+    disrupted = disrupted_by(pod)
+    who = disrupted or "the cluster removed its pod"
     if forced:
         who = f"its node {pod.spec.node_name} did not confirm its end"
     suspect = by_node(pod)
     if begun or (not is_dev_server(pod) and started_at_of(state_of(pod))):
-        return _fact(key, "lost", now, detail=who, suspect=suspect)
+        cause = None if forced or disrupted else "deleted"
+        return _fact(key, "lost", now, cause=cause, detail=who, suspect=suspect)
     return _fact(
         key, "start_failed", now, cause="launch", detail=f"{who} before it started", suspect=suspect
     )
@@ -169,7 +171,8 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
     if ended is None or ended.finished_at is None or ended.finished_at < deleted_at:
         return end
     key = (end.job_id, end.attempt, end.rank)
-    return _fact(key, "lost", end.at, detail="its pod was deleted by something other than odc")
+    detail = "its pod was deleted by something other than odc"
+    return _fact(key, "lost", end.at, cause="deleted", detail=detail)
 
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
@@ -205,7 +208,7 @@ def refused(key: Key, now: datetime, message: str, *, passing: bool) -> Fact:
 def gone(key: Key, now: datetime, *, started: bool) -> Fact:
     """The end of a member whose pod does not exist, according to the API server."""
     if started:
-        return _fact(key, "lost", now, detail="its pod no longer exists")
+        return _fact(key, "lost", now, cause="deleted", detail="its pod no longer exists")
     return _fact(key, "start_failed", now, cause="launch", detail="its pod was never created")
 
 

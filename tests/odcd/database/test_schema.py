@@ -151,6 +151,21 @@ def test_a_changed_signature_replaces_the_old_function(
             assert sql.value("select odc.a_user() = odc.count_things()")
 
 
+def test_a_new_optional_argument_makes_no_call_ambiguous(
+    empty_database_url: str, folder: Path
+) -> None:
+    """Before: the caller, loaded while both versions were there, stopped the upgrade."""
+    name, caller = "functions/thing/count_things.sql", "functions/thing/later.sql"
+    write(folder, name, function("count_things", "select 1", "p_least integer"))
+    write(folder, caller, function("later", "select odc.count_things(5)"))
+    install(empty_database_url, folder)
+    arguments = "p_least integer, p_most integer default 2"
+    write(folder, name, function("count_things", "select p_least + p_most", arguments))
+    install(empty_database_url, folder)
+    with Sql(empty_database_url) as sql:
+        assert sql.value("select odc.later()") == 7
+
+
 def test_functions_load_in_the_order_of_their_dependencies(
     empty_database_url: str, folder: Path
 ) -> None:

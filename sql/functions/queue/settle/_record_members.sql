@@ -36,7 +36,7 @@ begin
                   from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
          where a.job_id = c.job_id and a.rank = c.rank and a.job_id = any (p_job_ids)
            and (a.state = 'starting' or (a.state = 'running' and c.ended))
-        returning a.job_id, c.ended, c.ended_at, c.begun_at, c.exit_code, c.signal, c.detail,
+        returning a.job_id, c.ended, c.ended_at, c.begun_at, c.exit_code, c.signal, c.detail, c.cause = 'deleted' as deleted,
                   case when not c.ended then null
                        when c.kind = 'lost' then 'lost'
                        when c.kind = 'start_failed' then case when c.cause in ('launch', 'unscheduled') then c.cause else 'start_failed' end
@@ -47,6 +47,7 @@ begin
                max(m.ended_at) as ended_at,
                max(m.exit_code) as exit_code, max(m.detail) as detail,
                max(m.detail) filter (where m.cause = 'lost') as lost_detail,
+               bool_or(m.cause = 'lost' and m.deleted is not true) as surely_lost,
                -- The signal of a member that failed by itself matters more than those of members ended because of it.
                case when coalesce(max(m.exit_code), 0) = 0 then max(m.signal) end as signal,
                -- The cause that decides when members ended in different ways.
@@ -55,9 +56,12 @@ begin
                 filter (where m.cause is not null))[1] as cause
           from member as m group by m.job_id
     ), judged as (
-        -- by_loss: other members fail when a gang loses one of its members. That is not the job's own failure.
+        -- by_loss: other members fail when a gang loses one of its members. That is not the job's own failure. A pod that
+        -- was only deleted after the failure may have been deleted by an earlier leader, because of the failure.
         select t.*,
-               coalesce(case when r.exit_cause = 'failed' then t.cause = 'lost' and p_now <= r.intent_at + v_window
+               coalesce(case when r.exit_cause = 'failed'
+                             then t.cause = 'lost' and p_now <= r.intent_at + v_window
+                                  and (t.surely_lost or r.doomed_at <= r.intent_at or _lacks_node(r.job_id))
                              when r.exit_cause is null and t.cause = 'failed' and r.node_count > 1
                              then r.doomed_at >= t.ended_at - v_window or _lacks_node(r.job_id) end, false) as by_loss
           from recorded as t

@@ -1,8 +1,8 @@
 -- odc.record_facts: record what an executor observed of members. Facts that are already known, or that belong to ended
 -- attempts, change nothing. When one member of a gang fails, the others are marked to be ended.
 -- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed, doomed), time, exit
---            code, signal, cause (timeout, oom, launch, unscheduled, unknown), detail, and whether the node may be at fault
---            (null: none is)
+--            code, signal, cause (timeout, oom, launch, unscheduled, unknown, deleted), detail, and whether the node may be
+--            at fault (null: none is)
 -- Returns    ids of the jobs whose attempt ended by these facts
 -- Locks      term for share; the turn; running by job, allocation
 -- Raises     OD020 LeadershipLost

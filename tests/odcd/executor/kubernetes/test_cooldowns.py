@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from odcd.clock import Clock
 from odcd.executor.kubernetes.cooldowns import Cooldowns
+from odcd.records.node import NodeReport
 
 WHY = "Unschedulable: 0/5 nodes are available: 1 Insufficient cpu"
 
@@ -52,3 +54,14 @@ def test_repeated_cooldowns_become_longer_until_a_pod_starts_there() -> None:
     assert [lasts_s() for _ in range(6)] == [120, 240, 480, 960, 1800, 1800]
     cooldowns.end("n1")
     assert lasts_s() == 120
+
+
+def test_a_cooldown_ends_when_pods_of_others_leave_the_node() -> None:
+    """Before: a job waited two minutes more for GPUs that had become free."""
+    cooldowns = Cooldowns(cast("Clock", Watch()))
+    cooldowns.begin("n1", WHY)
+    node = NodeReport(
+        name="n1", gpu_type="h100", gpus=8, cpus=64, mem_mib=1 << 20, foreign_cpus=8
+    )  # fmt: skip
+    states = [cooldowns.apply(replace(node, foreign_gpus=gpus)).state for gpus in (0, 5, 5, 0)]
+    assert states == ["DRAIN", "DRAIN", "DRAIN", "UP"]

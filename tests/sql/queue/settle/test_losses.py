@@ -52,6 +52,20 @@ def test_a_loss_soon_after_a_failure_explains_it(queue: Queue, after_s: int, sta
     assert queue.state(job_id) == state
 
 
+@pytest.mark.parametrize(("doomed", "state"), [(True, "PENDING"), (False, "FAILED")], ids=str)
+def test_a_pod_deleted_after_a_failure_explains_it_only_if_the_deletion_came_first(
+    queue: Queue, doomed: bool, state: str
+) -> None:
+    """A new leader cannot know whether an earlier leader deleted the pod, to end the gang."""
+    job_id = started(queue, **GANG)
+    if doomed:
+        tell(queue, job_id, "doomed", rank=1, detail=DOOMED)
+    tell(queue, job_id, "exited", exit_code=1, rank=0)
+    tell(queue, job_id, "doomed", rank=1, detail="seen by a new leader")
+    tell(queue, job_id, "lost", rank=1, cause="deleted", detail="its pod was deleted")
+    assert queue.state(job_id) == state
+
+
 def test_a_gang_that_fails_while_a_node_is_down_runs_again(queue: Queue) -> None:
     job_id = started(queue, **GANG)
     queue.sql.execute(
