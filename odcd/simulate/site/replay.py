@@ -57,12 +57,10 @@ async def replay_site(
         refused = {row["shape_id"]: row["message"] for row in rows}
         replaying = _Replay(session, site, submissions(site.jobs, refused), progress)
         await replaying.run()
-        wrong = await session.fetch("select odc.check_books()")
-        if wrong:
+        if wrong := await session.fetch("select odc.check_books()"):
             raise OdcError(f"the books do not balance: {wrong[0][0]}")
-        return Done(
-            starts=tuple(replaying.starts()), refused=refused, pass_ms=tuple(replaying.pass_ms)
-        )
+        starts = tuple(replaying.starts())
+        return Done(starts=starts, refused=refused, pass_ms=tuple(replaying.pass_ms))
 
 
 async def _load(session: Session, site: Site) -> None:
@@ -80,15 +78,15 @@ async def _load(session: Session, site: Site) -> None:
 
 class _Replay:
     def __init__(
-        self, session: Session, site: Site, asked: Sequence[Submission],
+        self, session: Session, site: Site, submitted: Sequence[Submission],
         progress: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._session = session
         self._site = site
-        self._submissions = asked
+        self._submissions = submitted
         self._progress = progress
         self._share = used_share(site)
-        self._present = {one.id for one in asked}
+        self._present = {one.id for one in submitted}
         self._events = Events()
         self._live: dict[int, Live] = {}
         """By id in the replay; tasks of an array are added when they start."""
