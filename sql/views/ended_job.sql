@@ -34,7 +34,8 @@ select j.id,
        s.switches,
        s.switches_wait_s,
        s.gpus_per_node,
-       coalesce(cardinality(j.node_names), s.node_count) * s.gpus_per_node as gpus,
+       case when s.components is null then coalesce(cardinality(j.node_names), s.node_count) * s.gpus_per_node
+            else odc._component_gpus(s.components) end as gpus,
        case when s.gpus_per_node > 0 then
                 coalesce(s.gpu_type, (select n.gpu_type from odc.node as n
                                        where n.name = j.node_names[1])) end as gpu_type,
@@ -55,6 +56,7 @@ select j.id,
        j.comment,
        bk.name as booking,
        s.licences,
+       case when s.components is not null then odc._component_rows(s.components, j.options) end as components,
        j.submitted_at as queued_at
   from odc.job as j
   left join odc.shape as s on s.id = j.shape_id

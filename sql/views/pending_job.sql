@@ -25,12 +25,16 @@ select p.job_id as id,
             when p.lacks is not null then case p.lacks when 'image' then 'ImageBuild' when 'disk' then 'DiskBusy' else 'SnapshotPending' end
             when p.open_count = 0 and p.tasks <@ coalesce(p.closed_tasks, '{}') then 'Dependency'
             when p.open_count = 0 then 'JobArrayTaskLimit'
+            when pl.planned_start_at is not null then coalesce(pl.reason, 'Resources')
+            when en.job_id is not null then 'Resources'
             when lm.reason is not null then lm.reason
-            when pl.planned_start_at is not null then 'Resources'
             else coalesce(rf.reason, p.reason, 'None') end as reason,
-       case when p.ready and lm.reason is not null
-            then json_build_array(json_build_object(
-                     'cause', 'limit', 'text', odc._limit_short(lm.reason, q.name, a.name, s.licences), 'limit', lm.reason))
+       case when p.ready and en.job_id is not null
+            then json_build_array(json_build_object('cause', 'node', 'text', odc._why_new_node(p.job_id)))
+            when p.ready and coalesce(pl.reason, case when pl.job_id is null then lm.reason end) is not null
+            then json_build_array(json_strip_nulls(json_build_object(
+                     'cause', 'limit', 'text', odc._limit_short(coalesce(pl.reason, lm.reason), q.name, a.name, s.licences),
+                     'limit', coalesce(pl.reason, lm.reason), 'until', odc._iso(pl.planned_start_at))))
             when p.ready and pl.job_id is null then coalesce(rf.why, '[]'::json)
             else odc._why_blocked(p.job_id) end as why,
        null::bigint as priority,
@@ -48,7 +52,8 @@ select p.job_id as id,
        s.switches,
        s.switches_wait_s,
        s.gpus_per_node,
-       s.node_count * s.gpus_per_node as gpus,
+       case when s.components is null then s.node_count * s.gpus_per_node
+            else odc._component_gpus(s.components) end as gpus,
        s.gpu_type,
        s.cpus_per_node,
        s.mem_per_node_mib,
@@ -67,6 +72,7 @@ select p.job_id as id,
        j.comment,
        bk.name as booking,
        s.licences,
+       case when s.components is not null then odc._component_rows(s.components, j.options) end as components,
        p.queued_at
   from odc.pending as p
   join odc.job as j on j.id = p.job_id
@@ -76,6 +82,7 @@ select p.job_id as id,
   left join odc.qos as q on q.id = p.qos_id
   left join odc.partition as pt on pt.id = j.partition_ids[1]
   left join odc.planned as pl on pl.job_id = p.job_id
+  left join odc.elastic_need as en on en.job_id = p.job_id
   left join odc.limited as lm
     on lm.shape_id = p.shape_id and lm.time_limit_s = p.time_limit_s and lm.uid = p.uid
        and lm.account_id = p.account_id and lm.qos_id = p.qos_id

@@ -29,7 +29,8 @@ select r.job_id as id,
        s.switches,
        s.switches_wait_s,
        s.gpus_per_node,
-       r.node_count * s.gpus_per_node as gpus,
+       case when s.components is null then r.node_count * s.gpus_per_node
+            else odc._component_gpus(s.components) end as gpus,
        case when s.gpus_per_node > 0 then
                 coalesce(s.gpu_type, (select min(n.gpu_type) from odc.allocation as al
                                         join odc.node as n on n.id = al.node_id
@@ -52,6 +53,7 @@ select r.job_id as id,
        j.comment,
        bk.name as booking,
        s.licences,
+       case when s.components is not null then odc._component_rows(s.components, j.options) end as components,
        r.queued_at
   from odc.running as r
   join odc.job as j on j.id = r.job_id

@@ -5,6 +5,8 @@ create or replace function odc.history_tables()
 returns table (name text, key text, exported boolean, restored boolean, partitioned boolean)
 language sql immutable as $$
     values ('job', 'id', true, true, true), ('attempt', 'job_id', true, true, true),
+           ('step', 'job_id', true, true, false),
+           ('job_mail', 'job_id', false, false, false), ('outbox', 'job_id', false, false, false),
            ('prediction', 'job_id', true, true, true), ('event', 'job_id', true, true, false),
            ('gpu_use', 'job_id', true, true, false), ('kept_output', 'job_id', true, true, false),
            ('array_job', 'job_id', true, true, false), ('reservation', 'job_id', true, true, false),

@@ -39,7 +39,8 @@ begin
     end if;
     if v_uid in (0, p_own_uid) then
         raise exception using errcode = 'OD033',
-            message = format('user %s has uid %s in the accounts, which is not the uid of a user', p_user, v_uid),
+            message = format('user %s has uid %s in the accounts, but that uid belongs to %s', p_user, v_uid,
+                             case when v_uid = 0 then 'root' else 'the account of odcd' end),
             hint = 'An operator can give the user another uid: odcctl user remove, then odcctl user add --uid N.';
     end if;
     -- A user who may add members to an account must not be able to give one of them another person's uid.

@@ -43,7 +43,7 @@ begin
          where not exists (
                select from booking as b
                  join booking_node as m on m.booking_id = b.id and m.node_id = p.id
-                cross join lateral _occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, h.at, h.at + interval '1 second') as o
+                cross join lateral _occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.zone, h.at, h.at + interval '1 second') as o
                 where b.state in ('PLANNED', 'ACTIVE'))
          group by h.h, p.gpu_type
     ), begun as (

@@ -13,6 +13,7 @@ language sql stable as $$
           from odc.node as n
           join odc.node_free as f on f.node_id = n.id
           join odc.node_group as g on g.id = f.group_id
+         where n.state <> 'DOWN' or not exists (select from odc.elastic_gone as e where e.node_id = n.id)
     ), state (state) as (
         values ('allocated'), ('idle'), ('booked'), ('draining'), ('down')
     ), gpu as materialized (

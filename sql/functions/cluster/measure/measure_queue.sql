@@ -4,7 +4,7 @@ create or replace function odc.measure_queue(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$
     with class as materialized (
-        select p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, w.own, w.planned, p.reason,
+        select p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, w.own, w.planned, w.lacks, p.reason,
                sum(w.tasks) as tasks, min(p.eligible_at) filter (where p.ready) as since
           from odc.pending as p
           left join odc.planned as h on h.job_id = p.job_id
@@ -17,13 +17,13 @@ language sql stable as $$
                                case p.lacks when 'image' then 'ImageBuild' when 'disk' then 'DiskBusy' else 'SnapshotPending' end
                            when p.open_count = 0 and p.tasks <@ coalesce(p.closed_tasks, '{}') then 'Dependency'
                            when p.open_count = 0 then 'JobArrayTaskLimit' end as own,
-                      h.planned_start_at is not null as planned,
+                      h.planned_start_at is not null as planned, h.reason as lacks,
                       case when p.tasks is null then 1 else odc._task_count(p.tasks) end as tasks) as w
-         group by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, w.own, w.planned, p.reason
+         group by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, w.own, w.planned, w.lacks, p.reason
     ), shown as materialized (
         select s.partition_ids[1] as partition_id, c.tasks, c.since,
-               coalesce(c.own, l.reason, case when c.planned then 'Resources' end, f.reason, c.reason, 'None') as reason,
-               c.own is null and l.reason is not null or c.own = 'JobArrayTaskLimit' as at_limit
+               coalesce(c.own, c.lacks, case when c.planned then 'Resources' end, l.reason, f.reason, c.reason, 'None') as reason,
+               c.own is null and coalesce(c.lacks, case when not c.planned then l.reason end) is not null or c.own = 'JobArrayTaskLimit' as at_limit
           from class as c
           join odc.shape as s on s.id = c.shape_id
           left join odc.limited as l

@@ -18,9 +18,10 @@ begin
                      left join node as n on n.name = s.name
                      left join node_free as f on f.node_id = n.id
                     where n.id is null or f.node_id is null
-                       or (n.gpu_type, n.gpus, n.cpus, n.mem_mib, n.zone, n.efa_domain, n.topology, n.features, n.declared)
+                       or (n.gpu_type, n.gpus, n.cpus, n.mem_mib, n.zone, n.efa_domain, n.topology, n.features, n.declared, n.tmp_mib)
                           is distinct from
-                          (s.gpu_type, s.gpus, s.cpus, s.mem_mib, s.zone, s.efa_domain, s.topology, s.features, s.declared)
+                          (s.gpu_type, s.gpus, s.cpus, s.mem_mib, s.zone, s.efa_domain, s.topology, s.features, s.declared,
+                           s.tmp_mib)
                        or (n.state, n.reason) is distinct from (s.state, s.reason) and n.id in (select id from owned)
                        or exists (
                               select from odc._foreign_use(n, s.gpus, s.cpus, s.mem_mib, s.foreign_gpus, s.foreign_cpus,

@@ -7,16 +7,16 @@ declare
     v_regrouped boolean;
 begin
     -- Sorted, because the planner orders groups by their ids.
-    insert into node_group (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids)
-    select distinct gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids from _node_values()
-     order by gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids
+    insert into node_group (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids, tmp_mib)
+    select distinct gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids, tmp_mib from _node_values()
+     order by gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids, tmp_mib
     on conflict do nothing;
     with placed as materialized (
         select v.node_id, g.id as group_id, v.up, v.gpus, v.cpus, v.mem_mib
           from _node_values() as v
           join node_group as g
-            on (g.gpu_type, g.gpus, g.cpus, g.mem_mib, g.features, g.partition_ids)
-             = (v.gpu_type, v.gpus, v.cpus, v.mem_mib, v.features, v.partition_ids)
+            on (g.gpu_type, g.gpus, g.cpus, g.mem_mib, g.features, g.partition_ids, g.tmp_mib)
+             = (v.gpu_type, v.gpus, v.cpus, v.mem_mib, v.features, v.partition_ids, v.tmp_mib)
            and g.efa_domain is not distinct from v.efa_domain
     ), moved as (
         update node_free as f

@@ -49,9 +49,13 @@ language sql stable as $$
     select format('running job %s: needs %s nodes and has %s; counts %s live members, but %s have not ended',
                   r.job_id, r.node_count, a.nodes, r.live_members, a.live)
       from odc.running as r
+      join odc.shape as s on s.id = r.shape_id
+     -- The components of a heterogeneous job may share nodes.
      cross join lateral (
-           select count(distinct node_id) as nodes, count(*) filter (where state <> 'ended') as live
-             from odc.allocation where job_id = r.job_id) as a
+           select count(distinct (l.node_id, case when s.components is not null
+                                                  then odc._component_of(s.components, l.rank + 1) end)) as nodes,
+                  count(*) filter (where l.state <> 'ended') as live
+             from odc.allocation as l where l.job_id = r.job_id) as a
      where (a.nodes, a.live) is distinct from (r.node_count::bigint, r.live_members::bigint)
     union all
     select format('allocation of job %s without a running job', a.job_id)

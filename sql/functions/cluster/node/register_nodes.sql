@@ -2,10 +2,10 @@
 -- A node takes the state in the inventory unless an operator set one; a quarantined node does not go UP. If a node's size
 -- changes while jobs use part of it, it keeps its old size until they end; the next inventory changes it.
 -- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared,
---                     state, reason, foreign_gpus, foreign_cpus, foreign_mem_mib};
+--                     state, reason, foreign_gpus, foreign_cpus, foreign_mem_mib, tmp_mib};
 --                     topology: the layers of its network, outermost first, the last its block;
 --                     state: UP, DRAIN or DOWN, as the node's manager reports it; foreign: used by software that odc
---                     does not run
+--                     does not run; tmp_mib: the disk space for jobs, null: unknown
 --            p_whole  true: nodes that are not listed go DOWN
 -- Locks      term for key share; if anything changes, the turn, node by name, node_free
 -- Raises     OD020 LeadershipLost; OD010 for a node with impossible sizes
@@ -34,8 +34,8 @@ begin
     select distinct on (gpu_type) gpu_type, gpu_type, gpus, cpus, mem_mib from _seen_nodes(p_nodes) order by gpu_type, name
     on conflict do nothing;
     perform from node order by name for update;
-    insert into node (name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, state_at)
-    select name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, p_now
+    insert into node (name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, tmp_mib, state_at)
+    select name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, tmp_mib, p_now
       from _seen_nodes(p_nodes) order by length(name), name
         on conflict do nothing;
     update node as n
@@ -50,11 +50,11 @@ begin
        and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (g.gpu_type, g.gpus, g.cpus, g.mem_mib);
     update node as n
        set zone = s.zone, efa_domain = s.efa_domain, topology = s.topology, features = s.features,
-           declared = s.declared
+           declared = s.declared, tmp_mib = s.tmp_mib
       from _seen_nodes(p_nodes) as s
      where s.name = n.name
-       and (n.zone, n.efa_domain, n.topology, n.features, n.declared)
-           is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared);
+       and (n.zone, n.efa_domain, n.topology, n.features, n.declared, n.tmp_mib)
+           is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared, s.tmp_mib);
     with reported as (
         update node as n
            set state = s.state, reason = s.reason, reason_by = s.reason_by,

@@ -4,7 +4,8 @@
 --            p_reason  shown with the node; required for DRAIN and DOWN
 -- Returns    {"nodes": [names]} as JSON text
 -- Locks      the turn; node by name, node_free
--- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest, OD012 WrongState: it is cordoned by its cluster
+-- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest, OD012 WrongState: it is cordoned by its
+--            cluster, or is being removed by its elastic group
 create or replace function odc.set_node_state(
     p_actor jsonb, p_names text[], p_state text, p_reason text, p_now timestamptz)
 returns text
@@ -47,6 +48,14 @@ begin
         raise exception using errcode = 'OD012',
             message = format('node %s is drained by the cluster: %s', v_unknown, v_known),
             hint = 'Resume it in the cluster: kubectl uncordon NODE, or remove its taint.';
+    end if;
+    select string_agg(n.name, ', ' order by length(n.name), n.name) into v_unknown
+      from node as n join elastic_instance as i on i.node_id = n.id
+     where p_state = 'UP' and n.name = any (p_names) and i.state = 'SENT';
+    if v_unknown is not null then
+        raise exception using errcode = 'OD012',
+            message = format('node %s is being removed by its elastic group', v_unknown),
+            hint = 'The group gets a new node when a job needs one: see `odcctl nodes --groups`.';
     end if;
     with changed as (
         update node

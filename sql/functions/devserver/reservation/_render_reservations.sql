@@ -51,6 +51,7 @@ begin
                      case when w.status = 'failed' then coalesce(j.end_detail, r.exit_detail, j.reason, w.state::text) end as failure_reason,
                      (select coalesce(json_agg(json_build_object('minutes', n.minutes, 'at', _iso(n.sent_at)) order by n.sent_at), '[]')
                         from reservation_warning as n where n.job_id = j.id and n.sent_at is not null) as warnings,
+                     z.text as node_notice, _iso(z.until_at) as node_notice_until,
                      i.idle_s, o.oom_count, _iso(o.last_oom_at) as last_oom_at, coalesce(v.ask -> 'labels', '{}') as labels, j.comment,
                      h.phases,
                      case when p_history then _reservation_history(j.id) end as history
@@ -100,6 +101,7 @@ begin
                      select extract(epoch from p_now - l.idle_since)::integer as idle_s from box_look as l
                       where l.job_id = j.id and l.attempt = r.attempt and l.good_until > p_now and w.status = 'active') as i on true
                 left join lateral _jupyter_state(v, r.attempt) as y on w.status = 'active'
+                left join _node_notices(p_now) as z on z.job_id = j.id
                where j.id = any (p_ids)) as x);
 end;
 $$;

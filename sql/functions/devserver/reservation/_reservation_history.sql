@@ -23,6 +23,8 @@ language sql stable as $$
                        when 'jupyter' then case when e.detail ? 'error' then format('Jupyter Lab failed: %s', e.detail ->> 'error')
                                                 when e.detail -> 'running' = 'true' then 'Jupyter Lab was started' else 'Jupyter Lab was stopped' end
                        when 'idle_warned' then format('its user was notified that it had been idle for %s', odc._duration((e.detail ->> 'idle_s')::integer))
+                       when 'node_warned' then format('its user was notified: %s%s', e.detail ->> 'text',
+                                                      coalesce('; the notice was not delivered: ' || (e.detail ->> 'trouble'), ''))
                        when 'idle_released' then format('it was ended because it had been idle since %s', e.detail ->> 'idle_since')
                        when 'warned' then case when e.detail ->> 'minutes' = '0' then 'its user was notified that its time was over' else format('its user was notified %s minutes before its end%s', e.detail ->> 'minutes',
                                                  coalesce('; part of the notice was not delivered: ' || (e.detail ->> 'trouble'), '')) end

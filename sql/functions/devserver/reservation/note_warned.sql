@@ -18,6 +18,8 @@ begin
             insert into event (at, kind, actor, job_id, detail)
             values (p_now, 'warned', 'odcd', p_job_id,
                     jsonb_strip_nulls(jsonb_build_object('minutes', p_minutes, 'expires_at', _iso(p_expires_at), 'trouble', p_trouble)));
+            perform _notify_dev_server('expiry', p_job_id,
+                                       jsonb_build_object('minutes', p_minutes, 'expires_at', _iso(p_expires_at)), p_now);
             perform _wake();
         end if;
     end if;

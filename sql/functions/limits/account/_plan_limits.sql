@@ -8,11 +8,13 @@
 --            use_more     the additional amount for each node above its minimum number
 --            left, consumes, reasons  per limit: the amount left, whether a start consumes it, Slurm's name.
 --            Limits per job are included only for classes whose jobs exceed them
+--            scopes, scope_ids, pers, whats, sharer_accounts, sharer_uids  per limit: which it is, as _limits_of returns it
 create or replace function odc._plan_limits(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
     p_class_accounts integer[], p_class_qos integer[], p_what_if jsonb default null,
     out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[], out use_more bigint[],
-    out "left" bigint[], out consumes boolean[], out reasons text[])
+    out "left" bigint[], out consumes boolean[], out reasons text[], out scopes text[], out scope_ids integer[], out pers text[],
+    out whats text[], out sharer_accounts integer[], out sharer_uids integer[])
 language plpgsql stable set search_path = odc, pg_temp set enable_nestloop = off as $$
 declare
     -- asks: groups of classes that differ only in shape and time
@@ -22,8 +24,7 @@ declare
     -- limits of an ask, one ask after the other
     v_first integer[];  v_last integer[];  v_bucket integer[];  v_what integer[];  v_job boolean[];
     -- limits
-    v_scopes text[];  v_ids integer[];  v_pers text[];  v_whats text[];  v_values bigint[];  v_b_accounts integer[];
-    v_b_uids integer[];
+    v_values bigint[];
     v_m    integer := 0;
     v_c    integer;
     v_need bigint;
@@ -89,7 +90,7 @@ begin
            array_agg(b.per order by b.bucket), array_agg(b.what order by b.bucket),
            array_agg(b.value order by b.bucket), array_agg(b.b_account order by b.bucket),
            array_agg(b.b_uid order by b.bucket)
-      into v_first, v_last, v_bucket, v_what, v_job, v_scopes, v_ids, v_pers, v_whats, v_values, v_b_accounts, v_b_uids
+      into v_first, v_last, v_bucket, v_what, v_job, scopes, scope_ids, pers, whats, v_values, sharer_accounts, sharer_uids
       from bucket as b;
     if v_bucket is null then
         return;
@@ -98,9 +99,9 @@ begin
     select array_agg(case when l.what = 'gpu_minutes' then l.value * 60000 else l.value end - coalesce(u.used, 0) order by l.n),
            array_agg(l.per <> 'job' order by l.n), array_agg(_limit_reason(l.scope, l.per, l.what) order by l.n)
       into "left", consumes, reasons
-      from unnest(v_scopes, v_pers, v_whats, v_values) with ordinality
+      from unnest(scopes, pers, whats, v_values) with ordinality
            as l (scope, per, what, value, n)
-      left join _limit_use(p_now, v_scopes, v_ids, v_pers, v_whats, v_b_accounts, v_b_uids) as u on u.n = l.n;
+      left join _limit_use(p_now, scopes, scope_ids, pers, whats, sharer_accounts, sharer_uids) as u on u.n = l.n;
 
     use_from := '{}';  use_to := '{}';  use_bucket := '{}';  use_need := '{}';  use_more := '{}';
     for c in 1 .. cardinality(v_ask) loop

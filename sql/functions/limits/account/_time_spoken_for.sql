@@ -9,7 +9,8 @@ language sql stable as $$
      union all
     select r.account_id, r.uid, r.qos_id, r.partition_id, (r.gpu_ms * q.usage_factor)::bigint
       from (select r.account_id, r.uid, r.qos_id, r.partition_id,
-                   sum(case when s.exclusive then (select sum(a.gpus) from odc.allocation as a where a.job_id = r.job_id)
+                   sum(case when s.exclusive or s.components is not null
+                            then (select sum(a.gpus) from odc.allocation as a where a.job_id = r.job_id)
                             else r.node_count::bigint * s.gpus_per_node end
                        * case when r.time_limit_s < 2147483647 and r.ends_at > p_now then r.time_limit_s * 1000::bigint
                               else greatest(0, (date_part('epoch', p_now - r.started_at) * 1000)::bigint) end) as gpu_ms

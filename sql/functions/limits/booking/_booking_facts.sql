@@ -6,6 +6,7 @@ language sql stable as $$
         'booking_id', p_booking.id, 'name', p_booking.name, 'kind', p_booking.kind,
         'starts_at', odc._iso(p_booking.starts_at), 'duration_s', p_booking.duration_s,
         'repeats', nullif(p_booking.repeats, 'none'), 'until', odc._iso(p_booking.repeats_until),
+        'zone', p_booking.zone,
         'users', nullif(p_booking.user_names, '{}'),
         'accounts', (select jsonb_agg(a.name order by a.name) from odc.account as a
                       where a.id = any (p_booking.account_ids)),

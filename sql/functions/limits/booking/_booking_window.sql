@@ -5,7 +5,7 @@ create or replace function odc._booking_window(
 language sql stable as $$
     select o.starts_at, o.ends_at
       from odc._occurrences(
-           p_booking.starts_at, p_booking.duration_s, p_booking.repeats, p_booking.repeats_until, p_now,
+           p_booking.starts_at, p_booking.duration_s, p_booking.repeats, p_booking.repeats_until, p_booking.zone, p_now,
            greatest(p_now, p_booking.starts_at) + interval '8 days') as o
      limit 1
 $$;

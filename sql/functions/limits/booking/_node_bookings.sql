@@ -11,7 +11,7 @@ language sql stable as $$
           from odc.booking as b
          cross join lateral (
                select w.starts_at, w.ends_at
-                 from odc._occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_now,
+                 from odc._occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.zone, p_now,
                                        greatest(p_now, b.starts_at) + interval '15 days') as w
                 limit 2) as o
          where b.state in ('PLANNED', 'ACTIVE')

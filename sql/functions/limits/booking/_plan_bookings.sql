@@ -7,7 +7,7 @@ language sql stable as $$
     select n.node_id, o.starts_at, o.ends_at, b.id
       from odc.booking as b
      cross join lateral odc._occurrences(
-           b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_now,
+           b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.zone, p_now,
            greatest(p_now, b.starts_at) + interval '60 days') as o
       join odc.booking_node as n on n.booking_id = b.id
      where b.state in ('PLANNED', 'ACTIVE')

@@ -1,7 +1,7 @@
 -- odc._read_booking: a booking as a request would create or change it. Everything is checked except whether its nodes are
 -- available.
 -- Arguments  p_booking  the current row; all null for a new booking
---            p_ask      the request: name, kind, starts_at, ends_at or duration_s, repeats, until,
+--            p_ask      the request: name, kind, starts_at, ends_at or duration_s, repeats, until, zone,
 --                       node_list, gpu_type, partition, all_nodes, node_count, users [{name, uid}], accounts,
 --                       ignore_running, comment. A uid that is null is looked up among the users of odc
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest,

@@ -9,9 +9,12 @@ declare
     v_most     constant integer := 3660 * 86400;
     b          booking := p_booking;
     v_ends_at  constant timestamptz := date_trunc('second', (p_ask ->> 'ends_at')::timestamptz);
+    v_zone     text;
     v_duration numeric := coalesce((p_ask ->> 'duration_s')::numeric, b.duration_s);
 begin
     b.repeats := coalesce(p_ask ->> 'repeats', b.repeats::text, 'none');
+    b.zone := _read_booking_zone(b.zone, p_ask, b.repeats);
+    v_zone := coalesce(b.zone, 'UTC');
     if p_ask ->> 'starts_at' is not null then
         b.starts_at := date_trunc('second', (p_ask ->> 'starts_at')::timestamptz);
         if b.starts_at < date_trunc('second', p_now) and b.starts_at is distinct from p_booking.starts_at then
@@ -19,7 +22,7 @@ begin
                 message = format('the booking begins at %s, which is in the past', _iso(b.starts_at)),
                 hint = format('It is %s now; choose that time or a later one.', _iso(p_now));
         end if;
-    elsif b.repeats is distinct from p_booking.repeats and b.id is not null then
+    elsif (b.repeats, b.zone) is distinct from (p_booking.repeats, p_booking.zone) and b.id is not null then
         b.starts_at := (_booking_window(p_booking, p_now)).starts_at;
     end if;
     if b.starts_at is null then
@@ -27,9 +30,10 @@ begin
             message = 'the booking has no start time', hint = 'Give one: --start now+2h, or starts_at.';
     end if;
     -- Repeated on weekdays, it begins on the first weekday.
-    if b.repeats = 'weekdays' and extract(isodow from b.starts_at at time zone 'UTC') > 5 then
-        b.starts_at := b.starts_at
-                       + make_interval(secs => (8 - extract(isodow from b.starts_at at time zone 'UTC'))::integer * 86400);
+    if b.repeats = 'weekdays' and extract(isodow from b.starts_at at time zone v_zone) > 5 then
+        b.starts_at := ((b.starts_at at time zone v_zone)
+                        + make_interval(days => (8 - extract(isodow from b.starts_at at time zone v_zone))::integer))
+                       at time zone v_zone;
     end if;
 
     if v_ends_at is not null and p_ask ->> 'duration_s' is not null then
@@ -54,11 +58,14 @@ begin
             message = format('the booking from %s for %s days reaches more than ten years ahead',
                              _iso(b.starts_at), trunc(v_duration / 86400)),
             hint = 'Choose an earlier end.';
-    elsif v_duration > (case b.repeats when 'none' then v_most when 'weekly' then 604800 else 86400 end) then
+    elsif v_duration > (case b.repeats when 'none' then v_most when 'weekly' then 604800 else 86400 end
+                        - case when b.zone is null then 0 else 3600 end) then
         raise exception using errcode = 'OD010',
             message = format('a booking of %s that repeats %s overlaps itself', _duration(v_duration::integer), b.repeats),
             hint = format('Make it last at most %s, or repeat less often.',
-                          case b.repeats when 'weekly' then '7 days' else '24 hours' end);
+                          case when b.zone is not null and b.repeats = 'weekly' then '6 days and 23 hours'
+                               when b.zone is not null then '23 hours, as the shortest day has in its time zone'
+                               when b.repeats = 'weekly' then '7 days' else '24 hours' end);
     end if;
     b.duration_s := v_duration;
 

@@ -13,7 +13,7 @@ language sql stable as $$
                  odc._iso(b.state_at) as state_at,
                  odc._iso(coalesce(w.starts_at, b.starts_at)) as starts_at,
                  odc._iso(coalesce(w.ends_at, b.starts_at + make_interval(secs => b.duration_s))) as ends_at,
-                 b.duration_s, b.repeats, odc._iso(b.repeats_until) as until,
+                 b.duration_s, b.repeats, odc._iso(b.repeats_until) as until, b.zone,
                  coalesce(b.node_list, '{}') as node_list, b.gpu_type, p.name as partition, b.all_nodes, b.node_count,
                  array(select n.name from odc.booking_node as m join odc.node as n on n.id = m.node_id
                         where m.booking_id = b.id order by length(n.name), n.name) as node_names,

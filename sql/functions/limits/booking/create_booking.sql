@@ -28,9 +28,9 @@ begin
     b := _read_booking(null::booking, p_ask, p_now);
     v_nodes := _choose_nodes(b, '{}', p_now);
     insert into booking (
-        name, kind, state_at, starts_at, duration_s, repeats, repeats_until, node_list, gpu_type, partition_id, all_nodes,
+        name, kind, state_at, starts_at, duration_s, repeats, repeats_until, zone, node_list, gpu_type, partition_id, all_nodes,
         node_count, user_names, uids, account_ids, ignore_running, comment, created_by, created_at)
-    values (b.name, b.kind, p_now, b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.node_list, b.gpu_type,
+    values (b.name, b.kind, p_now, b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.zone, b.node_list, b.gpu_type,
             b.partition_id, b.all_nodes, b.node_count, b.user_names, b.uids, b.account_ids, b.ignore_running, b.comment,
             p_actor ->> 'user', p_now)
     returning * into b;

@@ -23,14 +23,14 @@ begin
     b := _read_booking(v_old, p_ask - 'kind', p_now);
     v_mine := array(select node_id from booking_node where booking_id = b.id order by node_id);
     v_nodes := v_mine;
-    if (b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.node_list, b.gpu_type, b.partition_id, b.all_nodes, b.node_count)
-       is distinct from (v_old.starts_at, v_old.duration_s, v_old.repeats, v_old.repeats_until, v_old.node_list,
+    if (b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.zone, b.node_list, b.gpu_type, b.partition_id, b.all_nodes, b.node_count)
+       is distinct from (v_old.starts_at, v_old.duration_s, v_old.repeats, v_old.repeats_until, v_old.zone, v_old.node_list,
                          v_old.gpu_type, v_old.partition_id, v_old.all_nodes, v_old.node_count) then
         v_nodes := _choose_nodes(b, v_mine, p_now);
     end if;
     update booking
        set name = b.name, starts_at = b.starts_at, duration_s = b.duration_s, repeats = b.repeats,
-           repeats_until = b.repeats_until, node_list = b.node_list, gpu_type = b.gpu_type,
+           repeats_until = b.repeats_until, zone = b.zone, node_list = b.node_list, gpu_type = b.gpu_type,
            partition_id = b.partition_id, all_nodes = b.all_nodes, node_count = b.node_count,
            user_names = b.user_names, uids = b.uids, account_ids = b.account_ids,
            ignore_running = b.ignore_running, comment = b.comment

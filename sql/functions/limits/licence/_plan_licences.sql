@@ -3,11 +3,11 @@
 -- Arguments  p_class_shapes  shape ids, one per class;  p_what_if  as in decide, where a shape is negative: -1, -2, …
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to if it needs none
 --            use_bucket, use_need  a licence, and how many of it one job of the class needs
---            left, consumes, reasons  per licence: how many are left; true; Slurm's name
+--            left, consumes, reasons  per licence: how many are left; true; Slurm's name;  whats  its name
 create or replace function odc._plan_licences(
     p_class_shapes integer[], p_what_if jsonb default null,
     out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[],
-    out "left" bigint[], out consumes boolean[], out reasons text[])
+    out "left" bigint[], out consumes boolean[], out reasons text[], out whats text[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     if not exists (select from licence)
@@ -44,7 +44,8 @@ begin
            (select coalesce(array_agg(d.need order by d.ord, d.number), '{}') from draw as d),
            (select array_agg(b.rest order by b.number) from bucket as b),
            (select array_agg(true) from bucket as b),
-           (select array_agg('Licenses'::text) from bucket as b)
-      into use_from, use_to, use_bucket, use_need, "left", consumes, reasons;
+           (select array_agg('Licenses'::text) from bucket as b),
+           (select array_agg(b.name order by b.number) from bucket as b)
+      into use_from, use_to, use_bucket, use_need, "left", consumes, reasons, whats;
 end;
 $$;

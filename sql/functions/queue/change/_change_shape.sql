@@ -5,7 +5,7 @@
 --            p_booking  the name of its booking; null: it has none
 -- Returns    the shape, stored under its id if the partitions or the booking are to change
 -- Locks      shape, as _shape_id
--- Raises     as _resolve_booking, _resolve_partitions, _check_max_nodes, _refuse_no_nodes and _check_fits
+-- Raises     OD016 NotImplementedYet: of a heterogeneous job; as _resolve_booking, _resolve_partitions, _check_max_nodes, _refuse_no_nodes and _check_fits
 create or replace function odc._change_shape(
     p_job odc.job, p_shape odc.shape, p_booking text, p_place text, p_operator boolean, p_changes jsonb, p_now timestamptz)
 returns shape
@@ -29,6 +29,11 @@ begin
     if not p_changes ?| '{partitions,booking}' then
         return v_shape;
     end if;
+    if v_shape.components is not null then
+        raise exception using errcode = 'OD016',
+            message = format('the partition and the booking of a heterogeneous job cannot be changed: job %s is one', p_job.id),
+            hint = 'Cancel it, and submit it again.';
+    end if;
 
     if p_changes ? 'partitions' then
         select r.partition_ids into v_shape.partition_ids
@@ -36,13 +41,13 @@ begin
         perform _check_max_nodes(v_shape.partition_ids, v_shape.node_count);
     end if;
     if not exists (select from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
-                                               _listed_nodes(v_shape), v_shape.exclude_nodes)) then
+                                               _listed_nodes(v_shape), v_shape.exclude_nodes, v_shape.tmp_per_node_mib)) then
         perform _refuse_no_nodes(v_shape);
     end if;
     perform _check_fits(v_shape, array_agg(n.partition_id), array_agg(n.gpu_type), array_agg(n.gpus), array_agg(n.cpus),
                         array_agg(n.mem_mib), array_agg(n.domain), array_agg(n.node_count))
        from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
-                            _listed_nodes(v_shape), v_shape.exclude_nodes) as n;
+                            _listed_nodes(v_shape), v_shape.exclude_nodes, v_shape.tmp_per_node_mib) as n;
     v_shape.id := _shape_id(v_shape);
     return v_shape;
 end;

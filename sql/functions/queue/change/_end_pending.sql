@@ -50,6 +50,7 @@ begin
         delete from planned as p using unnest(v_ended) as e (id) where p.job_id = e.id;
         perform _jobs_ended(v_ended, p_now);
         perform _judge_jobs(v_ended, p_now);
+        perform _notify_jobs('end', v_ended, p_now);
     end if;
 end;
 $$;

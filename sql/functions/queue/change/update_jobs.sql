@@ -1,7 +1,8 @@
 -- odc.update_jobs: change jobs that have not ended; for ended jobs, only the comment.
 -- Arguments  p_actor    as for _charge_change
---            p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
---                       array_throttle (null or 0: none), begin_at, deadline_at, account, qos, booking (a name; null: none)
+--            p_changes  any of time_limit_s, time_limit_add_s (added to each job's own), nice, partitions, name, comment,
+--                       dependency {text, any, terms}, array_throttle (null or 0: none), begin_at, deadline_at, account, qos,
+--                       booking (a name; null: none)
 -- Returns    as cancel_jobs, with outcome updated or refused; a job is changed completely or not at all
 -- Locks      the turn; as _lock_submitted; pending, running, job, allocation; as _charge_change
 -- Raises     OD010 BadRequest: a change of an unknown field
@@ -9,9 +10,10 @@ create or replace function odc.update_jobs(p_actor jsonb, p_filters jsonb, p_now
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_known   constant text[] := '{time_limit_s,nice,partitions,name,comment,dependency,array_throttle,begin_at,deadline_at,booking,
+    v_known   constant text[] := '{time_limit_s,time_limit_add_s,nice,partitions,name,comment,dependency,array_throttle,begin_at,deadline_at,booking,
                                   account,qos}';
     v_unknown text;
+    v_changes jsonb;
     v_answers json[] := '{}';
     v_mine    json[];
     v_these   bigint[];
@@ -57,9 +59,10 @@ begin
             perform _charge_change(p_actor, coalesce(_task_count(f.tasks), 1), array[f.job_id], p_changes, p_now);
             foreach v_id in array case when f.tasks is null then array[f.job_id]
                                        else _split_tasks(f.job_id, f.tasks, p_now) end loop
-                v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);
+                v_changes := case when p_changes ? 'time_limit_add_s' then _add_time(v_id, p_changes) else p_changes end;
+                v_old := _update_job(p_actor, v_id, f.place, v_changes, p_now);
                 insert into event (at, kind, actor, job_id, detail)
-                values (p_now, 'updated', p_actor ->> 'user', v_id, jsonb_build_object('old', v_old, 'new', p_changes));
+                values (p_now, 'updated', p_actor ->> 'user', v_id, jsonb_build_object('old', v_old, 'new', v_changes));
                 v_these := v_these || v_id;
                 v_names := v_names || _name_key(f.uid, v_old ->> 'name');
                 v_mine := v_mine || _answer(

@@ -10,6 +10,7 @@ returns void
 language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 declare
     v_arrays bigint[];
+    v_never  bigint[];
 begin
     if p_job_ids is null then
         return;
@@ -66,11 +67,13 @@ begin
                                   then coalesce(p.eligible_at, p_now) else p.eligible_at end
           from verdict as v
          where p.job_id = v.job_id and p.dependency <> v.state
-        returning p.array_job_id, p.tasks
+        returning p.job_id, p.array_job_id, p.tasks, p.dependency
     )
     -- A released task with a row of its own is counted before the tasks of the range.
-    select array_agg(distinct array_job_id) filter (where tasks is null and array_job_id is not null)
-      into v_arrays from changed;
+    select array_agg(distinct array_job_id) filter (where tasks is null and array_job_id is not null),
+           array_agg(job_id order by job_id) filter (where dependency = 'never')
+      into v_arrays, v_never from changed;
+    perform _notify_jobs('invalid_depend', v_never, p_now);
     if v_arrays is not null then
         perform _refresh_open_counts(v_arrays);
     end if;

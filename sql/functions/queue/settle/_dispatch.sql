@@ -21,10 +21,11 @@ begin atomic
         'disk', case when m.id is not null
                      then json_build_object('claim', format('odc-volume-%s', m.id), 'name', k.name, 'first', m.snapshot_id is null) end,
         'personal', case when v.ask -> 'shared_storage' = 'true' then format('odc-personal-%s', (p_job).uid) end,
-        'booking', b.name, 'licences', s.licences,
+        'booking', b.name, 'licences', s.licences, 'tmp_mib', coalesce(s.tmp_per_node_mib, 0),
         'restarts', p_attempt - 1, 'started_at', p_started_at, 'ends_at', nullif(p_ends_at, 'infinity'),
         'signal_number', (p_job).signal_number, 'signal_before_s', (p_job).signal_before_s,
-        'signal_batch', (p_job).signal_batch, 'members', p_members)::text
+        'signal_batch', (p_job).signal_batch, 'members', p_members,
+        'component_nodes', jsonb_path_query_array(s.components, '$[*].node_count'))::text
       from odc.account as a
       join odc.qos as q on q.id = (p_job).qos_id
       left join odc.partition as p on p.id = p_partition_id

@@ -25,7 +25,7 @@ begin
                                        then g.efa_domain end as domain) as k
                      where (p_shape.gpu_type is null or g.gpu_type = p_shape.gpu_type)
                        and g.gpus >= p_shape.gpus_per_node and g.cpus >= p_shape.cpus_per_node
-                       and g.mem_mib >= p_shape.mem_per_node_mib
+                       and g.mem_mib >= p_shape.mem_per_node_mib and g.tmp_mib >= p_shape.tmp_per_node_mib
                        and (p_shape.constraint_expr is null or _matches_features(p_shape.constraint_expr, g.features))
                        and (p_shape.node_list is null or n.name = any (p_shape.node_list))
                        and (p_shape.exclude_nodes is null or n.name <> all (p_shape.exclude_nodes))

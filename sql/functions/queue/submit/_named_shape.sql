@@ -1,4 +1,5 @@
--- odc._named_shape: the parts of a job's shape that its request names: booking, licences, GPU type, features and nodes.
+-- odc._named_shape: the parts of a job's shape that its request names: booking, licences, GPU type, features,
+-- disk space and nodes.
 -- Arguments  p_ask            the job as submitted
 --            p_partition_ids  where it may run
 -- Returns    the shape without its amounts
@@ -13,10 +14,11 @@ begin
     select * into v_ask
       from jsonb_to_record(p_ask) as a (
            exclusive boolean, "constraint" text, node_list text[], exclude_nodes text[], gpu_type text, booking text,
-           licences jsonb);
+           licences jsonb, tmp_mib bigint);
     v_shape.partition_ids := p_partition_ids;
     v_shape.gpu_type := v_ask.gpu_type;
     v_shape.exclusive := coalesce(v_ask.exclusive, false);
+    v_shape.tmp_per_node_mib := least(coalesce(v_ask.tmp_mib, 0), 2147483647);
     v_shape.constraint_expr := nullif(regexp_replace(v_ask.constraint, '\s', '', 'g'), '');
     if v_ask.node_list is not null or v_ask.exclude_nodes is not null then
         v_shape.node_list := nullif(array(select distinct n from unnest(v_ask.node_list) as n order by n), '{}');

@@ -1,4 +1,4 @@
--- odc._refuse_no_nodes: report why no node has the type, features and names that a shape requests.
+-- odc._refuse_no_nodes: report why no node has the type, features, disk space and names that a shape requests.
 -- Raises     OD008 NeverFits, always
 create or replace function odc._refuse_no_nodes(p_shape shape)
 returns void
@@ -16,6 +16,7 @@ begin
     v_asked := concat_ws(' and ',
         'is of type "' || p_shape.gpu_type || '"',
         'has the features "' || p_shape.constraint_expr || '"',
+        'has ' || nullif(p_shape.tmp_per_node_mib, 0) || ' MiB of disk space',
         'is among those listed (' || array_to_string(p_shape.node_list, ', ') || ')',
         (select format('is in booking "%s" (%s)', b.name, coalesce(
                            (select _fold_names(array_agg(n.name)) from booking_node as m join node as n on n.id = m.node_id
@@ -25,7 +26,9 @@ begin
     raise exception using errcode = 'OD008',
         message = case when v_asked = '' then format('no node could ever run it: partition %s has no nodes', v_where)
                        else format('no node could ever run it: no node of partition %s %s', v_where, v_asked) end,
-        hint = format('GPU types: %s. Features: %s.', _types_present(),
+        hint = case when p_shape.tmp_per_node_mib > 0
+                    then format('The most disk space of a node is %s MiB. ', (select max(tmp_mib) from node_group)) else '' end
+            || format('GPU types: %s. Features: %s.', _types_present(),
             (select coalesce(string_agg(distinct f, ', '), 'none')
                from node_group as g cross join unnest(g.features) as f));
 end;

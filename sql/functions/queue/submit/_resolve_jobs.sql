@@ -13,7 +13,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_own   constant text[] := '{name,kind,script_digest,environment_digest,args,work_dir,umask,stdin,stdout,
                                  stderr,open_mode,comment,hold,requeue,signal_number,signal_before_s,
-                                 signal_batch,submit_host,array,dependency,options,reservation}';
+                                 signal_batch,submit_host,array,dependency,options,reservation,mail}';
     v_ask   record;
     v_terms record;
 begin

@@ -14,6 +14,9 @@ declare
     v_counts record;
     v_nodes  record;
 begin
+    if jsonb_typeof(p_ask -> 'components') = 'array' then
+        return _resolve_components(p_ask, p_partition_ids);
+    end if;
     select * into v_ask
       from jsonb_to_record(p_ask) as a (
            cpus_per_gpu bigint, mem_per_node_mib bigint, mem_per_cpu_mib bigint, mem_per_gpu_mib bigint,
@@ -29,7 +32,7 @@ begin
            array_agg(n.partition_id) as partition_ids, array_agg(n.domain) as domains, array_agg(n.node_count) as counts
       into v_nodes
       from _possible_nodes(p_partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
-                           _listed_nodes(v_shape), v_shape.exclude_nodes) as n;
+                           _listed_nodes(v_shape), v_shape.exclude_nodes, v_shape.tmp_per_node_mib) as n;
     if v_nodes.gpus is null then
         perform _refuse_no_nodes(v_shape);
     end if;

@@ -33,17 +33,20 @@ begin
            and s.switches is not distinct from p_shape.switches
            and s.switches_wait_s is not distinct from p_shape.switches_wait_s
            and s.booking_id is not distinct from p_shape.booking_id
-           and s.licences is not distinct from p_shape.licences;
+           and s.licences is not distinct from p_shape.licences
+           and s.tmp_per_node_mib = p_shape.tmp_per_node_mib
+           and s.components is not distinct from p_shape.components;
         if found then
             return v_id;
         end if;
         insert into shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib,
                            exclusive, constraint_expr, node_list, exclude_nodes,
-                           node_count_max, switches, switches_wait_s, booking_id, licences)
+                           node_count_max, switches, switches_wait_s, booking_id, licences,
+                           tmp_per_node_mib, components)
         values (p_shape.partition_ids, p_shape.node_count, p_shape.gpus_per_node, p_shape.gpu_type,
                 p_shape.cpus_per_node, p_shape.mem_per_node_mib, p_shape.exclusive, p_shape.constraint_expr,
                 p_shape.node_list, p_shape.exclude_nodes, p_shape.node_count_max, p_shape.switches,
-                p_shape.switches_wait_s, p_shape.booking_id, p_shape.licences)
+                p_shape.switches_wait_s, p_shape.booking_id, p_shape.licences, p_shape.tmp_per_node_mib, p_shape.components)
         on conflict do nothing
         returning id into v_id;
         if found then

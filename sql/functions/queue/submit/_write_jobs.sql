@@ -24,7 +24,7 @@ begin
                deadline_at timestamptz, requeue boolean, work_dir text, umask integer, stdin text, stdout text,
                stderr text, open_mode text, args text[], script_digest text, environment_digest text,
                signal_number integer, signal_before_s integer, signal_batch boolean, submit_host text,
-               "array" jsonb, dependency jsonb, options jsonb, reservation jsonb)
+               "array" jsonb, dependency jsonb, options jsonb, reservation jsonb, mail jsonb)
          where u.id is not null
     ), kept as (
         insert into job_text as k (digest, content, used_at)
@@ -68,6 +68,9 @@ begin
                             where u.account_id = a.account_id and u.uid = a.uid and u.qos_id = a.qos_id)
          order by account_id, uid, qos_id, user_name
             on conflict do nothing
+    ), mailed as (
+        insert into job_mail (job_id, kinds, address)
+        select id, array(select jsonb_array_elements_text(mail -> 'kinds')), mail ->> 'address' from asked where mail is not null
     ), ranged as (
         insert into array_job (job_id, task_min, task_max, task_count, task_step, throttle)
         select id, ("array" -> 'min')::integer, ("array" -> 'max')::integer, ("array" -> 'count')::integer,

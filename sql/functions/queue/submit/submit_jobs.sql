@@ -34,6 +34,7 @@ declare
     v_depends  boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].dependency ? (@ != null)');
     v_disks    boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.disk ? (@ != null)');
     v_builds   boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.build_id ? (@ != null)');
+    v_parts    boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].components ? (@ != null)');
     v_keyed    boolean := jsonb_path_exists(p_requests, '$[*].key ? (@ != null)');
     v_pending  boolean := jsonb_path_exists(p_requests, '$[*].pending_limit ? (@ != null)');
     v_stored   boolean := jsonb_path_exists(p_requests, '$[*].stored_limit ? (@ != null)');
@@ -99,7 +100,10 @@ begin
     v_refused := array(
         select distinct j.request from unnest(v_requests, v_codes) as j (request, code) where j.code is not null);
 
-    v_ids := _assign_ids(v_heads, v_requests, v_known || v_refused, v_keyed, p_now);
+    v_ids := _assign_ids(v_heads, v_requests, v_known || v_refused, v_keyed, p_now,
+                         case when v_parts then array(
+                             select coalesce(jsonb_array_length(nullif(j.job -> 'components', 'null')), 1)
+                               from unnest(v_jobs) with ordinality as j (job, n) order by j.n) end);
     if array_remove(v_ids, null) <> '{}' then
         perform _accept_jobs(v_heads, v_jobs, v_requests, v_ids, v_resolved, v_wanted, v_accounts, v_qos, v_limits_s,
                              p_digests, p_texts, p_now);

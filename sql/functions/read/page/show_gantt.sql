@@ -89,7 +89,7 @@ begin
                    'starts_at', _iso(o.starts_at), 'likely_end_at', null, 'ends_at', _iso(o.ends_at))
           from (select k.*, _booking_label(k, p_actor) as label from booking as k where k.state in ('PLANNED', 'ACTIVE')) as b
           join booking_node as m on m.booking_id = b.id and m.node_id = any (v_ids)
-         cross join lateral _occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_from, p_to) as o
+         cross join lateral _occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, b.zone, p_from, p_to) as o
     )
     select coalesce(jsonb_object_agg(x.node_id, x.bars), '{}') into v_bars
       from (select b.node_id, jsonb_agg(b.detail order by b.kind_ord, b.starts_at, (b.detail ->> 'job_id')::bigint, b.detail ->> 'name') as bars

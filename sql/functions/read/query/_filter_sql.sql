@@ -10,6 +10,7 @@ language sql immutable as $$
                         'lateral odc.resolve_jobs(s.job_id, s.tasks) as r)'),
           ('job_ids', p_id, '%s in (select i::bigint from jsonb_array_elements_text($1 -> ''job_ids'') as i)'),
           ('ended_since', '', 'j.ended_at >= ($1 ->> ''ended_since'')::timestamptz%s'),
+          ('ended_before', '', 'j.ended_at < ($1 ->> ''ended_before'')::timestamptz%s'),
           -- The operator ? accepts one user as a string or a list of users.
           ('user', '', '$1 -> ''user'' ? j.user_name%s'),
           ('name', '', '$1 -> ''name'' ? j.name%s'),

@@ -33,10 +33,11 @@ begin
         v_victims := _render_victims(p_now, v_plan.victim_jobs, v_plan.victim_for, v_plan.victim_costs, -1);
     end if;
     v_limit := case when -1 = any (v_plan.start_jobs) is not true
-                    then v_plan.limited_reasons[array_position(v_plan.limited_shapes, -1)] end;
+                    then coalesce(v_plan.limited_reasons[array_position(v_plan.limited_shapes, -1)],
+                                  v_plan.head_limits[array_position(v_plan.head_jobs, -1)]) end;
     v_promised := coalesce(-1 = any (v_plan.start_jobs), false)
                   or v_plan.head_ats[array_position(v_plan.head_jobs, -1)] is not null;
-    if not v_promised and v_limit is null and -1 = any (v_plan.head_jobs) is not true then
+    if not v_promised and -1 = any (v_plan.head_jobs) is not true then
         select d.* into v_plan from decide(p_now, v_what_if, 1000000, null, v_depth) as d;
     end if;
     select s.idle_reasons[array_position(s.ids, -1)] into v_idle

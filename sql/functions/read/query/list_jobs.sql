@@ -1,6 +1,6 @@
 -- odc.list_jobs: a page of jobs for the API.
 -- Arguments  p_filters  all optional, all must match: ids [{job_id, tasks}], job_ids [], user (one or []),
---                       name [], partition [], account [], qos [], state [], ended_since,
+--                       name [], partition [], account [], qos [], state [], ended_since, ended_before,
 --                       text (in a name, a user's name or a comment)
 --            p_ended    false: live jobs, running ones by start, then pending ones in the planner's order;
 --                       true: all jobs, newest id first; if the filters select only ended jobs, last ended first
@@ -26,7 +26,7 @@ begin
     if p_filters ? 'user' then
         p_filters := jsonb_set(p_filters, '{user}', to_jsonb(_known_as(_words(p_filters -> 'user'))));
     end if;
-    if p_ended and p_filters ? 'ended_since' and not p_filters ? 'state' then
+    if p_ended and p_filters ?| '{ended_since,ended_before}' and not p_filters ? 'state' then
         p_filters := p_filters || jsonb_build_object('state', odc._end_states());
     end if;
     v_over := p_ended and not p_filters ?| '{ids,job_ids}' and p_filters ? 'state'

@@ -1,4 +1,4 @@
--- odc.list_nodes: every node with its use, by name.
+-- odc.list_nodes: every node with its use, by name, without nodes that an elastic group has removed.
 -- Arguments  p_now  a job past its end is expected to end now
 --            p_actor  as for _booking_label
 -- Returns    a JSON array; state in sinfo's words; free_at: when the time limits of all its jobs are over;
@@ -35,6 +35,7 @@ language sql stable as $$
                  group by node_id
             ) as a on a.node_id = n.id
             left join odc._node_bookings(p_now, p_actor) as bk on bk.node_id = n.id
+           where n.state <> 'DOWN' or not exists (select from odc.elastic_gone as e where e.node_id = n.id)
            order by n.name
       ) as x
 $$;

@@ -1,6 +1,7 @@
 -- odc.list_usage: the usage from p_since to p_until, in groups; running jobs count so far.
 -- Arguments  p_by        user, account, qos, partition, gpu_type, kind: one or several, which define the groups
 --            p_filters   {user: [], account: [], gpu_type: [], kind}: only these
+-- Jobs and accounts are looked up by id: a generic plan expects few, and would compare each with each attempt.
 -- Returns    a JSON array, the most used first, of {group: {user: …}, jobs: that ran in the period, gpu_s, cpu_s,
 --            began: that started in it for the first time, wait_s: of these, {mean, median, most}, from submission or
 --            the begin time until the start, for reservations until active; failed: ended in the period as failed,
@@ -39,8 +40,8 @@ begin
                    e.here and j.state in ('FAILED', 'NODE_FAIL', 'OUT_OF_MEMORY', 'BOOT_FAIL', 'DEADLINE') as failed,
                    case when e.here and v.expires_at > j.ended_at then u.gpus * extract(epoch from v.expires_at - j.ended_at) end as early_gpu_s
               from used as u
-              join job as j on j.id = u.job_id
-              join account as a on a.id = j.account_id
+             cross join lateral (select * from job as w where w.id = u.job_id offset 0) as j
+             cross join lateral (select * from account as w where w.id = j.account_id offset 0) as a
               join qos as q on q.id = j.qos_id
               join shape as h on h.id = j.shape_id
               left join reservation as v on v.job_id = j.id

@@ -6,8 +6,8 @@
 --            start_at, promised, node_names, limit, reason, delays: [{job_id, from, to (null: its planned start is lost)}],
 --            victims: [{job_id, user, qos, mode, ran_s, grace_s, lost_gpu_s or lost_cpu_s, text}] that it would preempt,
 --            refused: null | {code, message, hint}}; start_at is p_now if it starts at once; null if it is not among the
---            first planned starts, no end is in sight, or a limit (Slurm's name of it) applies: reason is Slurm's,
---            as the queue would show it. promised: a pass would protect that start; beyond the plan depth none is
+--            first planned starts, or no end is in sight: reason is Slurm's, as the queue would show it. limit: Slurm's name
+--            of a limit that it would wait for. promised: a pass would protect that start; beyond the plan depth none is
 --            protected. The job's own conditions (hold, dependency, begin time) are ignored
 create or replace function odc.preview_jobs(p_asks jsonb, p_now timestamptz)
 returns text

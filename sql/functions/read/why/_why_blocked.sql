@@ -59,7 +59,7 @@ language sql stable as $$
            where aj.job_id = p.job_id and p.open_count = 0
              and not p.tasks <@ coalesce(p.closed_tasks, '{}')
            union all
-          select 5, 'node', pl.detail, null, null, null, null, pl.planned_start_at
+          select 5, case when pl.reason is null then 'node' else 'limit' end, pl.detail, null, pl.reason, null, null, pl.planned_start_at
             from odc.planned as pl
            where pl.job_id = p.job_id and p.ready
            union all
@@ -70,7 +70,7 @@ language sql stable as $$
            union all
           select 7, 'running_job', b.text, b.job_id, null, b.node, b.gpus, b.until
             from odc._why_planned(p.job_id) as b
-           where p.ready
+           where p.ready and not exists (select from odc.planned as pl where pl.job_id = p.job_id and pl.reason is not null)
            union all
           select 9, 'preempted', odc._preemption_text(f.preemption), (f.preemption ->> 'by')::bigint, null, null, null, null
            where f.preemption is not null

@@ -9,7 +9,10 @@ language sql stable as $$
           from odc.dependency as d
          where d.job_id = p_job_id and d.state <> 'met'
     )
-    select case d.state when 'never' then 'can never start: it needed ' else 'waits for ' end
+    select case when d.state <> 'never' then 'waits for '
+                when p.dependency = 'never' then 'can never start: it needed '
+                -- Another one of its dependencies, or of its tasks, can still be met.
+                else 'one of its dependencies can no longer be met: it needed ' end
            || case when d.kind = 'singleton' then 'its user''s earlier jobs of the same name to end'
                    else case when d.target_task is null then format('job %s', d.target_id)
                              else format('task %s_%s', d.target_id, d.target_task) end
@@ -26,6 +29,7 @@ language sql stable as $$
            d.target_id,
            coalesce(d.due_at, t.ends_at)
       from unmet as d
+      join odc.pending as p on p.job_id = p_job_id
       left join lateral (
           select coalesce(r.state, j.state, case when w.job_id is not null then 'PENDING'::odc.job_state end) as state,
                  r.ends_at

@@ -1,5 +1,6 @@
 -- odc._why_rivals: the shapes that could be in the way of a pending job: those that can use one of its nodes, in the same
--- booking or both outside any, or that share its limits or licences.
+-- booking or both outside any, or that share its limits or licences. If one of two jobs is heterogeneous, each could be in
+-- the way of the other.
 create or replace function odc._why_rivals(p_job_id bigint, p_shape_ids integer[])
 returns integer[]
 language sql stable as $$
@@ -9,6 +10,7 @@ language sql stable as $$
       join odc.shape as s on s.id = any (p_shape_ids)
      where p.job_id = p_job_id
        and (exists (select from odc.resource_limit)
+            or mine.components is not null or s.components is not null
             or (mine.licences is not null and s.licences is not null)
             or (mine.booking_id is not distinct from s.booking_id
                 and exists (select from odc.node_group as g

@@ -35,9 +35,7 @@ declare
     v_starts boolean := false;          -- and with the other jobs, too
 begin
     for cause, text, "limit", job_id, gpus, until in
-        select 'limit', l.text, l."limit", l.job_id, l.gpus, l.until from _why_limits(p_job_id, p_now) as l
-         union all
-        select 'limit', l.text, l.limit_name, l.other_job_id, null, l.until from _why_licences(p_job_id) as l
+        select 'limit', l.text, l."limit", l.job_id, l.gpus, l.until from _why_limited(p_job_id, p_now) as l
     loop
         v_limit := true;
         return next;
@@ -72,6 +70,18 @@ begin
         end if;
         v_steps := v_steps + 1;
         v_more := '{}';
+        if not v_alone then
+            for cause, text, "limit", job_id, until in
+                select 'limit', k.text, k.limit, k.job_id, k.until
+                  from _why_kept(p_job_id, v_plan.limited_shapes, v_plan.limited_limits_s, v_plan.limited_uids, v_plan.limited_accounts,
+                                 v_plan.limited_qos, v_plan.limited_reasons, v_plan.limited_heads, v_plan.head_jobs, v_plan.head_ats) as k
+            loop
+                v_more := v_more || job_id;  node := null;  gpus := null;
+                return next;
+            end loop;
+            "limit" := null;  v_gone := v_gone || v_more;
+            continue when v_more <> '{}';
+        end if;
         if v_alone then
             if v_gone = '{}' and v_steps = 1 then
                 cause := 'node';  job_id := null;  node := null;  gpus := null;

@@ -11,13 +11,13 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_nodes constant integer := greatest(1, cardinality(p_node_ids));
     v_points bigint[] := array_fill(0::bigint, array[v_nodes]);
-    b record;
+    v_booking record;
     v_point integer := v_nodes + 1;
 begin
     if not exists (select from booking where state in ('PLANNED', 'ACTIVE')) then
         return v_points;
     end if;
-    for b in
+    for v_booking in
         select n.ord as node, p.booking_id,
                (date_part('epoch', greatest(p.starts_at, p_now) - p_now) * 1000000)::bigint as at,
                (date_part('epoch', p.ends_at - p_now) * 1000000)::bigint as until
@@ -25,10 +25,10 @@ begin
           join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = p.node_id
          order by p.starts_at, n.ord, p.booking_id
     loop
-        v_points[v_point] := v_points[b.node];  v_points[v_point + 1] := b.node;  v_points[v_point + 2] := -b.booking_id;
-        v_points[v_point + 3] := b.at;  v_points[v_point + 4] := b.until;
+        v_points[v_point] := v_points[v_booking.node];  v_points[v_point + 1] := v_booking.node;
+        v_points[v_point + 2] := -v_booking.booking_id;  v_points[v_point + 3] := v_booking.at;  v_points[v_point + 4] := v_booking.until;
         v_points[v_point + 5] := 0;  v_points[v_point + 6] := 0;  v_points[v_point + 7] := 0;  v_points[v_point + 8] := 1;
-        v_points[b.node] := v_point;
+        v_points[v_booking.node] := v_point;
         v_point := v_point + 9;
     end loop;
     return v_points;

@@ -1,18 +1,18 @@
 -- odc._decide_once: one plan: load, order, place, protect, preempt, report. ../README.md explains it with an example.
--- Arguments  as decide, and  p_kept  jobs that keep their planned starts: each claims the nodes on which it was planned
+-- Arguments  as decide, and  p_promised  jobs that keep their planned starts: each claims the nodes on which it was planned
 create or replace function odc._decide_once(
     p_now timestamptz, p_what_if jsonb, p_start_limit integer, p_chunk integer, p_depth integer, p_without bigint[],
-    p_digest boolean, p_kept bigint[], p_only bigint[])
+    p_digest boolean, p_promised bigint[], p_only bigint[])
 returns odc.decision
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_class record;  v_node record;  v_load record;  v_slice record;  -- the arrays of _plan_classes, _plan_nodes, _load_pass, _plan_slice
+    v_class class_lists;  v_node record;  v_load shape_lists;  v_slice record;  -- the arrays of _plan_classes … _plan_slice
     v_state record;             -- what the plan has changed so far: the results of _walk_queue
     v_plan decision;  v_digest bytea;  v_caps integer[];  v_more boolean := false;
     v_skip bigint[];            -- these jobs are not in the queue: p_without, and those that claim nodes
     v_level integer;  v_classes integer;  v_shapes integer;  v_groups integer;
 begin
-    select * into v_class from _plan_classes(p_now, p_what_if, p_without, p_kept, p_only);
+    select * into v_class from _plan_classes(p_now, p_what_if, p_without, p_promised, p_only);
     if v_class.shape_ids is null then
         v_plan.looked := 0;  v_plan.classes := 0;  v_plan.more := false;
         return v_plan;
@@ -31,8 +31,10 @@ begin
     select greatest(coalesce(max(u), 0), 8) into v_level from unnest(v_node.group_gpus) as u;
     select _free_lists(v_node.groups, v_node.masks, v_node.gpus, v_node.cpus, v_node.mems, v_node.jobs, v_node.group_gpus,
                        v_node.group_cpus, v_level, 0 = any (v_load.gpus)) as p_free,
-           _booking_points(p_now, v_node.node_ids) as p_points, '{}'::bigint[] as p_heads, '{}'::bigint[] as p_allocs,
-           array_fill(0::bigint, array[2 * v_groups]) as p_claims, v_load.lefts as p_lefts, '{}'::bigint[] as p_reported,
+           _booking_points(p_now, v_node.node_ids) as p_points, '{}'::bigint[] as p_protected, '{}'::bigint[] as p_allocs,
+           array_fill(0::bigint, array[2 * v_groups]) as p_claims, v_load.lefts as p_lefts, v_load.spans as p_spans,
+           '{}'::bigint[] as p_gives, '{}'::integer[] as p_used, array_fill(null::bigint, array[v_classes]) as p_keepers,
+           '{}'::bigint[] as p_reported,
            '{}'::bigint[] as p_victims, v_load.dead || array_fill(2147483647, array[v_shapes]) as p_dead,
            array_fill(8000000000000000000, array[v_shapes]) as p_nowhere, array_fill(-1, array[v_shapes]) as p_checked,
            v_load."full" as p_full, array_fill(null::bigint, array[v_shapes]) as p_behind, v_load.refused as p_refused,
@@ -50,8 +52,8 @@ begin
         v_caps := _class_caps(
             v_state.p_free, cardinality(v_node.node_ids), v_groups, v_skip is not null, v_load.leasts, v_load.gpus, v_load.cpus,
             v_load.exclusives, v_load.alt_from, v_load.alt_to, v_load.group_from, v_load.group_to, v_load.alt_groups, v_load.depths,
-            v_state.p_dead, v_state.p_full, v_load.class_shapes, v_class.limits_s, walk = 2, v_state.p_reasons, v_state.p_later,
-            v_state.p_preempts);
+            v_state.p_dead, v_state.p_full, v_load.lefts is not null, v_load.class_shapes, v_class.limits_s, walk = 2,
+            v_state.p_reasons, v_state.p_later, v_state.p_preempts);
         continue when 0 = all (v_caps);
         select * into v_slice from _plan_slice(
             p_now, walk = 2, array_fill(coalesce(cardinality(p_only) + 1, p_chunk, greatest(1, least(16, 300 / v_classes)))
@@ -68,7 +70,8 @@ begin
             v_load.alt_spreads, v_load.alt_words, v_load.alt_partitions, v_load.alt_groups, v_load.group_from, v_load.group_to,
             v_load.class_shapes, v_class.limits_s, v_load.buckets, v_load.needs, v_load.mores, v_load.consumes, v_slice.job_ids,
             v_slice.classes, v_slice.queued_ats, v_slice.counts, v_slice.leads, v_slice.scores, v_slice.lasts, v_state.p_free,
-            v_state.p_points, v_state.p_heads, v_state.p_allocs, v_state.p_claims, v_state.p_lefts, v_state.p_reported, v_state.p_victims,
+            v_state.p_points, v_state.p_protected, v_state.p_allocs, v_state.p_claims, v_state.p_lefts, v_state.p_spans,
+            v_state.p_gives, v_state.p_used, v_state.p_keepers, v_state.p_reported, v_state.p_victims,
             v_state.p_dead, v_state.p_nowhere, v_state.p_checked, v_state.p_full, v_state.p_behind, v_state.p_refused, v_state.p_reasons,
             v_state.p_later, v_state.p_preempts, v_state.p_reads, v_state.p_after_ats, v_state.p_after_ids, v_state.p_looked,
             v_state.p_started, v_state.p_tries, v_state.p_queue_digest, v_state.p_release_digest, v_state.p_release_ats,
@@ -79,8 +82,8 @@ begin
     return _report_plan(
         p_now, v_state.p_looked, v_classes, v_more,
         v_digest || v_load.digest || int8send(v_state.p_queue_digest) || int8send(v_state.p_release_digest),
-        v_state.p_allocs, v_state.p_reported, v_state.p_heads, v_state.p_points, v_state.p_victims, v_node.node_ids, v_load.shape_ids,
+        v_state.p_allocs, v_state.p_reported, v_state.p_protected, v_state.p_points, v_state.p_victims, v_node.node_ids, v_load.shape_ids,
         v_state.p_refused, v_state.p_behind, v_class.shape_ids, v_class.limits_s, v_class.uids, v_class.accounts, v_class.qos_ids,
-        v_state.p_reasons);
+        v_state.p_reasons, v_state.p_keepers, v_load.limit_reasons);
 end;
 $$;

@@ -1,6 +1,6 @@
 -- odc._find_slips: the jobs whose promised start a plan delays or removes. Promises are the planned starts under first
 -- come, first served with a plan depth above 1, while no QOS preempts. The planned start of an array is not that of one
--- task, so arrays have no promises.
+-- task, so arrays have no promises; nor have heterogeneous jobs (docs/decisions/0094).
 -- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: skip these;
 --            p_only: only these; null: all
 -- Returns    null: none
@@ -18,7 +18,7 @@ begin
     return (select array_agg(o.job_id order by o.job_id)
               from planned as o
               join pending as p on p.job_id = o.job_id and p.ready and p.tasks is null
-              join shape as s on s.id = p.shape_id
+              join shape as s on s.id = p.shape_id and s.components is null
               join partition as t on t.id = s.partition_ids[1]
               join policy as y on y.name = t.policy and y.ordering = 'fifo' and y.plan_depth > 1
               left join unnest(p_head_jobs, p_head_ats) as h (job_id, at) on h.job_id = o.job_id

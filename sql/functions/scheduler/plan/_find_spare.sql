@@ -1,20 +1,20 @@
 -- odc._find_spare: the next spare node to which a pin of a protected job may move: one that fits as well at that time.
 -- A search tries each spare node once. Spare nodes without room are not tried by later searches either.
--- Arguments  p_points, p_heads  see _booking_points and ../README.md;  p_head  the protected job
+-- Arguments  p_points, p_protected  see _booking_points and ../README.md;  p_holder  the protected job
 --            p_from         the first of its points to try
---            p_picks, p_kept  nodes that the job at hand is about to take. It may not take them in the end, so they
+--            p_picks, p_found_before  nodes that the job at hand is about to take. It may not take them in the end, so they
 --                           remain to be tried by later searches
 -- Returns    three points: the spare one (0: there is none); where this search goes on; where later searches begin
 create or replace function odc._find_spare(
-    p_points bigint[], p_heads bigint[], p_head integer, p_from integer, p_picks integer[], p_kept integer[],
+    p_points bigint[], p_protected bigint[], p_holder integer, p_from integer, p_picks integer[], p_found_before integer[],
     p_node_groups integer[], p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[])
 returns integer[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
-    v_end constant integer := p_heads[10 * p_head - 5];
-    v_next integer := p_heads[10 * p_head - 4];
-    v_gpus bigint := p_heads[10 * p_head - 9];  v_cpus bigint := p_heads[10 * p_head - 8];
-    v_mem bigint := p_heads[10 * p_head - 7];
+    v_end constant integer := p_protected[10 * p_holder - 5];
+    v_next integer := p_protected[10 * p_holder - 4];
+    v_gpus bigint := p_protected[10 * p_holder - 9];  v_cpus bigint := p_protected[10 * p_holder - 8];
+    v_mem bigint := p_protected[10 * p_holder - 7];
     v_whole constant boolean := v_gpus < 0;
     v_spare integer := 0;  v_point integer := p_from;  v_node integer;  v_other integer;  v_group integer;  v_room boolean;
 begin
@@ -34,7 +34,7 @@ begin
                           and p_points[v_other + 7] >= v_mem);
             v_other := p_points[v_other];
         end loop;
-        if v_room and (v_node = any (p_picks) or v_node = any (p_kept)) then
+        if v_room and (v_node = any (p_picks) or v_node = any (p_found_before)) then
             v_room := false;
         elsif v_next = v_point then
             v_next := v_point + 9;

@@ -4,9 +4,9 @@ create or replace function odc._free_victims(p_now timestamptz, p_points bigint[
 returns bigint[]
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    h record;
+    v_gone record;
 begin
-    for h in
+    for v_gone in
         select n.ord::integer as node, a.gpus, a.cpus, a.mem_mib, u.at,
                (case when a.ends_at < 'infinity' then extract(epoch from a.ends_at - p_now) * 1000000
                      else 8000000000000000000 end)::bigint as until
@@ -14,7 +14,7 @@ begin
           join allocation as a on a.job_id = u.job_id
           join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
     loop
-        p_points := _add_at_points(p_points, h.node, h.at, h.until, h.gpus, h.cpus, h.mem_mib);
+        p_points := _add_at_points(p_points, v_gone.node, v_gone.at, v_gone.until, v_gone.gpus, v_gone.cpus, v_gone.mem_mib);
     end loop;
     return p_points;
 end;

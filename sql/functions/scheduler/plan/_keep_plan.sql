@@ -6,7 +6,7 @@ create or replace function odc._keep_plan(
     p_head_fittings integer[], p_head_shapes integer[],
     p_refused_shapes integer[], p_refused_reasons text[], p_refused_heads bigint[],
     p_limited_shapes integer[], p_limited_limits_s integer[], p_limited_uids integer[], p_limited_accounts integer[],
-    p_limited_qos integer[], p_limited_reasons text[])
+    p_limited_qos integer[], p_limited_reasons text[], p_head_limits text[])
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
@@ -29,21 +29,26 @@ begin
            set reason = excluded.reason where l.reason <> excluded.reason;
     end if;
     delete from refusal where not shape_id = any (coalesce(p_refused_shapes, '{}'));
-    insert into planned (job_id, pass_id, planned_start_at, node_names, fitting, detail)
+    insert into planned (job_id, pass_id, planned_start_at, node_names, fitting, detail, reason)
     select h.job_id, p_pass_id, h.at,
            coalesce((select array_agg(n.name order by length(n.name), n.name)
                        from node as n where n.id = any (string_to_array(h.nodes, ',')::integer[])), '{}'),
-           h.fitting, _describe_need(s, h.fitting)
-      from unnest(p_head_jobs, p_head_ats, p_head_nodes, p_head_fittings, p_head_shapes)
-           as h (job_id, at, nodes, fitting, shape_id)
+           h.fitting,
+           case when h.reason is null then _describe_need(s, h.fitting)
+                else (select _limit_short(h.reason, q.name, a.name, s.licences)
+                        from pending as p join qos as q on q.id = p.qos_id join account as a on a.id = p.account_id
+                       where p.job_id = h.job_id) end, h.reason
+      from unnest(p_head_jobs, p_head_ats, p_head_nodes, p_head_fittings, p_head_shapes, p_head_limits)
+           as h (job_id, at, nodes, fitting, shape_id, reason)
       join shape as s on s.id = h.shape_id
      -- A job that was cancelled after the plan was made is not stored.
      where exists (select from pending as p where p.job_id = h.job_id)
         on conflict (job_id) do update
        set pass_id = excluded.pass_id, planned_start_at = excluded.planned_start_at,
-           node_names = excluded.node_names, fitting = excluded.fitting, detail = excluded.detail
-     where (planned.planned_start_at, planned.node_names, planned.fitting, planned.detail)
-           is distinct from (excluded.planned_start_at, excluded.node_names, excluded.fitting, excluded.detail);
+           node_names = excluded.node_names, fitting = excluded.fitting, detail = excluded.detail,
+           reason = excluded.reason
+     where (planned.planned_start_at, planned.node_names, planned.fitting, planned.detail, planned.reason)
+           is distinct from (excluded.planned_start_at, excluded.node_names, excluded.fitting, excluded.detail, excluded.reason);
     insert into refusal (shape_id, reason, detail, head_job_id)
     select r.shape_id, r.reason,
            case r.reason

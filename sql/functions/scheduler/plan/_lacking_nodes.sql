@@ -9,7 +9,7 @@
 create or replace function odc._lacking_nodes(
     p_at bigint, p_free bigint[], p_groups integer[], p_node_groups integer[],
     p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[],
-    p_count integer, p_gpus integer, p_cpus integer, p_mem integer, p_limit bigint, p_allow boolean[], p_booking integer,
+    p_count integer, p_gpus integer, p_cpus integer, p_mem integer, p_limit_us bigint, p_allow boolean[], p_booking integer,
     p_blocks integer[], p_blocks_most integer, p_points bigint[],
     p_on_first integer[], p_on_jobs integer[], p_on_gpus integer[], p_on_cpus integer[], p_on_mems integer[], p_places integer[],
     out nodes integer[], out domains integer[],
@@ -20,7 +20,7 @@ declare
     v_nodes constant integer := cardinality(p_node_groups);
     v_usable boolean[] := array_fill(false, array[cardinality(p_group_gpus)]);
     v_count integer := 0;  v_lack integer := 0;  v_on integer := 0;
-    v_group integer;  v_point integer;  v_head integer;  v_inside boolean;  v_gpus integer;  v_cpus integer;  v_mem integer;
+    v_group integer;  v_point integer;  v_holder integer;  v_inside boolean;  v_gpus integer;  v_cpus integer;  v_mem integer;
 begin
     nodes := '{}';  domains := '{}';  lack_from := '{1}';  on_from := '{1}';
     lack_ats := '{}';  lack_gpus := '{}';  lack_cpus := '{}';  lack_mems := '{}';
@@ -44,12 +44,12 @@ begin
         v_inside := p_booking is null;
         v_point := p_points[node];
         while v_point > 0 loop
-            v_head := p_points[v_point + 2];
-            if v_head = -p_booking then
-                v_inside := v_inside or p_points[v_point + 3] <= p_at and p_points[v_point + 4] - p_limit >= p_at;
-            elsif v_head < 0 then
-                exit when p_points[v_point + 4] > p_at and p_points[v_point + 3] - p_limit < p_at;
-            elsif p_points[v_point + 8] = 1 and p_points[v_point + 3] > p_at and p_points[v_point + 3] - p_limit < p_at then
+            v_holder := p_points[v_point + 2];
+            if v_holder = -p_booking then
+                v_inside := v_inside or p_points[v_point + 3] <= p_at and p_points[v_point + 4] - p_limit_us >= p_at;
+            elsif v_holder < 0 then
+                exit when p_points[v_point + 4] > p_at and p_points[v_point + 3] - p_limit_us < p_at;
+            elsif p_points[v_point + 8] = 1 and p_points[v_point + 3] > p_at and p_points[v_point + 3] - p_limit_us < p_at then
                 exit when p_gpus < 0;
                 v_gpus := p_gpus - p_points[v_point + 5];  v_cpus := p_cpus - p_points[v_point + 6];
                 v_mem := p_mem - p_points[v_point + 7];

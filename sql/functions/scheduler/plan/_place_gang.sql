@@ -5,26 +5,26 @@
 --            p_alt_partitions, p_group_from, p_group_to, p_alt_groups  per alternative: partition, its groups
 --            p_least, p_most  minimum and maximum number of nodes;  p_blocks_most  maximum number of blocks; null: any
 --            the others     as for _find_nodes
--- Returns    as _find_nodes; picks: '{}' if there are not enough nodes; blocked_at: far if a node fits in some search
+-- Returns    see picked_nodes; picks: '{}' if there are not enough nodes; blocked_at: far if a node fits in some search
 create or replace function odc._place_gang(
-    p_free bigint[], p_points bigint[], p_heads bigint[], p_node_groups integer[], p_allow boolean[], p_blocks integer[],
+    p_free bigint[], p_points bigint[], p_protected bigint[], p_node_groups integer[], p_allow boolean[], p_blocks integer[],
     p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[], p_max_level integer,
     p_alt_from integer, p_alt_to integer, p_alt_spreads boolean[], p_alt_words bigint[],
     p_alt_partitions integer[], p_group_from integer[], p_group_to integer[], p_alt_groups integer[],
-    p_gpus integer, p_cpus integer, p_mem integer, p_exclusive boolean, p_limit bigint, p_booking integer,
-    p_least integer, p_most integer, p_blocks_most integer,
-    out picks integer[], out alternative integer, out blocked_at bigint, out points bigint[], out heads bigint[])
+    p_gpus integer, p_cpus integer, p_mem integer, p_exclusive boolean, p_limit_us bigint, p_booking integer,
+    p_least integer, p_most integer, p_blocks_most integer)
+returns odc.picked_nodes
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
     v_whole constant integer := 7 * cardinality(p_node_groups) + 64 * cardinality(p_group_gpus);
-    v_found record;  v_tried integer[];  v_domain integer;  v_gather boolean;  v_got integer;
+    v_found picked_nodes;  v_tried integer[];  v_domain integer;  v_gather boolean;  v_got integer;
     v_best integer[] := '{}';   -- the largest set found so far, smaller than p_most
-    v_kept integer[] := '{}';   -- the nodes of all such sets
+    v_found_before integer[] := '{}';   -- the nodes of all such sets
+    v_picks integer[];  v_alternative integer;  v_blocked_at bigint := -1;  v_points bigint[];  v_protected bigint[];
 begin
-    blocked_at := -1;
     for v_alt in p_alt_from..p_alt_to loop
-        exit when v_best <> '{}' and p_alt_partitions[v_alt] <> p_alt_partitions[alternative];
-        alternative := v_alt;  v_tried := '{}';
+        exit when v_best <> '{}' and p_alt_partitions[v_alt] <> p_alt_partitions[v_alternative];
+        v_alternative := v_alt;  v_tried := '{}';
         v_gather := p_blocks is not null
                     and (p_blocks_most is not null or p_exclusive
                          or (p_gpus > 0 and p_gpus = p_group_gpus[p_alt_groups[p_group_to[v_alt]]]));
@@ -35,29 +35,29 @@ begin
             v_tried := v_tried || v_domain;
             -- All nodes are collected if _choose_blocks will choose from them.
             v_found := _find_nodes(
-                p_free, p_points, p_heads, p_node_groups, p_allow,
+                p_free, p_points, p_protected, p_node_groups, p_allow,
                 p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_max_level,
-                v_alt, v_alt, p_alt_spreads, p_alt_words, p_gpus, p_cpus, p_mem, p_exclusive, p_limit, p_booking,
-                v_domain, case when v_gather then 1000000 else p_most end, v_kept);
+                v_alt, v_alt, p_alt_spreads, p_alt_words, p_gpus, p_cpus, p_mem, p_exclusive, p_limit_us, p_booking,
+                v_domain, case when v_gather then 1000000 else p_most end, v_found_before);
             if v_found.points is not null then
-                p_points := v_found.points;  points := p_points;
+                p_points := v_found.points;  v_points := p_points;
             end if;
-            if v_found.heads is not null then
-                p_heads := v_found.heads;  heads := p_heads;
+            if v_found.protected is not null then
+                p_protected := v_found.protected;  v_protected := p_protected;
             end if;
-            picks := v_found.picks;  v_got := cardinality(picks);
-            blocked_at := greatest(blocked_at, case when v_got > 0 then 8000000000000000000 else v_found.blocked_at end);
+            v_picks := v_found.picks;  v_got := cardinality(v_picks);
+            v_blocked_at := greatest(v_blocked_at, case when v_got > 0 then 8000000000000000000 else v_found.blocked_at end);
             if v_gather and v_got >= p_least then
-                picks := _choose_blocks(picks, p_blocks, p_most, p_blocks_most);  v_got := cardinality(picks);
+                v_picks := _choose_blocks(v_picks, p_blocks, p_most, p_blocks_most);  v_got := cardinality(v_picks);
             end if;
             if v_got >= p_most then
-                return;
+                return (v_picks, v_alternative, v_blocked_at, v_points, v_protected)::picked_nodes;
             end if;
             if v_got >= p_least and v_got > cardinality(v_best) then
-                v_best := picks;  v_kept := v_kept || picks;
+                v_best := v_picks;  v_found_before := v_found_before || v_picks;
             end if;
         end loop;
     end loop;
-    picks := v_best;
+    return (v_best, v_alternative, v_blocked_at, v_points, v_protected)::picked_nodes;
 end;
 $$;

@@ -1,11 +1,11 @@
 -- odc._plan_classes: the classes of ready jobs, each with its head and the values that its policy needs to score it.
 -- The jobs of a class have equal shape, time limit, user, account, QOS and nice; they stay in the order of their queue
 -- times. A loose index scan finds the heads, so the cost depends on the number of classes, not of jobs.
--- A job that claims the nodes of its victims is a class of its own, first in its tier.
+-- A job that claims the nodes of its victims is a class of its own, before the jobs of all tiers.
 -- Of each user, the classes whose heads have waited longest are taken, so that no user's queue makes a pass long.
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
 --            p_without  ignore claims of these jobs
---            p_kept     these claim the nodes on which they were planned, for their planned start
+--            p_promised     these claim the nodes on which they were planned, for their planned start
 --            p_only     only these jobs; null: all. A single job needs no fair share: it is compared with none
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
 --            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does;
@@ -13,7 +13,7 @@
 --            in this order; null: there are none. The shape_id of such a class is -1000000 - its position there;
 --            kept_shape_ids has its real shape
 create or replace function odc._plan_classes(
-    p_now timestamptz, p_what_if jsonb, p_without bigint[], p_kept bigint[], p_only bigint[] default null,
+    p_now timestamptz, p_what_if jsonb, p_without bigint[], p_promised bigint[], p_only bigint[] default null,
     out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
     out nices integer[], out head_ats timestamptz[], out head_ids bigint[], out head_counts integer[],
     out tiers integer[], out orderings text[], out max_waits_s integer[], out backfills text[], out depths integer[],
@@ -55,7 +55,7 @@ begin
                and (p_only is null or p.job_id = any (p_only))
              union all
             select p.job_id, p.shape_id, array(select n.id from node as n where n.name = any (o.node_names)), o.planned_start_at
-              from unnest(p_kept) as k (job_id)
+              from unnest(p_promised) as k (job_id)
               join planned as o on o.job_id = k.job_id
               join pending as p on p.job_id = k.job_id) as p
      where not exists (select from unnest(p.nodes) as u (id) left join node_free as f on f.node_id = u.id

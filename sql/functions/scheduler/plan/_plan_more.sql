@@ -1,7 +1,7 @@
 -- odc._plan_more: the next rows of one class, ranked as _plan_slice ranks them.
--- Arguments  p_limit  maximum number of rows;  the others as of _plan_slice, for this class
+-- Arguments  p_count  maximum number of rows;  the others as of _plan_slice, for this class
 create or replace function odc._plan_more(
-    p_now timestamptz, p_backfill boolean, p_limit integer, p_without bigint[],
+    p_now timestamptz, p_backfill boolean, p_count integer, p_without bigint[],
     p_after_at timestamptz, p_after_id bigint,
     p_shape_id integer, p_limit_s integer, p_uid integer, p_account integer, p_qos_id integer,
     p_nice integer, p_tier integer, p_ordering text, p_depth integer, p_max_wait_s integer, p_backfill_order text,
@@ -21,7 +21,7 @@ begin
                and (p_without is null or p.job_id <> all (p_without))
                and (p.queued_at, p.job_id) > (p_after_at, p_after_id)
              order by p.queued_at, p.job_id
-             limit p_limit) as r
+             limit p_count) as r
       left join planned as d on p_ordering = 'fifo' and p_depth > 1 and d.job_id = r.job_id
      cross join lateral _rank_job(
                p_now, p_backfill, r.queued_at, coalesce(d.planned_start_at, 'infinity'), p_tier, p_nice, p_ordering,

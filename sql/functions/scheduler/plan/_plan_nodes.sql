@@ -15,7 +15,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_before  integer;
     v_numbers integer[];        -- dense numbers by id of the group, less v_before
-    h record;
+    v_use record;
 begin
     select array_agg(g.id order by g.number), array_agg(g.gpus order by g.number),
            array_agg(g.cpus order by g.number), array_agg(g.mem_mib order by g.number),
@@ -39,14 +39,15 @@ begin
               from node_free as f where f.up order by f.node_id) as f;
     if p_without is not null then
         -- There are few of them, so each of their nodes is updated by itself.
-        for h in
-            select array_position(node_ids, a.node_id) as x, sum(a.gpu_mask)::bigint as mask, sum(a.gpus)::integer as gpus,
+        for v_use in
+            select array_position(node_ids, a.node_id) as node, sum(a.gpu_mask)::bigint as mask, sum(a.gpus)::integer as gpus,
                    sum(a.cpus)::integer as cpus, sum(a.mem_mib)::integer as mem, count(*)::integer as jobs
               from allocation as a where a.job_id = any (p_without) group by a.node_id
         loop
-            continue when h.x is null;
-            masks[h.x] := masks[h.x] + h.mask;  gpus[h.x] := gpus[h.x] + h.gpus;  cpus[h.x] := cpus[h.x] + h.cpus;
-            mems[h.x] := mems[h.x] + h.mem;  jobs[h.x] := jobs[h.x] - h.jobs;
+            continue when v_use.node is null;
+            masks[v_use.node] := masks[v_use.node] + v_use.mask;  gpus[v_use.node] := gpus[v_use.node] + v_use.gpus;
+            cpus[v_use.node] := cpus[v_use.node] + v_use.cpus;  mems[v_use.node] := mems[v_use.node] + v_use.mem;
+            jobs[v_use.node] := jobs[v_use.node] - v_use.jobs;
         end loop;
     end if;
     if exists (select from node where topology <> '{}') then

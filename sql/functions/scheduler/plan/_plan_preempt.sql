@@ -14,9 +14,9 @@ create or replace function odc._plan_preempt(
     p_alt_from integer, p_alt_to integer, p_group_from integer[], p_group_to integer[], p_alt_groups integer[],
     p_blocks integer[], p_blocks_most integer, p_node_groups integer[], p_free bigint[],
     p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[],
-    p_count integer, p_gpus integer, p_cpus integer, p_mem integer, p_limit bigint, p_allow boolean[], p_booking integer,
+    p_count integer, p_gpus integer, p_cpus integer, p_mem integer, p_limit_us bigint, p_allow boolean[], p_booking integer,
     p_release_ats bigint[], p_release_nodes integer[], p_release_gpus integer[], p_release_cpus integer[],
-    p_release_mems integer[], p_allocs bigint[], p_points bigint[], p_heads bigint[],
+    p_release_mems integer[], p_allocs bigint[], p_points bigint[], p_protected bigint[],
     out victims bigint[], out costs bigint[], out ends bigint[], out cost bigint, out at bigint, out fit integer[],
     out then_gpus integer[], out then_cpus integer[], out then_mems integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -53,7 +53,7 @@ begin
               left join (select w.x, count(*) as n from unnest(v_on.x) as w (x) group by w.x) as u on u.x < s.x
              group by s.x) as f;
 
-    select * into v_changes from _plan_changes(p_heads, p_allocs);
+    select * into v_changes from _plan_changes(p_protected, p_allocs);
     foreach v_at in array array(select distinct u.t from unnest(v_graces) as u (t) order by u.t) loop
         exit when v_at >= p_natural;
         v_free := _free_at(p_free, v_at, v_nodes,
@@ -72,7 +72,7 @@ begin
         for v_alt in p_alt_from..p_alt_to loop
             v_lack := _lacking_nodes(
                 v_at, v_free, p_alt_groups[p_group_from[v_alt]:p_group_to[v_alt]], p_node_groups,
-                p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_count, p_gpus, p_cpus, p_mem, p_limit, p_allow, p_booking,
+                p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_count, p_gpus, p_cpus, p_mem, p_limit_us, p_allow, p_booking,
                 p_blocks, p_blocks_most, p_points, v_first, v_on.j, v_on.gpus, v_on.cpus, v_on.mems, v_places);
             continue when cardinality(v_lack.nodes) < p_count;
             v_set := _free_gang(p_count, v_lack.domains, v_lack.lack_from, v_lack.lack_ats, v_lack.lack_gpus, v_lack.lack_cpus,

@@ -1,78 +1,98 @@
--- odc._protect_job: the planned start of a job that does not fit now, and the jobs that must end for it. If its QOS
--- preempts others, it may start earlier by ending some of them. The first releases of running jobs are enough, mostly:
--- it reads more when the walk over time needs them.
--- Arguments  p_may_end  it may end others;  p_read_all  its class may, so all releases are read
---            p_qos_id, p_node_ids  as for _plan_preempt;  p_digest  whether to compute digests
---            p_release_*  releases read so far (p_release_ats null: none), and the digest of the first ones
---            p_first_ends  how many of them were wanted;  p_victims  jobs that this plan ends, four values each, see Returns
---            the others  as for _planned_start
--- Returns    as _planned_start; victims: four values per job to end: job, for which job, cost, end of its grace; null: none
---            release_*, first_ends: as the arguments, if more releases were read, or the victims' were changed; else null
+-- odc._protect_job: what becomes of a job that cannot start now. It may become protected, end other jobs, or neither.
+-- Arguments  p_job  the job;  p_lacking, p_tight, p_wait  its limits, see _limits_now
+--            p_full, p_behind  its shape's claims are used up; the first job that claimed such a group
+--            p_preempts, p_tries  its class may end others; how many jobs of this plan have tried
+--            p_nowhere  a time limit with which no start is in sight for its shape
+--            p_kept_shape_id  its shape;  p_preempting  jobs of some QOS may end others
+--            p_components  of a heterogeneous job, what _load_pass returned; else null
+--            p_qos_id … p_victims  as for _find_start;  p_lefts … p_limits_s  as for _limit_windows
+-- Returns    at … release_digest: as _find_start;  at null: it is not pinned to nodes
+--            entry: its values in p_protected;  reported: its values for _report_plan
+--            claims: it claims groups, not a limit;  reserved_from: from this moment on, limits are reserved for it
+--            lacks: the limit that closes its class; null: none;  refusal: Slurm's reason for its shape
+--            preempts, tries, nowhere: the new values of the arguments
+--            points, protected, allocs: of a heterogeneous job, as _find_components_start; it has no entry
 create or replace function odc._protect_job(
-    p_now timestamptz, p_job_id bigint, p_may_end boolean, p_read_all boolean, p_qos_id integer, p_without bigint[], p_digest boolean,
-    p_node_ids integer[], p_alt_from integer, p_alt_to integer, p_group_from integer[], p_group_to integer[], p_alt_groups integer[],
-    p_blocks integer[], p_blocks_most integer, p_lapse bigint, p_node_groups integer[], p_free bigint[], p_max_level integer,
-    p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[],
-    p_count integer, p_gpus integer, p_cpus integer, p_mem integer, p_exclusive boolean, p_limit bigint, p_allow boolean[],
-    p_booking integer, p_release_ats bigint[], p_release_nodes integer[], p_release_gpus integer[], p_release_cpus integer[],
+    p_now timestamptz, p_job odc.candidate, p_lacking integer[], p_tight integer[], p_wait boolean, p_full boolean, p_behind bigint,
+    p_preempts boolean, p_tries integer, p_nowhere bigint, p_kept_shape_id integer, p_preempting boolean,
+    p_qos_id integer, p_not_before bigint, p_without bigint[], p_digest boolean, p_node_ids integer[], p_group_from integer[],
+    p_group_to integer[], p_alt_groups integer[], p_blocks integer[], p_node_groups integer[], p_free bigint[],
+    p_max_level integer, p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[],
+    p_allow boolean[], p_release_ats bigint[], p_release_nodes integer[], p_release_gpus integer[], p_release_cpus integer[],
     p_release_mems integer[], p_release_to bigint, p_first_ends integer, p_release_digest bigint,
-    p_allocs bigint[], p_points bigint[], p_heads bigint[], p_victims bigint[], p_not_before bigint,
+    p_allocs bigint[], p_points bigint[], p_protected bigint[], p_victims bigint[],
+    p_lefts bigint[], p_spans bigint[], p_buckets integer[], p_needs bigint[], p_mores bigint[], p_gives bigint[], p_used integer[],
+    p_use_from integer[], p_use_to integer[], p_limits_s integer[], p_components odc.shape_lists,
     out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
-    out fitting integer, out victims bigint[], out release_ats bigint[], out release_nodes integer[], out release_gpus integer[],
-    out release_cpus integer[], out release_mems integer[], out release_to bigint, out first_ends integer, out release_digest bigint)
+    out victims bigint[], out release_ats bigint[], out release_nodes integer[], out release_gpus integer[],
+    out release_cpus integer[], out release_mems integer[], out release_to bigint, out first_ends integer, out release_digest bigint,
+    out entry bigint[], out reported bigint[], out claims boolean, out reserved_from bigint, out lacks integer, out refusal text,
+    out preempts boolean, out tries integer, out nowhere bigint, out points bigint[], out protected bigint[], out allocs bigint[])
 language plpgsql stable set search_path = odc, pg_temp as $$
-#variable_conflict use_variable
 declare
-    v_few constant integer := 4;  v_soon constant integer := 300;  v_more constant integer := 20;
-    v_start record;  v_ended record;  v_read boolean := false;
+    v_max_tries constant integer := 32;
+    v_lacks boolean := p_lacking <> '{}';
+    v_may_end constant boolean := p_preempts and p_tries < v_max_tries and not v_lacks;
+    v_protect boolean := not p_full and p_job.depth > 0 and not (v_lacks and not p_wait);
+    v_windows bigint[];  v_start record;  v_first bigint;
 begin
-    if p_release_ats is null or (p_release_to is not null and (p_read_all or (p_count > v_few and p_first_ends <= v_soon))) then
-        v_read := true;
-        p_first_ends := case when p_read_all then null when p_count <= v_few then v_soon else v_more * v_soon end;
-        select coalesce(r.ats, '{}'), r.positions, r.gpus, r.cpus, r.mems, r.complete_to,
-               case when p_digest then hash_record_extended(r, p_release_digest) end
-          into p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to, p_release_digest
-          from _plan_releases(p_now, p_node_ids, p_without, null, null, p_first_ends) as r;
+    preempts := p_preempts;  tries := p_tries;  nowhere := p_nowhere;
+    if p_tight <> '{}' and (v_may_end or v_protect) then
+        v_windows := _limit_windows(p_tight, p_lefts, p_spans, p_buckets, p_needs, p_mores, p_job.use_from, p_job.use_to,
+                                    p_job.limit_us, p_gives, p_used, p_use_from, p_use_to, p_limits_s);
     end if;
-    loop
-        v_start := _planned_start(
-            p_alt_from, p_alt_to, p_group_from, p_group_to, p_alt_groups, p_blocks, p_blocks_most, p_lapse, p_node_groups, p_free,
-            p_max_level, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_count, p_gpus, p_cpus, p_mem, p_exclusive, p_limit,
-            p_allow, p_booking, p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to,
-            p_allocs, p_points, p_heads, p_not_before);
-        exit when v_start.at is not null or not v_start.short;
-        v_read := true;
-        p_first_ends := v_more * p_first_ends;
-        select coalesce(r.ats, '{}'), r.positions, r.gpus, r.cpus, r.mems, r.complete_to
-          into p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to
-          from _plan_releases(p_now, p_node_ids, p_without, _every(p_victims, 4, 1), _every(p_victims, 4, 4), p_first_ends) as r;
-    end loop;
-    at := v_start.at;  fit := v_start.fit;  fitting := v_start.fitting;
-    then_gpus := v_start.then_gpus;  then_cpus := v_start.then_cpus;  then_mems := v_start.then_mems;
-    if p_may_end then
-        v_ended := _plan_preempt(
-            p_now, p_job_id, p_qos_id, coalesce(p_without, '{}') || _every(p_victims, 4, 1), at, p_node_ids,
-            p_alt_from, p_alt_to, p_group_from, p_group_to, p_alt_groups,
-            p_blocks, p_blocks_most, p_node_groups, p_free, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains,
-            p_count, case when p_exclusive then -1 else p_gpus end, p_cpus, p_mem, p_limit, p_allow, p_booking,
-            p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_allocs, p_points, p_heads);
-        if v_ended.victims is not null then
-            at := v_ended.at;  fit := v_ended.fit;
-            then_gpus := v_ended.then_gpus;  then_cpus := v_ended.then_cpus;  then_mems := v_ended.then_mems;
-            victims := array(
-                select w.value
-                  from unnest(v_ended.victims, v_ended.costs, v_ended.ends) with ordinality as u (job_id, cost, until, ord)
-                 cross join lateral unnest(array[u.job_id, p_job_id, u.cost, u.until]) with ordinality as w (value, ord)
-                 order by u.ord, w.ord);
-            v_read := true;  p_first_ends := null;  p_victims := p_victims || victims;
-            select coalesce(r.ats, '{}'), r.positions, r.gpus, r.cpus, r.mems, r.complete_to
-              into p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to
-              from _plan_releases(p_now, p_node_ids, p_without, _every(p_victims, 4, 1), _every(p_victims, 4, 4), null) as r;
+    v_protect := v_protect and (v_may_end or (p_job.limit_us < p_nowhere and v_windows is distinct from '{}'));
+    if v_protect and p_components.component_to is not null then
+        v_start := _find_components_start(
+            p_now, p_job, p_components, v_windows, p_without, p_digest, p_node_ids, p_group_from, p_group_to, p_alt_groups, p_blocks,
+            p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_release_ats,
+            p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to, p_first_ends, p_release_digest, p_allocs,
+            p_points, p_protected, p_victims);
+        v_lacks := v_lacks or (v_start.at is null and v_windows is not null);
+        points := v_start.points;  protected := v_start.protected;  allocs := v_start.allocs;
+    elsif v_may_end or v_protect then
+        v_start := _find_start(
+            p_now, p_job, v_may_end, p_preempts, p_qos_id, p_not_before, v_windows, p_without, p_digest, p_node_ids, p_group_from,
+            p_group_to, p_alt_groups, p_blocks, p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems,
+            p_group_domains, p_allow, p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems,
+            p_release_to, p_first_ends, p_release_digest, p_allocs, p_points, p_protected, p_victims);
+    end if;
+    if v_may_end or v_protect then
+        at := v_start.at;  fit := v_start.fit;  victims := v_start.victims;
+        then_gpus := v_start.then_gpus;  then_cpus := v_start.then_cpus;  then_mems := v_start.then_mems;
+        release_ats := v_start.release_ats;  release_nodes := v_start.release_nodes;  release_gpus := v_start.release_gpus;
+        release_cpus := v_start.release_cpus;  release_mems := v_start.release_mems;  release_to := v_start.release_to;
+        first_ends := v_start.first_ends;  release_digest := v_start.release_digest;
+        v_lacks := v_lacks or (at is null and fit is not null);
+        if v_may_end then
+            tries := p_tries + 1;  preempts := victims is not null;  v_protect := v_protect or preempts;
         end if;
     end if;
-    if v_read then
-        release_ats := p_release_ats;  release_nodes := p_release_nodes;  release_gpus := p_release_gpus;  release_cpus := p_release_cpus;
-        release_mems := p_release_mems;  release_to := p_release_to;  first_ends := p_first_ends;  release_digest := p_release_digest;
+    if v_lacks and at is null then
+        lacks := coalesce(p_lacking[1], p_tight[1]);
+        return;
     end if;
+    refusal := case when v_lacks then null
+                    when not v_protect and p_full and p_behind is not null then 'Priority'
+                    when v_protect and at is null and p_job.blocks_most is null then 'ReqNodeNotAvail' else 'Resources' end;
+    if not v_protect then
+        at := null;
+        return;
+    end if;
+    reported := array[p_job.job_id, case when at is null then 0 else cardinality(p_protected) / 10 + 1 end, v_start.fitting,
+                      p_kept_shape_id, coalesce(p_lacking[1], 0)];
+    if at is null then
+        -- Its nodes are down, or allocated without an end in sight: it blocks no other job.
+        nowhere := p_job.limit_us;
+        return;
+    end if;
+    v_first := cardinality(p_points) + 1;
+    entry := case when points is null then array[case when p_job.exclusive then -1 else p_job.gpus end, p_job.cpus, p_job.mem, v_first,
+                  v_first + 9 * cardinality(fit), v_first, at, at + p_job.limit_us, cardinality(p_allocs) + 1, p_job.least] end;
+    -- Victims may end early, so the limits of a preemptor are reserved at once.
+    reserved_from := case when victims is null and not (p_preempting and p_job.claims_nodes) then at else 0 end;
+    -- A job that lacks a limit claims this and no nodes: many users wait for their own limits, and the first job that lacks
+    -- nodes must be protected beside them.
+    claims := victims is null and p_lacking = '{}' and not p_job.claims_nodes;
 end;
 $$;

@@ -1,10 +1,10 @@
 -- odc._take_nodes: take what a job that starts now was allocated, and move its nodes to the lists of their new levels.
 -- A node goes to the front of a list, so that the next job with room there takes it, too.
 -- Arguments  p_free  see _free_lists;  p_allocs  see _allocate_nodes; those after p_from are taken
---            p_all  see _free_lists;  p_node_groups  per node;  p_group_*  per group
+--            p_list_full  see _free_lists;  p_node_groups  per node;  p_group_*  per group
 create or replace function odc._take_nodes(
     p_free bigint[], p_allocs bigint[], p_from integer, p_node_groups integer[], p_group_gpus integer[], p_group_cpus integer[],
-    p_all boolean)
+    p_list_full boolean)
 returns bigint[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
@@ -48,7 +48,7 @@ begin
         p_free[3 * v_nodes + v_node] := p_free[3 * v_nodes + v_node] - p_allocs[v_at + 5];
         p_free[4 * v_nodes + v_node] := p_free[4 * v_nodes + v_node] + 1;
         -- To the front of its new list, unless only jobs without GPUs could use it, and there are none.
-        continue when p_free[v_nodes + v_node] = 0 and not p_all and p_group_gpus[v_group] > 0;
+        continue when p_free[v_nodes + v_node] = 0 and not p_list_full and p_group_gpus[v_group] > 0;
         v_level := _free_level(p_free[v_nodes + v_node], p_free[2 * v_nodes + v_node], p_group_gpus[v_group], p_group_cpus[v_group]);
         v_after := p_free[7 * v_nodes + 64 * v_group - 63 + v_level];
         p_free[7 * v_nodes + 64 * v_group - 63 + v_level] := v_node;

@@ -50,9 +50,11 @@ begin
           from starting
     ), placed as materialized (
         select s.id, s.attempt, s.ends_at, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, n.name,
-               row_number() over (partition by s.id order by length(n.name), n.name) - 1 as rank
-          from (select s.*, s.alloc_before + m as alloc_ord
-                  from starting as s cross join lateral generate_series(1, s.nodes) as m) as s
+               row_number() over (partition by s.id order by s.component, length(n.name), n.name, s.alloc_ord) - 1 as rank
+          from (select s.*, s.alloc_before + m as alloc_ord, _component_of(h.components, m) as component
+                  from starting as s
+                  left join shape as h on h.id = s.shape_id and h.components is not null
+                 cross join lateral generate_series(1, s.nodes) as m) as s
           join unnest(p_alloc_nodes, p_alloc_masks, p_alloc_gpus, p_alloc_cpus, p_alloc_mems) with ordinality
                as a (node_id, gpu_mask, gpus, cpus, mem_mib, ord) on a.ord = s.alloc_ord
           join node as n on n.id = a.node_id and n.id = any (p_alloc_nodes)

@@ -19,6 +19,8 @@ declare
     v_arrays   bigint[];
     v_counts   integer[];
     v_eligible timestamptz[];
+    v_taken_jobs bigint[];      -- per task that starts: its array
+    v_taken_ids  bigint[];      -- and its id
     v_ids      bigint[];        -- per start: the id it runs under; null: it was left out
     v_started  bigint[];
 begin
@@ -33,18 +35,10 @@ begin
       join pending as p on p.job_id = s.job_id
      where p.tasks is not null and p.ready and _job_facts(p) = s.facts;
     if v_arrays is not null then
-        -- The n-th start of an array's row is the n-th task taken from it.
-        with taken as (
-            select t.job_id, t.new_id, row_number() over (partition by t.job_id order by t.task) as n
-              from _take_tasks(v_arrays, v_counts, p_now) as t
-        ), starts as (
-            select s.job_id, s.ord, row_number() over (partition by s.job_id order by s.ord) as n
-              from unnest(p_start_jobs) with ordinality as s (job_id, ord)
-        )
-        select array_agg(case when s.job_id = any (v_arrays) then t.new_id else s.job_id end order by s.ord)
-          into v_ids
-          from starts as s
-          left join taken as t on t.job_id = s.job_id and t.n = s.n;
+        select array_agg(t.job_id order by t.job_id, t.task), array_agg(t.new_id order by t.job_id, t.task)
+          into v_taken_jobs, v_taken_ids
+          from _take_tasks(v_arrays, v_counts, p_now) as t;
+        v_ids := _start_ids(p_start_jobs, v_arrays, v_taken_jobs, v_taken_ids);
     end if;
 
     v_started := _write_starts(p_now, p_start_jobs, v_ids, p_start_facts, p_start_partitions, p_start_nodes, v_arrays,
@@ -54,6 +48,7 @@ begin
         delete from planned where job_id = any (v_started);
         perform _jobs_started(v_started, p_now);
         perform _hold_disks(v_started, p_now);
+        perform _notify_jobs('begin', v_started, p_now);
     end if;
     return query select unnest(v_started);
 exception

@@ -24,22 +24,22 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_tries constant integer := 8;  v_patience constant integer := 3;
     v_plan  decision;
-    v_kept  bigint[];           -- these keep their planned starts
+    v_promised  bigint[];           -- these keep their planned starts
     v_lost  bigint[] := '{}';   -- these cannot keep them
     v_slips bigint[];
 begin
     for v_try in 1..v_tries loop
-        v_plan := _decide_once(p_now, p_what_if, p_start_limit, p_chunk, p_depth, p_without, p_digest, v_kept, p_only);
+        v_plan := _decide_once(p_now, p_what_if, p_start_limit, p_chunk, p_depth, p_without, p_digest, v_promised, p_only);
         exit when v_plan.more or v_try = v_tries;
         v_slips := _find_slips(p_now, v_plan.head_jobs, v_plan.head_ats, v_plan.start_jobs, p_without, p_only);
         exit when v_slips is null or v_slips <@ v_lost;
         -- A job that slips although it was kept lost its place to a change in the cluster.
-        v_lost := v_lost || array(select u from unnest(v_slips) as u where u = any (v_kept));
+        v_lost := v_lost || array(select u from unnest(v_slips) as u where u = any (v_promised));
         if v_try >= v_patience then
             -- One job at a time takes too long: keep all of them.
             v_slips := v_slips || _find_slips(p_now, null, null, null, p_without, p_only);
         end if;
-        v_kept := array(select distinct u from unnest(v_kept || v_slips) as u where u <> all (v_lost) order by u);
+        v_promised := array(select distinct u from unnest(v_promised || v_slips) as u where u <> all (v_lost) order by u);
     end loop;
     return v_plan;
 end;

@@ -37,5 +37,7 @@ select null::integer       as looked,              -- jobs considered
        null::bigint[]      as victim_costs,
        -- Digests of everything read, for a replay to compare: 8 bytes each for classes, nodes, shapes, limits, queue,
        -- releases.
-       null::bytea         as read_digest
+       null::bytea         as read_digest,
+       null::text[]        as head_limits,         -- Slurm's name of a limit that a protected job lacks; null: it lacks nodes
+       null::bigint[]      as limited_heads        -- the protected job that has reserved what such a class lacks; null: none
  where false;

@@ -61,7 +61,7 @@ begin
     perform _keep_plan(v_pass, d.head_jobs, d.head_ats, d.head_nodes, d.head_fittings, d.head_shapes,
                        d.refused_shapes, d.refused_reasons, d.refused_heads,
                        d.limited_shapes, d.limited_limits_s, d.limited_uids, d.limited_accounts, d.limited_qos,
-                       d.limited_reasons);
+                       d.limited_reasons, d.head_limits);
     took_ms := extract(epoch from clock_timestamp() - v_begin) * 1000;
     update pass set took_ms = plan_pass.took_ms where id = v_pass;
 end;

@@ -5,11 +5,11 @@
 -- used; with fewer still, 0.2, 1 and 3. A protected job is never predicted later than its planned start.
 -- Source     Split conformal prediction on a moving window: Lei, G'Sell, Rinaldo, Tibshirani and Wasserman,
 --            Distribution-Free Predictive Inference for Regression (2018)
--- Arguments  p_limit    consider this many jobs of the queue
+-- Arguments  p_count    consider this many jobs of the queue
 --            p_targets  return only these; null: all
 --            p_without  leave these jobs out
 -- Returns    times null: no start in sight; plan_s: the plan's wait without calibration
-create or replace function odc._forecast(p_now timestamptz, p_limit integer, p_targets bigint[], p_without bigint[] default '{}')
+create or replace function odc._forecast(p_now timestamptz, p_count integer, p_targets bigint[], p_without bigint[] default '{}')
 returns table (place integer, job_id bigint, plan_s integer, p10 timestamptz, p50 timestamptz, p90 timestamptz, exact boolean)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
@@ -30,7 +30,7 @@ begin
                d.planned_start_at is not null as exact,
                case when d.planned_start_at is null then 4000000000
                     else greatest(1, extract(epoch from d.planned_start_at - p_now)::bigint) end as bound_s
-          from _forecast_starts(p_now, p_limit, p_targets, p_without) as f
+          from _forecast_starts(p_now, p_count, p_targets, p_without) as f
          cross join lateral unnest(f.job_ids, f.waits_s) with ordinality as w (job_id, plan_s, place)
           left join planned as d on d.job_id = w.job_id
           left join band as own on own.class = _eta_class(w.plan_s)

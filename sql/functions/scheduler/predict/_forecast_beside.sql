@@ -1,16 +1,16 @@
 -- odc._forecast_beside: whether a job may start although protected jobs will need its nodes: it does not run until their start,
 -- or leaves them enough.
--- Arguments  p_then  see _forecast_protect;  p_picks  see _forecast_gang;  p_head  the protected job that claims its nodes; 0: none
+-- Arguments  p_then  see _forecast_protect;  p_picks  see _forecast_gang;  p_holder  the protected job that claims its nodes; 0: none
 --            p_end   when its limit ends, in seconds;  p_nodes, p_fulls  number of nodes; per group: level of a free node
 -- Returns    p_then, with what the job takes there if it may start; its last value: whether it may
 create or replace function odc._forecast_beside(
-    p_then integer[], p_picks integer[], p_head integer, p_end integer, p_nodes integer, p_fulls integer[])
+    p_then integer[], p_picks integer[], p_holder integer, p_end integer, p_nodes integer, p_fulls integer[])
 returns integer[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
-    v_need constant integer := p_nodes + cardinality(p_fulls);  v_row constant integer := v_need + cardinality(p_fulls) + 3 * p_head - 2;
+    v_need constant integer := p_nodes + cardinality(p_fulls);  v_row constant integer := v_need + cardinality(p_fulls) + 3 * p_holder - 2;
     v_last constant integer := p_nodes + 5 * cardinality(p_fulls) + 1;
-    v_beside constant boolean := p_head > 0 and p_then[v_row + 1] < p_end;
+    v_beside constant boolean := p_holder > 0 and p_then[v_row + 1] < p_end;
     v_hurt integer := 0;  v_group integer;  v_node integer;  v_units integer;
 begin
     p_then[v_last] := 1;

@@ -14,6 +14,11 @@ begin
     while p_entry > 0 loop
         v_group := p_ahead[p_entry];  v_node := p_ahead[p_entry + 1];  v_units := p_ahead[p_entry + 2];
         p_entry := p_ahead[p_entry + 3];
+        if v_group < 0 then
+            -- A part of a limit, see _forecast_use.
+            v_node := cardinality(p_free) + 1 + v_group;  p_free[v_node] := p_free[v_node] + v_units;
+            continue;
+        end if;
         if v_node = 0 then
             p_free[v_whole + v_group] := p_free[v_whole + v_group] + v_units;
             p_free[v_sum + v_group] := p_free[v_sum + v_group] + v_units * p_fulls[v_group];

@@ -5,7 +5,7 @@
 -- Returns    per node: node_ids, groups;  per group: fulls: the level of a free node, group_cpus, group_mems, domains: its EFA
 --            domain, with the number after the last for none
 --            class_shapes: per class the position of its shape;  per shape: counts: nodes, alt_from, alt_to: its alternatives,
---            deads: -1: it cannot run on these nodes, or runs inside a booking; else 2147483647
+--            deads: -1: it cannot run on these nodes, runs inside a booking, or is of a heterogeneous job; else 2147483647
 --            per alternative: group_from, group_to: its positions in alt_groups and needs, the level that a job takes there
 create or replace function odc._forecast_shapes(
     p_now timestamptz, p_shape_ids integer[],
@@ -64,7 +64,7 @@ begin
     needs := array_fill(0, array[greatest(1, coalesce(cardinality(alt_groups), 0))]);
     for shape in 1..cardinality(counts) loop
         if alt_to[shape] < alt_from[shape] or group_to[alt_to[shape]] < group_from[alt_from[shape]]
-           or v_shape.booking_ids[shape] is not null then
+           or v_shape.booking_ids[shape] is not null or v_shape.component_from[shape] <= v_shape.component_to[shape] then
             deads[shape] := -1;
             continue;
         end if;

@@ -12,9 +12,9 @@ declare
     v_thin constant interval := '60 seconds';
     v_keep constant integer := 200;
     v_scored integer := 0;
-    v_p record;
+    v_prediction record;
 begin
-    for v_p in
+    for v_prediction in
         with due as (
             -- No longer waiting for that start; of an array, any task may have started.
             select p.job_id, p.id, p.attempt, p.at, q.job_id is not null as array_waits
@@ -71,15 +71,15 @@ begin
          order by s.started_at, s.id
     loop
         v_scored := v_scored + 1;
-        continue when not v_p.learn;
+        continue when not v_prediction.learn;
         insert into eta_class as c (class, ratios, sorted, last_at)
-        select k.class, array[v_p.ratio], array[v_p.ratio], v_p.at
-          from (values (v_p.class), (0)) as k (class)
+        select k.class, array[v_prediction.ratio], array[v_prediction.ratio], v_prediction.at
+          from (values (v_prediction.class), (0)) as k (class)
          order by k.class
             on conflict (class) do update
-               set ratios = (v_p.ratio || c.ratios)[1:v_keep], last_at = v_p.at,
-                   sorted = (select array_agg(x order by x) from unnest((v_p.ratio || c.ratios)[1:v_keep]) as x)
-             where c.last_at <= v_p.at - v_thin or c.last_at >= v_p.at + v_thin;
+               set ratios = (v_prediction.ratio || c.ratios)[1:v_keep], last_at = v_prediction.at,
+                   sorted = (select array_agg(x order by x) from unnest((v_prediction.ratio || c.ratios)[1:v_keep]) as x)
+             where c.last_at <= v_prediction.at - v_thin or c.last_at >= v_prediction.at + v_thin;
     end loop;
     return v_scored;
 end;

@@ -16,7 +16,7 @@ create or replace function odc.refresh_eta(
     p_skipped text[] default '{}', out foreseen integer, out kept integer, out scored integer)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v record;
+    v_told record;
 begin
     if not exists (select from term as t where t.term = p_term) then
         perform _hold_term(p_term);
@@ -49,12 +49,13 @@ begin
     select array_agg(j.job_id) as job_ids, array_agg(j.attempt) as attempts, array_agg(j.place) as places,
            array_agg(j.plan_s) as plans_s, array_agg(j.p10) as p10s, array_agg(j.p50) as p50s, array_agg(j.p90) as p90s,
            array_agg(j.exact) as exacts, array_agg(j.cause) as causes
-      into v from judged as j;
+      into v_told from judged as j;
 
     perform _hold_term(p_term);
     with predicted as materialized (
         select u.*
-          from unnest(v.job_ids, v.attempts, v.places, v.plans_s, v.p10s, v.p50s, v.p90s, v.exacts, v.causes)
+          from unnest(v_told.job_ids, v_told.attempts, v_told.places, v_told.plans_s, v_told.p10s, v_told.p50s, v_told.p90s,
+                      v_told.exacts, v_told.causes)
                as u (job_id, attempt, place, plan_s, p10, p50, p90, exact, cause)
          cross join lateral (select from pending as x where x.job_id = u.job_id and x.attempt = u.attempt offset 0) as q
     ), gone as (

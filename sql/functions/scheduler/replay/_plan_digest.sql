@@ -10,6 +10,6 @@ begin
         p_plan.alloc_mems, p_plan.head_jobs, p_plan.head_ats, p_plan.head_nodes, p_plan.head_fittings, p_plan.head_shapes,
         p_plan.refused_shapes, p_plan.refused_reasons, p_plan.refused_heads, p_plan.limited_shapes,
         p_plan.limited_limits_s, p_plan.limited_uids, p_plan.limited_accounts, p_plan.limited_qos, p_plan.limited_reasons,
-        p_plan.victim_jobs, p_plan.victim_for, p_plan.victim_costs)));
+        p_plan.victim_jobs, p_plan.victim_for, p_plan.victim_costs, p_plan.head_limits, p_plan.limited_heads)));
 end;
 $$;

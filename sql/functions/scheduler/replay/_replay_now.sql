@@ -12,8 +12,8 @@ begin
     select 'planned', h.job_id::text,
            concat_ws(' on ', coalesce(_iso(h.at), 'unknown'),
                      (select string_agg(n.name, ',' order by length(n.name), n.name)
-                        from node as n where n.id = any (string_to_array(h.nodes, ',')::integer[])))
-      from unnest(p_plan.head_jobs, p_plan.head_ats, p_plan.head_nodes) as h (job_id, at, nodes)
+                        from node as n where n.id = any (string_to_array(h.nodes, ',')::integer[]))) || coalesce(' for ' || h.reason, '')
+      from unnest(p_plan.head_jobs, p_plan.head_ats, p_plan.head_nodes, p_plan.head_limits) as h (job_id, at, nodes, reason)
      union all
     select 'refusal', r.shape_id::text, concat_ws(' behind job ', r.reason, r.head)
       from unnest(p_plan.refused_shapes, p_plan.refused_reasons, p_plan.refused_heads) as r (shape_id, reason, head)

@@ -25,7 +25,7 @@ begin
      union all
     select 'planned', p.job_id::text,
            concat_ws(' on ', coalesce(_iso(p.planned_start_at), 'unknown'),
-                     nullif(array_to_string(p.node_names, ','), ''))
+                     nullif(array_to_string(p.node_names, ','), '')) || coalesce(' for ' || p.reason, '')
       from odc_past.planned as p
      union all
     select 'refusal', f.shape_id::text, concat_ws(' behind job ', f.reason, f.head_job_id) from odc_past.refusal as f
