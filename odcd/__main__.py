@@ -11,7 +11,8 @@ import click
 from odcctl.cli.plain import call_app
 from odcctl.cli.usage import locate, message_of
 from odcd.cli.app import new_root
-from odcd.errors import BadRequest, OdcError, shown
+from odcd.errors import BadRequest, OdcError
+from odcd.records.fields import shown
 
 DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
 COMPLETE = "_ODCD_COMPLETE"

@@ -17,6 +17,7 @@ from odcd.api.http.context import Api
 from odcd.api.http.credentials import Credentials
 from odcd.api.http.door import Door
 from odcd.api.http.server import HttpServer
+from odcd.api.slurm.inside import InsideCalls
 from odcd.audit.front import AuditedWatch
 from odcd.audit.log import AuditLog
 from odcd.builds.settings import LIMIT, no_target
@@ -127,9 +128,8 @@ class Daemon:
             settings.login, self._store.logins, clock, settings.operators, serves_uid
         )
         self._credentials = Credentials()
-        place = settings.audit_log
-        self._audit = AuditLog(place, clock) if place is not None else None
-        api = self._make_api(fairness, check_disk, serves_uid)
+        self._audit = AuditLog(settings.audit_log, clock) if settings.audit_log else None
+        api = self._api = self._make_api(fairness, check_disk, serves_uid)
         self._page = Page(api, create_app(api))
         watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
         self._http = HttpServer(
@@ -146,17 +146,14 @@ class Daemon:
     def _make_api(
         self, fairness: Fairness, check_disk: Callable[[], None], serves_uid: int | None
     ) -> Api:
-        settings = self._settings
-        oldest = settings.oldest_client
+        settings, oldest = self._settings, self._settings.oldest_client
+        batcher = SubmitBatcher(
+            self._store.jobs, self._clock, pending=fairness.pending,
+            stored_bytes=fairness.stored_bytes, check_disk=check_disk,
+        )  # fmt: skip
         return Api(
             store=self._store,
-            batcher=SubmitBatcher(
-                self._store.jobs,
-                self._clock,
-                pending=fairness.pending,
-                stored_bytes=fairness.stored_bytes,
-                check_disk=check_disk,
-            ),
+            batcher=batcher,
             check_disk=check_disk,
             fairness=fairness,
             events=self._events,
@@ -183,6 +180,7 @@ class Daemon:
             serves_uid=serves_uid,
             proxy_uids=settings.proxy_uids,
             credentials=self._credentials,
+            notify=settings.notify,
             audit=self._audit,
             oldest_client=version_of(oldest) if oldest else None,
         )
@@ -260,6 +258,8 @@ class Daemon:
 
     async def _lead(self, lead: Lead) -> None:
         executor = await self._engine.make(lead)
+        if executor.steps is not None:
+            executor.steps.answer_calls(InsideCalls(self._api).answer)
         self._leading = Leading(
             lead,
             executor,
@@ -271,6 +271,7 @@ class Daemon:
                 metrics=self._metrics,
                 sampler=self._sampler,
                 on_pass=self._note_pass,
+                on_step_end=self._api.steps.wake,
             ),
         )
         try:
@@ -290,8 +291,7 @@ def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[
 
 
 def _hosts(settings: Settings) -> Hosts:
-    """The host names this daemon answers for: the configured ones and those it knows to be its
-    own."""
+    """The host names this daemon answers for: the configured ones and its own."""
     own = [socket.gethostname()]
     if settings.listen is not None:
         own.append(settings.listen[0])

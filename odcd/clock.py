@@ -43,20 +43,31 @@ class Turns:
 class SharedTurns(Turns):
     """Turns of tasks that become ready together: all of them have one turn, not one each."""
 
-    def __init__(self, every_s: float = TURN_S) -> None:
+    def __init__(self, every_s: float = TURN_S, *, rest_s: float = 0.0) -> None:
+        """rest_s: the time for other tasks between two turns."""
         super().__init__(every_s)
+        self._rest_s = rest_s
         self._ending = False
+        self._news = asyncio.Event()
 
     async def take(self) -> None:
+        had_turn = True
         while self.are_due():
             if not self._ending:
                 self._ending = True
-                asyncio.get_running_loop().call_soon(self._begin)
-            await asyncio.sleep(0)
+                self._news = asyncio.Event()
+                asyncio.get_running_loop().call_later(self._rest_s, self._begin)
+            if had_turn:
+                # Those who wait already come first.
+                await asyncio.sleep(0)
+                had_turn = False
+            else:
+                await self._news.wait()
 
     def _begin(self) -> None:
         self._ending = False
         self._until = time.monotonic() + self._every_s
+        self._news.set()
 
 
 class SystemClock:

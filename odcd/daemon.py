@@ -16,6 +16,7 @@ from odcd.api.http.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.database import schema, schema_guard
 from odcd.database.connections import check_direct
+from odcd.engines.choose import load_engine
 from odcd.errors import OdcError, Unavailable
 from odcd.home import account as accounts
 from odcd.home import descriptors
@@ -27,6 +28,7 @@ from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_watch import WatchedPostgres
 from odcd.home.processes import harden
 from odcd.home.shutdown import count_running, end_runner
+from odcd.notify import mail
 from odcd.page import app as page
 from odcd.runner import rules
 from odcd.settings import Settings
@@ -106,13 +108,19 @@ def _load(settings: Settings) -> schema.Source:
     if settings.executor == "kubernetes":
         _import_client()
     if settings.disks.aws_region is not None:
-        _import_aws()
+        _import_aws("odcd.aws.disks", "disks")
+    if settings.elastic.elastic_cluster is not None:
+        _import_aws("odcd.aws.groups", "elastic groups")
     if (
         settings.executor == "kubernetes"
         or settings.login.rules()
         or settings.gpu_use.prometheus_url
+        or (settings.notify.webhooks and os.geteuid() == 0)
     ):
         outbound.load()
+    if settings.notify.sends_mail:
+        mail.load()
+    load_engine(settings.executor)
     return source
 
 
@@ -139,13 +147,13 @@ def _import_client() -> None:
         ) from error
 
 
-def _import_aws() -> None:
+def _import_aws(module: str, what: str) -> None:
     """Import now, for the same reason as _import_client."""
     try:
-        importlib.import_module("odcd.aws.disks")
+        importlib.import_module(module)
     except ImportError as error:
         raise OdcError(
-            f"disks at AWS need a library: {error}", 'Install it: pip install "odc[aws]"'
+            f"{what} at AWS need a library: {error}", 'Install it: pip install "odc[aws]"'
         ) from error
 
 

@@ -31,6 +31,8 @@ OdcError
 │   ├── DiskDeleted         OD037  the disk was deleted; its snapshots may still exist
 │   ├── UnknownBuild        OD038  no build of that context, or it is another user's
 │   ├── ClientTooOld        OD039  odcctl is older than the server accepts
+│   ├── UnknownPath         OD045  the API has no such path
+│   ├── MethodNotAllowed    OD046  the path does not accept this method; Allow lists those it does
 │   ├── LoginRefused        OD033  the identity may not log in, or its proof was rejected
 │   ├── TooManyLogins       OD034  too many logins from that address were refused recently
 │   ├── TooManyRequests     OD041  the user has too many requests in progress; try again (429)
@@ -53,13 +55,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 RECOUNT_S = 5  # at most this often, pending jobs of a user who reached the limit are counted
-DRAIN_S = 60
-"""A user's daily allowance for database growth is restored evenly: part is back in a minute."""
-
-
-def shown(text: str) -> str:
-    """Make text from elsewhere, such as a database, safe for a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+DRAIN_S = 60  # the daily allowance for database growth is restored evenly: part is back then
 
 
 class OdcError(Exception):
@@ -202,6 +198,14 @@ class ClientTooOld(Refused):
     code, status = "OD039", 426
 
 
+class UnknownPath(Refused):
+    code, status = "OD045", 404
+
+
+class MethodNotAllowed(Refused):
+    code, status = "OD046", 405
+
+
 class LoginRefused(Refused):
     """reason: a word for the audit log."""
 
@@ -278,16 +282,12 @@ class IdentityDown(Unavailable):
     code = "OD035"
 
 
-def _leaves(root: type[OdcError]) -> dict[str, type[OdcError]]:
-    found: dict[str, type[OdcError]] = {}
-    for child in root.__subclasses__():
-        if "code" in child.__dict__:
-            found[child.code] = child
-        found |= _leaves(child)
-    return found
+def _below(root: type[OdcError]) -> list[type[OdcError]]:
+    children = root.__subclasses__()
+    return [*children, *(one for child in children for one in _below(child))]
 
 
-BY_CODE: dict[str, type[OdcError]] = _leaves(OdcError)
+BY_CODE = {one.code: one for one in _below(OdcError) if "code" in vars(one)}
 """The class of each OD code (= SQLSTATE), for odcd.database.pool and odcd.api.http.problems."""
 
 

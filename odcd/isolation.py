@@ -31,7 +31,8 @@ SLOW_TRIES = 3
 MAX_WHY = 500
 LOOPS = (
     "passes", "starts", "facts", "stops", "signals", "sweep", "inventory", "expiry", "idle",
-    "jupyter", "quarantine", "disks", "builds", "gpu-use", "pods", "forecasts", "history", "loops",
+    "node-notices", "jupyter", "quarantine", "disks", "elastic", "builds", "gpu-use", "pods",
+    "forecasts", "history", "mail", "webhooks", "outbox", "loops",
 )  # fmt: skip
 """The loops that isolate items, as in metrics and in the log; loops: whole loops that failed."""
 
@@ -89,8 +90,7 @@ class Isolation(Generic[T]):
         key: Callable[[T], Hashable] = lambda item: item,
     ) -> None:  # fmt: skip
         """key: identifies an item that is met again."""
-        self._loop = loop
-        self._clock = clock
+        self._loop, self._clock = loop, clock
         self._watch = watch or NOBODY
         self._key = key
         self._aside: dict[Hashable, _Aside[T]] = {}

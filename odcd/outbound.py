@@ -1,4 +1,4 @@
-"""HTTP requests to other servers: AWS STS, GitHub and Prometheus.
+"""HTTP requests to other servers: AWS STS, GitHub, Prometheus and webhooks.
 
 Only this module and the Kubernetes executor import aiohttp, and only when the first request is sent
 or load() is called: it costs a daemon without these servers 8 MB and a quarter of a second.
@@ -10,19 +10,25 @@ from __future__ import annotations
 import asyncio
 import codecs
 import importlib
+import ipaddress
 import re
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odcd.errors import BadRequest
 
 if TYPE_CHECKING:
     import aiohttp
+    from aiohttp.abc import AbstractResolver, ResolveResult
 
 AT_ONCE = 8
+_LOOK_UPS = ThreadPoolExecutor(4, "odc-look-up")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _REST = r"(?::([0-9]{1,5}))?(/[!-~]*)?"
 _HTTPS = re.compile(rf"(https)://({_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:]+\]){_REST}", re.ASCII)
@@ -40,6 +46,10 @@ def load() -> None:
 class OutboundFailed(Exception):
     """The server cannot be reached, or its answer is invalid. str() completes a sentence whose
     subject is the server."""
+
+
+class AddressRefused(OutboundFailed):
+    """The server's address is not allowed. Nothing was sent."""
 
 
 class AnswerTooLarge(OutboundFailed):
@@ -100,11 +110,13 @@ class OutboundHttp:
     def __init__(
         self, base: str, *, timeout_s: float, max_bytes: int, at_once: int = AT_ONCE,
         context: ssl.SSLContext | None = None, ca: Path | None = None, use_proxy: bool = False,
+        allows: Callable[[str], bool] | None = None,
     ) -> None:  # fmt: skip
         """base: the server's URL, without a slash at its end. timeout_s: for a whole request.
         max_bytes: of an answer's body. at_once: more requests wait. context, ca: the certificates
         to trust, the second as a file; default the system's. use_proxy: use the proxies that the
-        environment names (HTTPS_PROXY)."""
+        environment names (HTTPS_PROXY). allows: whether an IP address may be connected to; of a
+        name, every address must be allowed, and the connection goes to one that was checked."""
         self._base = base
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
@@ -112,6 +124,7 @@ class OutboundHttp:
         self._context = context
         self._ca = ca
         self._use_proxy = use_proxy
+        self._allows = allows
         self._session: aiohttp.ClientSession | None = None
         self._opening = asyncio.Lock()
 
@@ -125,6 +138,13 @@ class OutboundHttp:
         """Raises OutboundFailed."""
         return await self._request("POST", target, headers, form)
 
+    async def post_json(
+        self, target: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Raises OutboundFailed."""
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        return await self._request("POST", target, headers, body)
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
@@ -132,13 +152,16 @@ class OutboundHttp:
 
     async def _request(
         self, method: str, target: str, headers: Mapping[str, str] | None,
-        form: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | bytes | None = None,
     ) -> Answer:  # fmt: skip
         import aiohttp
         from yarl import URL
 
         # A signature may cover the target: nothing may be quoted differently.
         url = URL(self._base + target, encoded=True)
+        host = url.host or ""
+        if self._allows is not None and is_address(host) and not self._allows(host):
+            raise AddressRefused(f"is at {host}, which is not allowed")
         try:
             async with asyncio.timeout(self._timeout_s):
                 session = await self._open()
@@ -173,7 +196,7 @@ class OutboundHttp:
                 self._session = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(
                         ssl=self._context or True,
-                        resolver=aiohttp.ThreadedResolver(),
+                        resolver=_resolver(self._allows),
                         limit=self._at_once,
                         force_close=True,
                     ),
@@ -185,6 +208,45 @@ class OutboundHttp:
                     middlewares=(_once,),
                 )
             return self._session
+
+
+async def look_up(
+    host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC
+) -> Sequence[tuple[Any, ...]]:
+    """As socket.getaddrinfo, in threads of its own: names that users choose may take long, and
+    other work waits for the daemon's threads."""
+    ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+    return await asyncio.get_running_loop().run_in_executor(_LOOK_UPS, ask)
+
+
+def is_address(host: str) -> bool:
+    """Whether it is an IP address, not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _resolver(allows: Callable[[str], bool] | None) -> AbstractResolver:
+    import aiohttp
+
+    class Checked(aiohttp.ThreadedResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
+            found: list[ResolveResult] = []
+            for kind, _, proto, _, place in await look_up(host, port, family):
+                at = str(place[0])
+                if allows is not None and not allows(at):
+                    raise AddressRefused(f"is at {at}, which is not allowed")
+                found.append({
+                    "hostname": host, "host": at, "port": int(place[1]), "family": kind,
+                    "proto": proto, "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+                })  # fmt: skip
+            return found
+
+    return aiohttp.ThreadedResolver() if allows is None else Checked()
 
 
 async def _once(

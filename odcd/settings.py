@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,6 +11,7 @@ from typing import Literal
 
 from odcd.builds.settings import BuildSettings, read_builds
 from odcd.disks.settings import DiskSettings, read_disks
+from odcd.elastic.settings import ElasticSettings, read_elastic
 from odcd.errors import BadRequest
 from odcd.executor.declared_nodes import parse_nodes
 from odcd.executor.job_rules import JobSettings, read_jobs
@@ -22,8 +22,17 @@ from odcd.front.settings import FrontSettings, read_front
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
+from odcd.notify.settings import NotifySettings, read_notify
 from odcd.records.node import DeclaredNode
-from odcd.variables import read_accounts, read_seconds, read_url, read_words
+from odcd.variables import (
+    parse_address,
+    read_accounts,
+    read_audit,
+    read_choice,
+    read_seconds,
+    read_url,
+    read_words,
+)
 
 ROOT_HOME = Path("/var/lib/odc")
 ROOT_SOCKET = Path("/run/odc/odcd.sock")
@@ -44,14 +53,15 @@ ROOT_PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(720, 728))
 """On ports below 1024, no other user can take the daemon's port while it is down. IANA assigned
 none of these."""
 
-ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     home: Path
     """--home, ODC_HOME. The folder for everything the daemon keeps. Default ~/.odc, as root
     /var/lib/odc."""
+    config: Path | None = None
+    """--config, ODC_CONFIG. The settings file; none: no file. Default: for root with the default
+    home /etc/odc/odcd.toml, for other users odcd.toml in the home, if it exists."""
     socket: Path
     """The Unix socket for HTTP on this machine: <home>/odcd.sock; for root's default home
     /run/odc/odcd.sock."""
@@ -75,28 +85,33 @@ class Settings:
     dsn: str | None = None
     """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
-    """--executor of serve. How jobs run: as processes of this machine, or as pods of a cluster."""
+    """--executor of serve, ODC_EXECUTOR. How jobs run: local, as processes of this machine, or
+    kubernetes, as pods of a cluster. Default local."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     jobs: JobSettings = field(default_factory=JobSettings)
     disks: DiskSettings = field(default_factory=DiskSettings)
+    elastic: ElasticSettings = field(default_factory=ElasticSettings)
     login: LoginSettings = field(default_factory=LoginSettings)
     builds: BuildSettings = field(default_factory=BuildSettings)
     gpu_use: GpuUseSettings = field(default_factory=GpuUseSettings)
     fairness: FairnessSettings = field(default_factory=FairnessSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
     disk_reserve_mib: int | None = None
     """ODC_DISK_RESERVE_MIB. Free MiB on the embedded database's disk, below which jobs,
-    reservations and builds are rejected; 0: no reserve. Default a fiftieth of the disk, at most
-    512."""
+    reservations and builds are rejected; 0: no reserve. Default 2 % of the disk, at most 512."""
     nodes: tuple[DeclaredNode, ...] = ()
-    """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
-    the location is a zone, a placement group and the layers of the network, outermost first; an
-    empty part is unknown. Default none."""
+    """--node, ODC_NODES. Nodes declared for accounting only,
+    NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]: the location is a zone, a placement group and
+    the layers of the network, outermost first; an empty part is unknown. The word self is the
+    machine itself; ODC_NODES has blanks between nodes. Default none."""
     self_node: bool = True
     """--node. Whether the machine itself is a node: with --node self, or without any --node."""
+    other_hosts: tuple[str, ...] = ()
+    """Declared nodes that are other machines, where odcd runs nothing. Found at the start."""
     pg_version: int | None = None
-    """--pg of up. The major version of the embedded PostgreSQL. Default the version in home, else
-    18."""
+    """--pg of up, ODC_PG. The major version of the embedded PostgreSQL. Default the version in
+    home, else 18."""
     lease: timedelta = LEASE
     """ODC_LEASE_S. How long a leader may be silent before another daemon takes over. Default 10
     s."""
@@ -106,8 +121,7 @@ class Settings:
     grace: timedelta = GRACE
     """ODC_GRACE_S. The time from TERM to KILL when a job must end. Default 30 s."""
     oldest_client: str | None = None
-    """ODC_OLDEST_CLIENT. An odcctl below this version is rejected with a request to upgrade.
-    Default none."""
+    """ODC_OLDEST_CLIENT. An odcctl below it is rejected with a request to upgrade. Default none."""
     look: timedelta = LOOK
     """ODC_LOOK_S. How often a reservation is checked for activity, if its QOS acts on idle ones.
     Default 300 s."""
@@ -124,7 +138,7 @@ class Settings:
     """--operator, ODC_OPERATORS. Users who may act for others, in addition to root and the daemon's
     own user. Default none."""
     log_format: Literal["text", "json"] = "text"
-    """--log-format. A log line is key=value text, or a JSON object. Default text."""
+    """--log-format, ODC_LOG_FORMAT. A log line is key=value text, or json. Default text."""
     detached: bool = False
     """--detach of up. Return when the daemon is ready; it logs to <home>/odcd.log. Default no."""
 
@@ -159,9 +173,10 @@ class Arguments:
     tls_key: str | None = None
     operator: Sequence[str] = ()
     allow_root_jobs: bool = False
-    log_format: Literal["text", "json"] = "text"
+    config: str | None = None
+    log_format: Literal["text", "json"] | None = None
     dsn: str | None = None
-    executor: Literal["local", "kubernetes"] = "local"
+    executor: Literal["local", "kubernetes"] | None = None
     kubeconfig: str | None = None
     context: str | None = None
     pg: int | None = None
@@ -171,16 +186,18 @@ class Arguments:
 def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
     """Settings of `up` and `serve`. Raises BadRequest, naming the invalid option."""
     home = find_home(args.home, environment)
-    nodes, self_node = parse_nodes(args.node)
+    texts, by = (args.node, "--node") if args.node else (_nodes(environment), "ODC_NODES")
+    nodes, self_node = parse_nodes(texts, by)
     listen = args.listen or environment.get("ODC_LISTEN")
     root = os.geteuid() == 0
-    on_kubernetes = args.executor == "kubernetes"
+    executor = args.executor or _executor(environment, embedded=args.embedded)
+    on_kubernetes = executor == "kubernetes"
     kubernetes, disks = KubernetesSettings(), DiskSettings()
     if on_kubernetes:
-        if args.node:
+        if texts:
             raise BadRequest(
-                "--node is only for the local executor",
-                "On Kubernetes the nodes come from the cluster: leave --node out.",
+                f"{by} is only for the local executor",
+                f"On Kubernetes the nodes come from the cluster: leave {by} out.",
             )
         kubernetes = read_kubernetes(args.kubeconfig, args.context, environment)
         disks = read_disks(environment)
@@ -194,19 +211,21 @@ def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
         audit_log=read_audit(environment, detached=args.detach),
         front=read_front(environment, args.tls_cert, args.tls_key),
         dsn=args.dsn or None,
-        executor=args.executor,
+        executor=executor,
         kubernetes=kubernetes,
         jobs=read_jobs(environment, allow_root=args.allow_root_jobs),
         disks=disks,
+        elastic=read_elastic(environment, disks.aws_region, kubernetes=on_kubernetes),
         login=read_login(environment),
         builds=read_builds(environment) if on_kubernetes else BuildSettings(),
         gpu_use=read_gpu_use(environment, one_machine=not on_kubernetes),
         fairness=read_fairness(environment),
         history=read_history(environment),
+        notify=read_notify(environment),
         disk_reserve_mib=read_reserve(environment),
         nodes=nodes,
         self_node=self_node,
-        pg_version=args.pg,
+        pg_version=args.pg or _pg_version(environment),
         lease=read_seconds(environment, "ODC_LEASE_S", LEASE),
         clock_limit=read_seconds(environment, "ODC_CLOCK_LIMIT_S", CLOCK_LIMIT),
         grace=read_grace(environment),
@@ -218,30 +237,39 @@ def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
         ),
         github_url=read_url(environment, "ODC_GITHUB_URL", GITHUB_URL),
         operators=frozenset(args.operator or read_words(environment, "ODC_OPERATORS")),
-        log_format=args.log_format,
+        log_format=args.log_format or _log_format(environment),
         detached=args.detach,
     )
 
 
+def _nodes(environment: Mapping[str, str]) -> list[str]:
+    return environment.get("ODC_NODES", "").split()
+
+
+def _executor(environment: Mapping[str, str], *, embedded: bool) -> Literal["local", "kubernetes"]:
+    chosen = read_choice(environment, "ODC_EXECUTOR", ("local", "kubernetes"))
+    if chosen != "kubernetes":
+        return "local"
+    if embedded:
+        raise BadRequest(
+            "ODC_EXECUTOR=kubernetes: `odcd up` runs jobs on this machine",
+            "Use `odcd serve` for a cluster.",
+        )
+    return "kubernetes"
+
+
+def _pg_version(environment: Mapping[str, str]) -> int | None:
+    chosen = read_choice(environment, "ODC_PG", ("16", "18"))
+    return int(chosen) if chosen else None
+
+
+def _log_format(environment: Mapping[str, str]) -> Literal["text", "json"]:
+    chosen = read_choice(environment, "ODC_LOG_FORMAT", ("text", "json"))
+    return "json" if chosen == "json" else "text"
+
+
 def _listen_first(root: bool) -> tuple[tuple[str, int], ...]:
     return ROOT_PAGE_ADDRESSES if root else PAGE_ADDRESSES
-
-
-def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
-    """Raises BadRequest for a path that depends on the current folder, or for - if the daemon has
-    no standard output of its own."""
-    place = environment.get("ODC_AUDIT_LOG") or None
-    if place == "-" and detached:
-        raise BadRequest(
-            "ODC_AUDIT_LOG=- needs standard output, which --detach redirects to the daemon's log",
-            "Name a file, or leave out --detach.",
-        )
-    if place not in (None, "-") and not Path(place).is_absolute():
-        raise BadRequest(
-            f'ODC_AUDIT_LOG="{place}" is not an absolute path',
-            "For example /var/log/odc/audit.log.",
-        )
-    return place
 
 
 def read_grace(environment: Mapping[str, str]) -> timedelta:
@@ -270,13 +298,3 @@ def socket_of(home: Path) -> Path:
     if os.geteuid() == 0 and home == ROOT_HOME:
         return ROOT_SOCKET
     return home / "odcd.sock"
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Parse HOST:PORT; an empty host means all addresses."""
-    found = ADDRESS.match(text)
-    if found is None or int(found["port"]) > 65535:
-        raise BadRequest(
-            f'--listen "{text}" is not HOST:PORT', "For example --listen 127.0.0.1:7070."
-        )
-    return found["host"].strip("[]") or "0.0.0.0", int(found["port"])

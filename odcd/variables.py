@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pwd
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
+from pathlib import Path
 
 from odcd.errors import BadRequest
 
 URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
+ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
 
 
 def read_seconds(
@@ -53,3 +55,39 @@ def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
                 "`getent passwd` lists the accounts.",
             ) from None
     return frozenset(found)
+
+
+def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
+    """Raises BadRequest for a path that depends on the current folder, or for - if the daemon has
+    no standard output of its own."""
+    place = environment.get("ODC_AUDIT_LOG") or None
+    if place == "-" and detached:
+        raise BadRequest(
+            "ODC_AUDIT_LOG=- needs standard output, which --detach redirects to the daemon's log",
+            "Name a file, or leave out --detach.",
+        )
+    if place not in (None, "-") and not Path(place).is_absolute():
+        raise BadRequest(
+            f'ODC_AUDIT_LOG="{place}" is not an absolute path',
+            "For example /var/log/odc/audit.log.",
+        )
+    return place
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Parse HOST:PORT; an empty host means all addresses."""
+    found = ADDRESS.match(text)
+    if found is None or int(found["port"]) > 65535:
+        raise BadRequest(
+            f'--listen "{text}" is not HOST:PORT', "For example --listen 127.0.0.1:7070."
+        )
+    return found["host"].strip("[]") or "0.0.0.0", int(found["port"])
+
+
+def read_choice(environment: Mapping[str, str], name: str, choices: Collection[str]) -> str | None:
+    """One of the choices; None: not set. Raises BadRequest."""
+    text = environment.get(name) or None
+    if text is not None and text not in choices:
+        words = " or ".join(choices)
+        raise BadRequest(f'{name}="{text[:100]}" is not {words}', f"Use {words}.")
+    return text

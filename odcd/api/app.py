@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,7 +24,7 @@ from odcd.api.http.audited import Audited
 from odcd.api.http.context import Api
 from odcd.api.http.identity import Identifier
 from odcd.api.http.openapi import OpenApiRoutes
-from odcd.api.http.problems import of_http
+from odcd.api.http.problems import not_served
 from odcd.api.http.routing import Endpoint, Operation
 from odcd.api.http.sockets import CountedSocket
 from odcd.api.idle import IdleRoutes
@@ -32,11 +34,14 @@ from odcd.api.login import LoginRoutes
 from odcd.api.logs import LogRoutes
 from odcd.api.me import MeRoutes
 from odcd.api.nodes import NodeRoutes
+from odcd.api.notify import NotifyRoutes
 from odcd.api.page import PageRoutes
 from odcd.api.partitions import PartitionRoutes, PolicyRoutes
 from odcd.api.plan import PlanRoutes
 from odcd.api.priority import PriorityRoutes
 from odcd.api.reservations import ReservationRoutes
+from odcd.api.slurm.routes import SlurmRoutes
+from odcd.api.slurm.step_input import StepInputRoutes
 from odcd.api.submit import SubmitRoutes
 from odcd.api.tunnel import PORTS, TunnelEndpoint
 from odcd.api.usage import UsageRoutes
@@ -84,7 +89,7 @@ class _App(Starlette):
     def __init__(
         self, endpoints: Mapping[tuple[str, str], ASGIApp], routes: Sequence[BaseRoute]
     ) -> None:
-        super().__init__(routes=routes, exception_handlers={HTTPException: of_http})
+        super().__init__(routes=routes, exception_handlers={HTTPException: self._not_served})
         self._endpoints = {key: found for key, found in endpoints.items() if "{" not in key[1]}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,12 +99,26 @@ class _App(Starlette):
                 return await endpoint(scope, receive, send)
         await super().__call__(scope, receive, send)
 
+    async def _not_served(self, request: Request, _: Exception) -> Response:
+        """The router's only errors are unknown paths and methods. A path has one route per method:
+        Allow names them all."""
+        path, method = request.scope["path"], request.method
+        accepted = {
+            name
+            for route in self.routes
+            if isinstance(route, Route) and route.path_regex.match(path)
+            for name in route.methods or ()
+        }
+        return not_served(method, path, sorted(accepted))
+
 
 def operations(deps: Api) -> list[Operation]:
     """Every operation, the most frequently used first, because routes are tried in order."""
     found: list[Operation] = []
     for resource in (
         SubmitRoutes,
+        SlurmRoutes,
+        StepInputRoutes,
         JobRoutes,
         ChangeRoutes,
         LogRoutes,
@@ -118,6 +137,7 @@ def operations(deps: Api) -> list[Operation]:
         QosRoutes,
         # Before users: /v1/users/me is not a user.
         LoginRoutes,
+        NotifyRoutes,
         UserRoutes,
         MeRoutes,
         PageRoutes,

@@ -24,6 +24,7 @@ from odcd.api.http.credentials import ENDED, WHY_ENDED
 from odcd.api.http.identity import key_of
 from odcd.api.http.problems import problem_of, unexpected
 from odcd.api.http.routing import Identifies
+from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, OdcError, TooManyRequests, WrongState
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity, Selector
@@ -31,6 +32,7 @@ from odcd.slurm.lists import parse_selector
 
 log = logging.getLogger(__name__)
 
+PATH = "/v1/jobs/{id}/attach"
 END_WAIT_S = 60.0
 """Maximum wait for the job's end after the terminal closed, to report its exit code."""
 TRY_AGAIN_LATER = 1013
@@ -74,6 +76,8 @@ class AttachEndpoint:
     async def _serve(self, socket: WebSocket, held: ExitStack) -> None:
         try:
             who = socket.scope[WHO] = await self._identifies.identify(socket.scope)
+            self._api.fairness.request(who)
+            ask_as(who.user, PATH, operator=who.operator)
             held.enter_context(self._api.fairness.socket(who))
             job_id, terminal = await self._open(socket, who)
         except OdcError as error:

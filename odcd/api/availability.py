@@ -103,6 +103,7 @@ class AvailabilityRoutes:
                     start_at=start,
                     wait_s=wait_s,
                     refused=refused["message"] if refused else None,
+                    reason=one.get("reason"),
                 )
             )
         self._waits = {key: kept for key, kept in self._waits.items() if at_s - kept[0] < 60}

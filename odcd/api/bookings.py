@@ -39,7 +39,10 @@ class BookingTerms(_Form, frozen=True, kw_only=True):
     duration: str | Unset = UNSET
     """Instead of duration_s, in sbatch's format: 30, 2:00:00, 1-12."""
     repeats: Repeats | Unset = UNSET
-    """At the same time of day in UTC."""
+    """At the same time of day in zone."""
+    zone: Annotated[str, msgspec.Meta(max_length=100)] | Unset | None = UNSET
+    """The time zone of a booking that repeats, as Europe/Berlin; null: UTC. A time that it skips in
+    spring is an hour later that day; a time that it has twice in autumn is the second one."""
     until: Moment | Unset | None = UNSET
     """No repetition begins after it; null: it repeats forever."""
     time_zone: str | None = None

@@ -29,7 +29,8 @@ class UpdateJob(Form):
 
     time_limit_s: Seconds | Unset | None = UNSET
     time_limit: str | Unset = UNSET
-    """Instead of time_limit_s, in sbatch's format: 30, 1-12:00:00, UNLIMITED."""
+    """Instead of time_limit_s, in sbatch's format: 30, 1-12:00:00, UNLIMITED; with a sign, an
+    amount to add to each job's time limit or to subtract from it: +30, -1:00:00."""
     nice: Nice | Unset = UNSET
     partitions: Partitions | Unset = UNSET
     name: Name | Unset = UNSET
@@ -92,6 +93,18 @@ def _read_sbatch_forms(changes: dict[str, object], now: datetime) -> None:
         given = changes.pop(text, None)
         if not isinstance(given, str):
             continue
+        if text == "time_limit" and given.lstrip()[:1] in ("+", "-") and given.strip() != "-1":
+            changes["time_limit_add_s"] = _signed_seconds(given.strip())
+            continue
         if name in changes:
             raise BadRequest(f"{text} and {name} mean the same", "Use only one of them.")
         changes[name] = parse_duration(given) if text == "time_limit" else parse_moment(given, now)
+
+
+def _signed_seconds(text: str) -> int:
+    seconds = parse_duration(text[1:])
+    if seconds == UNLIMITED_S:
+        raise BadRequest(
+            f'"{text[:60]}" is not an amount of time', "Give minutes or a duration: +30, -1:00:00."
+        )
+    return -seconds if text[0] == "-" else seconds

@@ -15,7 +15,7 @@ from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.http.streaming import unless_gone
 from odcd.api.names import refuse_unknown_users
 from odcd.api.past import as_of
-from odcd.api.paths import with_paths
+from odcd.api.paths import NEEDED, with_paths
 from odcd.api.selectors import read_selectors
 from odcd.errors import BadRequest, UnknownJob
 from odcd.records.job import Identity
@@ -45,6 +45,8 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     only ended jobs, the one that ended last comes first."""
     ended_since: datetime | None = None
     """Only jobs that ended at this time or later. Implies ended=true."""
+    ended_before: datetime | None = None
+    """Only jobs that ended before this time. Implies ended=true."""
     fields: str | None = None
     """Return only these fields of Job, separated by commas."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)] = 1000
@@ -122,23 +124,33 @@ class JobRoutes:
             filters["ids"] = await read_selectors(texts, call.turns())
         if states is not None:
             filters["state"] = states
-        if query.ended_since is not None:
-            if query.ended_since.tzinfo is None:
-                raise BadRequest("ended_since has no time zone", "End it with Z.")
-            filters["ended_since"] = query.ended_since.isoformat()
+        for name in ("ended_since", "ended_before"):
+            moment: datetime | None = getattr(query, name)
+            if moment is None:
+                continue
+            if moment.tzinfo is None:
+                raise BadRequest(f"{name} has no time zone", "End it with Z.")
+            filters[name] = moment.isoformat()
+        fields = split_values(query.fields, "fields")
+        has_paths = fields is None or not {"stdout", "stderr"}.isdisjoint(fields)
+        fetched = list({*fields, *NEEDED}) if fields and has_paths else fields
         jobs, cursor = await self._api.store.jobs.list(
             filters,
             self._api.clock.now(),
             ended=query.ended
             or query.ended_since is not None
+            or query.ended_before is not None
             or not set(states or ()).isdisjoint(END_STATES),
             after=query.cursor,
             limit=query.limit,
-            fields=split_values(query.fields, "fields"),
+            fields=fetched,
             as_of=as_of(query.as_of),
         )
         if jobs == "[]" and query.user is not None and query.as_of is None:
             await refuse_unknown_users(self._api, call, split_values(query.user, "user") or ())
+        if has_paths:
+            store, turns = self._api.store.jobs, call.turns()
+            jobs = (await with_paths(jobs, store, turns, whole=True, fields=fields)).jobs.decode()
         following = "null" if cursor is None else f'"{cursor}"'
         return Response(f'{{"jobs":{jobs},"next":{following}}}', media_type=JSON)
 

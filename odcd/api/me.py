@@ -45,6 +45,8 @@ class MeRoutes:
         form = await call.body(self._edit)
         if form.github_user is not None:
             check_name(form.github_user)
+        # Each is an event that is kept, and wakes the planner.
+        self._api.fairness.lookup(call.who)
         answer = await self._api.store.users.set_github_user(
             call.who, form.github_user, self._api.clock.now()
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers.nodes import Node, NodeList
+from odcd.api.answers.nodes import Node, NodeGroupList, NodeList
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.past import as_of
@@ -49,6 +49,14 @@ class NodeRoutes:
             ),
             Operation(
                 method="GET",
+                path="/v1/node-groups",
+                tag="nodes",
+                serve=self.list_groups,
+                answers={200: (NodeGroupList,)},
+                summary="List elastic groups",
+            ),
+            Operation(
+                method="GET",
                 path="/v1/nodes/{name}",
                 tag="nodes",
                 serve=self.show,
@@ -70,6 +78,10 @@ class NodeRoutes:
         moment = as_of(call.query(NodeQuery).as_of)
         nodes = await self._api.store.nodes.list(call.who, self._api.clock.now(), moment)
         return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
+
+    async def list_groups(self, call: Call) -> Response:
+        groups = await self._api.store.elastic.list(self._api.clock.now())
+        return Response(f'{{"groups":{groups}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
         return await self._node(call.who, call.part("name"))

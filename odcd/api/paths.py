@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +15,12 @@ from odcd.stores.jobs import JobStore
 MAX_BYTES = 4 * 1024 * 1024
 """Maximum size of the jobs in one answer, before patterns are expanded; the rest are on the next
 page."""
+
+NEEDED = (
+    "id", "array_job_id", "array_task_id", "name", "user", "work_dir", "node_names", "started_at",
+    "stdout", "stderr",
+)  # fmt: skip
+"""The fields of a job that its paths are made from."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -49,11 +56,15 @@ class Shown(NamedTuple):
     last_id: int | None
 
 
-async def with_paths(jobs: str, store: JobStore, turns: Turns) -> Shown:
+async def with_paths(
+    jobs: str, store: JobStore, turns: Turns, *, whole: bool = False,
+    fields: Sequence[str] | None = None,
+) -> Shown:  # fmt: skip
     """The same JSON array of jobs, cut to the size of an answer. For jobs that have started,
     patterns are replaced by the paths of rank 0.
 
-    turns: of the request; other requests are served between two jobs.
+    turns: of the request; other requests are served between two jobs. whole: do not cut.
+    fields: only these are returned; jobs also have those of NEEDED.
     """
     rows: list[bytes] = []
     started: dict[int, int] = {}
@@ -61,7 +72,7 @@ async def with_paths(jobs: str, store: JobStore, turns: Turns) -> Shown:
     for raw in _rows.decode(jobs):
         row, text = _row.decode(raw), bytes(raw)
         size += len(text)
-        if rows and size > MAX_BYTES:
+        if not whole and rows and size > MAX_BYTES:
             break
         last_id = row.id
         if row.started_at and row.node_names:
@@ -74,6 +85,12 @@ async def with_paths(jobs: str, store: JobStore, turns: Turns) -> Shown:
     if started:
         for job_id in started.keys() - await store.list_without_files(list(started)):
             rows[started[job_id]] = _expanded(rows[started[job_id]])
+            if turns.are_due():
+                await turns.take()
+    if fields is not None:
+        for at, row in enumerate(rows):
+            job: dict[str, Any] = msgspec.json.decode(row)
+            rows[at] = msgspec.json.encode({name: job[name] for name in fields})
             if turns.are_due():
                 await turns.take()
     return Shown(b"[" + b",".join(rows) + b"]", last_id)

@@ -51,7 +51,7 @@ class ReplayQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None
     """Replay with this policy for all partitions."""
     plan_depth: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
-    """Replay with this number of protected starts per set of overlapping nodes."""
+    """Replay with this number of protected jobs per group of nodes."""
 
 
 class PlanRoutes:

@@ -69,10 +69,10 @@ def _describe(spec: JobSpec, row: dict[str, Any], now: datetime) -> str:
     if kept_back is not None:
         row |= {"start_at": None, "promised": False, "node_names": [], "delays": [], "victims": []}
         return kept_back
-    if row["limit"] is not None:
-        limit = row["limit"]
-        for_what = "licences in use" if limit == "Licenses" else f"its limit {limit}"
-        return f"the job would be accepted, and wait for {for_what}"
+    limit = row["limit"]
+    lacks = "licences in use" if limit == "Licenses" else f"its limit {limit}"
+    if limit is not None and row["start_at"] is None:
+        return f"the job would be accepted, and wait for {lacks}"
     if row["start_at"] is None:
         reason = row["reason"]
         return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
@@ -88,4 +88,5 @@ def _describe(spec: JobSpec, row: dict[str, Any], now: datetime) -> str:
         others += f", and jobs {', '.join(lost)} lose their planned starts"
     if ended := len(row["victims"]):
         others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
-    return f"the job would start {when} on {', '.join(row['node_names'])}{others}"
+    waits = "" if limit is None else f"wait for {lacks}, and "
+    return f"the job would {waits}start {when} on {', '.join(row['node_names'])}{others}"

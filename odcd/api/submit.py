@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
@@ -29,6 +30,7 @@ from odcd.errors import BadRequest, KeyReused, refusal
 from odcd.jobs.submission import Prepared, prepare_in_turns
 from odcd.jobs.submit_batches import SMALL_JOBS
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
+from odcd.slurm.directives import refuse_directives
 from odcd.slurm.parse import ScriptNeeded, parse_submit
 from odcd.slurm.request import SubmitArgv
 from odcd.slurm.table import OPTIONS
@@ -124,23 +126,28 @@ class SubmitRoutes:
 
     async def submit(self, call: Call) -> Response:
         spec = await call.body(self._job)
-        ids = await self._submit(call, [spec])
+        refuse_directives(spec.script)
+        ids = await self.submit_specs(call, [spec])
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
         batch = await call.body(self._batch, max_values=MAX_PARTS)
         specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
-        ids = await self._submit(call, specs)
+        for spec in specs:
+            refuse_directives(spec.script)
+            if call.turns().are_due():
+                await call.turns().take()
+        ids = await self.submit_specs(call, specs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
 
     async def submit_argv(self, call: Call) -> Response:
         request = await call.body(self._argv)
         try:
-            parsed = parse_submit(request, self._api.clock.now())
+            parsed = parse_submit(request, self._api.clock.now(), self._api.mail_to(call.who))
         except ScriptNeeded as needed:
             return problem_of(needed, script_path=needed.script_path)
         if parsed.test_only:
-            preview = await self._preview(call, parsed.spec)
+            preview = await self.preview(call, parsed.spec)
             if parsed.preview_preemption:
                 preview = msgspec.structs.replace(preview, text=_preempting(preview))
             prediction = TestOnly(
@@ -150,7 +157,7 @@ class SubmitRoutes:
                 warnings=list(parsed.warnings),
             )
             return Response(msgspec.json.encode(prediction), 200, media_type=JSON)
-        ids = await self._submit(call, [parsed.spec])
+        ids = await self.submit_specs(call, [parsed.spec])
         answer = SubmittedArgv(
             id=ids[0],
             wait=parsed.wait,
@@ -159,8 +166,19 @@ class SubmitRoutes:
             json=parsed.json,
             pty=parsed.spec.pty,
             warnings=list(parsed.warnings),
+            folders=self._folders(parsed.spec),
         )
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
+
+    def _folders(self, spec: JobSpec) -> list[str]:
+        """The folders of the job's output, and its working directory. Only the client looks at
+        them: it has its user's rights, and a slow file system delays no one else."""
+        executor = self._api.executor_of()
+        if executor is None or executor.name != "local":
+            return []
+        files = (posixpath.join(spec.work_dir, name) for name in (spec.stdout, spec.stderr) if name)
+        folders = [spec.work_dir, *map(posixpath.dirname, files)]
+        return [folder for folder in dict.fromkeys(folders) if "%" not in folder]
 
     async def options(self, call: Call) -> Response:
         options = [
@@ -170,7 +188,7 @@ class SubmitRoutes:
         ]
         return Response(msgspec.json.encode(SubmitOptions(options=options)), media_type=JSON)
 
-    async def _submit(self, call: Call, specs: list[JobSpec]) -> list[int]:
+    async def submit_specs(self, call: Call, specs: list[JobSpec]) -> list[int]:
         """The ids, in order. Raises the error of the first refused job."""
         self._api.fairness.submit(call.who, len(specs))
         prepared = await self._prepare(call, specs, key=call.key, dry_run=False)
@@ -190,7 +208,11 @@ class SubmitRoutes:
         """Predict where and when each job would start. Submits nothing."""
         form = await call.body(self._alternatives, max_values=MAX_PARTS)
         if bool(form.jobs) == bool(form.argv):
-            raise BadRequest("give either jobs or argv", "One of them needs an alternative.")
+            both = "both have" if form.jobs else "have no"
+            raise BadRequest(
+                f"jobs and argv {both} entries",
+                "Exactly one of jobs and argv must have at least one entry.",
+            )
         now = self._api.clock.now()
         turns = call.turns()
         specs = await decode_parts(form.jobs, self._job, "jobs", turns)
@@ -201,7 +223,7 @@ class SubmitRoutes:
         forecast = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now, turns))
         return Response(msgspec.json.encode(forecast), 200, media_type=JSON)
 
-    async def _preview(self, call: Call, spec: JobSpec) -> Preview:
+    async def preview(self, call: Call, spec: JobSpec) -> Preview:
         """Predict what would happen to the job. Raises its refusal."""
         await self._ask(call, await self._prepare(call, [spec], dry_run=True))
         return (await self._previews.of(call.who, [spec], self._api.clock.now(), call.turns()))[0]

@@ -22,6 +22,7 @@ from odcd.api.http.identity import key_of
 from odcd.api.http.problems import problem_of, unexpected
 from odcd.api.http.routing import Identifies
 from odcd.clock import Clock
+from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, NotOwner, OdcError, TooManyRequests, UnknownJob, WrongState
 from odcd.executor.base import ByteStream
 from odcd.records.job import Identity
@@ -29,6 +30,7 @@ from odcd.slurm.lists import parse_selector
 
 log = logging.getLogger(__name__)
 
+PATH = "/v1/reservations/{{id}}/{}"
 PORTS = {"ssh": 2222, "jupyter": 8888}
 LINGER_S = 10.0
 """How long one direction may be silent after the other has ended."""
@@ -68,6 +70,8 @@ class TunnelEndpoint:
         with ExitStack() as held:
             try:
                 who = scope[WHO] = await self._identifies.identify(scope)
+                self._api.fairness.request(who)
+                ask_as(who.user, PATH.format(self._way), operator=who.operator)
                 held.enter_context(self._api.fairness.socket(who))
             except OdcError as error:
                 if isinstance(error, TooManyRequests):

@@ -19,6 +19,7 @@ from odcd.errors import BadRequest
 USUAL = timedelta(days=7)
 FIRST = datetime(1, 1, 8, tzinfo=UTC)
 GROUPS = ("user", "account", "qos", "partition", "gpu_type", "kind")
+GROUP_HINT = f"Group by one or more of {', '.join(GROUPS)}."
 
 
 class UsageQuery(WhoseQuery, frozen=True):
@@ -83,9 +84,9 @@ class UsageRoutes:
         by = split_values(query.by, "by") or []
         for word in by:
             if word not in GROUPS:
-                raise BadRequest(f'usage is not grouped by "{word}"', f"By: {', '.join(GROUPS)}.")
+                raise BadRequest(f'usage cannot be grouped by "{word}"', GROUP_HINT)
         if not by or len(set(by)) < len(by):
-            raise BadRequest("by is empty, or has a duplicate", f"By: {', '.join(GROUPS)}.")
+            raise BadRequest("by is empty, or has a duplicate", GROUP_HINT)
         until = _moment(query.until, "until") or self._api.clock.now()
         since = _moment(query.since, "since") or max(FIRST, until) - USUAL
         if since >= until:

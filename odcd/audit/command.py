@@ -10,7 +10,7 @@ from odcd.audit.log import STDOUT, AuditLog
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
 from odcd.home.account import name_of
-from odcd.settings import read_audit
+from odcd.variables import read_audit
 
 
 class CommandAudit:

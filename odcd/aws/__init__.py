@@ -1,1 +1,2 @@
-"""AWS: volumes and snapshots of EBS, EFS, and buckets of S3. The only importer of aiobotocore."""
+"""AWS: volumes and snapshots of EBS, EFS, buckets of S3, and Auto Scaling groups. The only importer
+of aiobotocore."""

@@ -31,7 +31,8 @@ PASSING = frozenset({
     "ThrottlingException", "TooManyRequests", "TooManyRequestsException",
     # The resource is not in the required state yet.
     "ConcurrentSnapshotLimitExceeded", "IncorrectFileSystemLifeCycleState", "IncorrectState",
-    "InsufficientVolumeCapacity", "PendingSnapshotLimitExceeded",
+    "InsufficientVolumeCapacity", "PendingSnapshotLimitExceeded", "ResourceContention",
+    "ScalingActivityInProgress",
     "SnapshotCreationPerVolumeRateExceeded", "VolumeInUse",
     # The daemon's credentials are being renewed.
     "ExpiredToken", "ExpiredTokenException", "RequestExpired",

@@ -12,8 +12,8 @@ from odcd import __version__
 from odcd.errors import BadRequest
 
 GROUPS = {
-    "The daemon": ("up", "down", "serve", "token", "doctor"),
-    "Its database": ("migrate", "backup", "restore", "history"),
+    "The daemon": ("up", "down", "serve", "token", "doctor", "config"),
+    "Its database": ("migrate", "backup", "restore", "history", "purge"),
     "Without a daemon": ("demo", "simulate"),
     "This program": ("completion",),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
@@ -61,8 +62,15 @@ def locate_database(home: str | None, dsn: str | None) -> tuple[Path, str | None
     if dsn == "":
         raise BadRequest("--dsn is empty", "Name a database, or leave --dsn out.")
     if not home and dsn is None:
-        dsn = os.environ.get("ODC_DSN") or None
+        dsn = environment_of().get("ODC_DSN") or None
     return find_home(home, os.environ), dsn
+
+
+def environment_of(home: str | None = None) -> Mapping[str, str]:
+    """The environment, and the settings of the file that it does not set."""
+    from odcd.configuration.effective import configured
+
+    return configured(None, home, os.environ).environment
 
 
 Home = Annotated[
@@ -83,9 +91,19 @@ Dsn = Annotated[
     str | None,
     typer.Option("--dsn", metavar="DSN", help="an external PostgreSQL; default $ODC_DSN"),
 ]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config", metavar="FILE", click_type=FILE,
+        help="the settings file; none: no file; default $ODC_CONFIG, else odcd.toml in the home, "
+        "as root /etc/odc/odcd.toml",
+    ),
+]  # fmt: skip
 Executor = Annotated[
-    Literal["local", "kubernetes"],
-    typer.Option("--executor", help="run jobs as processes of this machine, or as pods"),
+    Literal["local", "kubernetes"] | None,
+    typer.Option(
+        "--executor", help="run jobs as processes of this machine, or as pods; default local"
+    ),
 ]
 Kubeconfig = Annotated[
     str | None,

@@ -53,5 +53,6 @@ AllowRootJobs = Annotated[
     ),
 ]  # fmt: skip
 LogFormat = Annotated[
-    Literal["text", "json"], typer.Option("--log-format", help="how a line of the log is written")
+    Literal["text", "json"] | None,
+    typer.Option("--log-format", help="how a line of the log is written; default text"),
 ]

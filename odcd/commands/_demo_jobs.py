@@ -12,6 +12,7 @@ awk -v n="$SLURM_ARRAY_TASK_ID" 'BEGIN {
 """,
     "gang.sh": """#!/bin/bash
 #SBATCH --output=gang-%j-%t.out
+#ODC --launch=all
 # Two nodes, started together: rank 0 gathers what the others computed.
 export SHARE=$(seq 1 $((SLURM_PROCID * 1000 + 1000)) | awk '{ s += $1 } END { print s }')
 python3 - <<'PY'

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class HistoryOptions:
     """The options for a history. window_s: None without --history."""
 
     window_s: int | None
@@ -28,23 +28,23 @@ class Asked:
     dsn: str | None
 
 
-def wanted(args: Arguments, asked: Asked) -> bool:
+def wanted(args: Arguments, options: HistoryOptions) -> bool:
     """Whether a history is replayed: of the database, or of a file.
 
     Raises BadRequest for options that need a history when there is none.
     """
     from odcd.simulate.site.files import is_site
 
-    if asked.window_s is not None:
+    if options.window_s is not None:
         return True
-    if asked.home is not None or asked.dsn is not None:
+    if options.home is not None or options.dsn is not None:
         raise BadRequest("--home and --dsn are for --history", "For example --history 30d.")
     files = [text for text in args.traces if is_site(Path(text))]
     if files and len(args.traces) > 1:
         raise BadRequest(
             f"{files[0]} is a site's history, which is replayed alone", "Name one trace."
         )
-    changes = (("--add", asked.add), ("--remove", asked.remove), ("--set", asked.settings))
+    changes = (("--add", options.add), ("--remove", options.remove), ("--set", options.settings))
     for option, value in changes:
         if value and not files:
             raise BadRequest(
@@ -54,25 +54,25 @@ def wanted(args: Arguments, asked: Asked) -> bool:
     return bool(files)
 
 
-def run(args: Arguments, asked: Asked) -> int:
+def run(args: Arguments, options: HistoryOptions) -> int:
     """Replay, compare and print."""
     from odcd.simulate.site.lab import run_lab
     from odcd.simulate.site.output import report
     from odcd.simulate.site.scenario import Scenario
 
-    _check(args, asked)
+    _check(args, options)
     scenario = Scenario(
-        policy=args.policies[0], add=asked.add, remove=asked.remove, settings=asked.settings
+        policy=args.policies[0], add=options.add, remove=options.remove, settings=options.settings
     )
     out = None if args.out is None else Path(args.out).absolute()
-    found = run_lab(_site(args, asked), scenario, out)
+    found = run_lab(_site(args, options), scenario, out)
     print(json.dumps(found) if args.as_json else report(found))
     return 0
 
 
-def _check(args: Arguments, asked: Asked) -> None:
+def _check(args: Arguments, options: HistoryOptions) -> None:
     """Raises BadRequest for options that a history does not have."""
-    if asked.window_s is not None and args.traces:
+    if options.window_s is not None and args.traces:
         raise BadRequest(
             "--history replays the jobs of the database, not a trace", "Give one of them."
         )
@@ -96,16 +96,16 @@ def _check(args: Arguments, asked: Asked) -> None:
         raise BadRequest(f"--out {args.out}: the folder does not exist", "Create it first.")
 
 
-def _site(args: Arguments, asked: Asked) -> Site:
+def _site(args: Arguments, options: HistoryOptions) -> Site:
     from odcd.clock import SystemClock
     from odcd.home.database_access import with_database
     from odcd.simulate.site.files import read_site_file
     from odcd.simulate.site.reading import last, read_site
     from odcd.simulate.site.records import Site
 
-    if asked.window_s is None:
+    if options.window_s is None:
         return read_site_file(Path(args.traces[0]))
-    start, end = last(timedelta(seconds=asked.window_s), SystemClock().now())
+    start, end = last(timedelta(seconds=options.window_s), SystemClock().now())
     return with_database(
-        *locate_database(asked.home, asked.dsn), lambda dsn: read_site(dsn, start, end), of=Site
+        *locate_database(options.home, options.dsn), lambda dsn: read_site(dsn, start, end), of=Site
     )

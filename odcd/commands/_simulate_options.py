@@ -48,7 +48,9 @@ def window(text: str, option: str = "--history") -> int:
 
     seconds = parse_span(for_daemon(text), option)
     if not 60 <= seconds <= MAX_WINDOW_S:
-        raise BadRequest(f'{option} "{text}" is not one minute to ten years', "For example 30d.")
+        raise BadRequest(
+            f'{option} "{text}" is not between one minute and ten years', "For example 30d."
+        )
     return seconds
 
 

@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from odcd import logs
 from odcd.api.page import page_url
-from odcd.errors import OdcError, shown
+from odcd.configuration.effective import configured
+from odcd.errors import OdcError
+from odcd.executor.other_hosts import find_other_hosts, warning
 from odcd.home.account import service_account
 from odcd.home.folder import prepare_home
 from odcd.home.lock import holder
 from odcd.home.postgres_watch import WatchedPostgres
-from odcd.settings import ROOT_SOCKET, Arguments, Settings, default_home, read_settings
+from odcd.records.fields import shown
+from odcd.settings import ROOT_SOCKET, Arguments, Settings, default_home
+
+log = logging.getLogger(__name__)
 
 
 def start(args: Arguments) -> int:
     from odcd import daemon
 
-    settings = read_settings(args, os.environ)
+    found = configured(args.config, args.home, os.environ)
+    settings = found.read(args)
+    if found.warning:
+        print(shown(f"odcd: warning: {found.warning}"), file=sys.stderr)
     if not settings.detached:
         logs.configure(settings.log_format)
-        daemon.run(settings, lambda s, p, a: print(_welcome(s, p, a), flush=True))
+        daemon.run(look_around(settings), lambda s, p, a: print(_welcome(s, p, a), flush=True))
         return 0
     prepare_home(settings.home, service_account())
     _refuse_second(settings)
     return _detach(settings)
+
+
+def look_around(settings: Settings) -> Settings:
+    """The settings with the declared nodes that are other machines; logs a warning about them."""
+    others = find_other_hosts(node.name for node in settings.nodes)
+    if others:
+        log.error("nodes.other_hosts", extra={"nodes": ",".join(others), "why": warning(others)})
+    return replace(settings, other_hosts=others)
 
 
 def _refuse_second(settings: Settings) -> None:
@@ -69,6 +87,7 @@ def _detach(settings: Settings) -> int:
 
         try:
             logs.configure(settings.log_format, settings.log_file, service_account())
+            settings = look_around(settings)
             daemon.run(settings, lambda s, p, a: answer("ready", _welcome(s, p, a)))
         except (OdcError, OSError) as error:
             hint = f"\n  {error.hint}" if isinstance(error, OdcError) and error.hint else ""
@@ -103,4 +122,6 @@ def _welcome(
     elif settings.listen_first:
         first, last = settings.listen_first[0][1], settings.listen_first[-1][1]
         lines.insert(2, f"  page    none: 127.0.0.1 has no free port from {first} to {last}")
+    if settings.other_hosts:
+        lines.append(f"WARNING: {warning(settings.other_hosts)}")
     return "\n".join(lines)

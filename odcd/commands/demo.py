@@ -57,6 +57,7 @@ class Demo:
         self._environment = {
             **os.environ,
             "ODC_HOME": str(self.odc_home),
+            "ODC_CONFIG": "none",
             "COLUMNS": "110",
             "NO_COLOR": "1",
         }

@@ -12,7 +12,8 @@ import typer
 
 from odcctl.cli.plain import new_app
 from odcd.cli.params import Command, Home
-from odcd.errors import OdcError, shown
+from odcd.errors import OdcError
+from odcd.records.fields import shown
 
 if TYPE_CHECKING:
     from odcd.home.postgres import EmbeddedPostgres

@@ -11,7 +11,8 @@ import typer
 
 from odcctl.cli.plain import PlainGroup, new_app
 from odcd.cli.params import FOLDER, Command, DatabaseHome, Dsn, locate_database
-from odcd.errors import BadRequest, shown
+from odcd.errors import BadRequest
+from odcd.records.fields import shown
 
 if TYPE_CHECKING:
     from odcd.history.manifest import Manifest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from odcctl.cli.plain import new_app
 from odcd.cli.params import Command, DatabaseHome, Dsn, locate_database
-from odcd.errors import shown
+from odcd.records.fields import shown
 
 app = new_app()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,15 @@ from typing import Annotated
 import typer
 
 from odcctl.cli.plain import new_app
-from odcd.cli.params import FILE, Command, DatabaseHome, Dsn, NewPostgres, locate_database
+from odcd.cli.params import (
+    FILE,
+    Command,
+    DatabaseHome,
+    Dsn,
+    NewPostgres,
+    environment_of,
+    locate_database,
+)
 from odcd.errors import OdcError
 
 app = new_app()
@@ -38,7 +45,7 @@ def restore(
 
     folder, dsn = locate_database(home, dsn)
     facts = {"file": str(Path(file).absolute()), "replace": replace}
-    audit = CommandAudit(os.environ, "odcd restore", facts)
+    audit = CommandAudit(environment_of(home), "odcd restore", facts)
     source = schema.read_source(schema.sql_folder())
     # Read here, for the account that logs in may not.
     term = _runner_term(folder)

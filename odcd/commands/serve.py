@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odcctl.cli.plain import new_app
-from odcd.cli.params import Command, Context, Executor, Home, Kubeconfig
+from odcd.cli.params import Command, Config, Context, Executor, Home, Kubeconfig
 from odcd.cli.serving import (
     AllowRootJobs,
     Listen,
@@ -36,15 +36,16 @@ Database = Annotated[
 @app.command(cls=Command, epilog=EXAMPLE)
 def serve(
     home: Home = None,
+    config: Config = None,
     node: Nodes = None,
     listen: Listen = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     operator: Operators = None,
     allow_root_jobs: AllowRootJobs = False,
-    log_format: LogFormat = "text",
+    log_format: LogFormat = None,
     dsn: Database = None,
-    executor: Executor = "local",
+    executor: Executor = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> int:
@@ -55,6 +56,7 @@ def serve(
         Arguments(
             embedded=False,
             home=home,
+            config=config,
             node=node or (),
             listen=listen,
             tls_cert=tls_cert,
@@ -62,8 +64,7 @@ def serve(
             operator=operator or (),
             allow_root_jobs=allow_root_jobs,
             log_format=log_format,
-            # With --home, too: that is where its socket is.
-            dsn=dsn or os.environ.get("ODC_DSN"),
+            dsn=dsn,
             executor=executor,
             kubeconfig=kubeconfig,
             context=context,
@@ -72,15 +73,23 @@ def serve(
 
 
 def run(args: Arguments) -> int:
-    from odcd import daemon, logs
-    from odcd.settings import read_settings
+    from dataclasses import replace
 
+    from odcd import daemon, logs
+    from odcd.commands._starting import look_around
+    from odcd.configuration.effective import configured
+
+    found = configured(args.config, args.home, os.environ)
+    # With --home, too: that is where its socket is.
+    args = replace(args, dsn=args.dsn or found.environment.get("ODC_DSN"))
     if not args.dsn:
         raise BadRequest(
             "odcd serve needs a database",
-            "Give --dsn or ODC_DSN; `odcd up` has its own PostgreSQL.",
+            "Give --dsn, ODC_DSN or dsn in the settings file; `odcd up` has its own PostgreSQL.",
         )
-    settings = read_settings(args, os.environ)
+    settings = found.read(args)
     logs.configure(settings.log_format)
-    daemon.run(settings, lambda s, _p, _a: print(f"odcd is ready: {s.socket}", flush=True))
+    daemon.run(
+        look_around(settings), lambda s, _p, _a: print(f"odcd is ready: {s.socket}", flush=True)
+    )
     return 0

@@ -84,12 +84,12 @@ def simulate(
         predict=not no_eta, jobs=jobs, shake=shake, processes=processes, generate=generate,
         save=save, as_json=as_json, out=out, picture=picture,
     )  # fmt: skip
-    asked = _history.Asked(
+    options = _history.HistoryOptions(
         window_s=history, add=tuple(add or ()), remove=tuple(remove or ()),
         settings=tuple(change or ()), home=home, dsn=dsn,
     )  # fmt: skip
-    if _history.wanted(args, asked):
-        return _history.run(args, asked)
+    if _history.wanted(args, options):
+        return _history.run(args, options)
     return run(args)
 
 

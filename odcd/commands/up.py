@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odcctl.cli.plain import new_app
-from odcd.cli.params import Command, Home, NewPostgres
+from odcd.cli.params import Command, Config, Home, NewPostgres
 from odcd.cli.serving import (
     AllowRootJobs,
     Listen,
@@ -27,13 +27,14 @@ app = new_app()
 @app.command(cls=Command, epilog="odcd up --node n1=h100:8 --node self --detach")
 def up(
     home: Home = None,
+    config: Config = None,
     node: Nodes = None,
     listen: Listen = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     operator: Operators = None,
     allow_root_jobs: AllowRootJobs = False,
-    log_format: LogFormat = "text",
+    log_format: LogFormat = None,
     pg: NewPostgres = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="return when the daemon is ready")
@@ -46,6 +47,7 @@ def up(
         Arguments(
             embedded=True,
             home=home,
+            config=config,
             node=node or (),
             listen=listen,
             tls_cert=tls_cert,

@@ -1,20 +1,23 @@
 """Share database connections among requests, so that no user or endpoint can use all of them.
 
 A slot is taken for one statement. A long poll or an event stream that waits for events takes none.
-Slow statements share half of the CPUs: passes run in the same PostgreSQL.
+Slow statements share half of the CPUs: passes run in the same PostgreSQL. Long ones share a quarter
+besides, so that a list of 0.3 s does not wait for a replay of 30 s. Users take turns in both.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from odcd.database.fair_slots import FairSlots
+from odcd.database.pace import LONG_S, Asker, Pace, Speed, half_of_cpus
 from odcd.errors import DatabaseBusy, TooManyRequests
+
+__all__ = ["Asker", "Slots", "ask_as", "ask_unknown", "half_of_cpus"]
 
 AT_ONCE = 8
 """Statements of requests that may run at once; the pool has a few more connections."""
@@ -23,32 +26,19 @@ PER_ENDPOINT = 6
 MAX_WAITING = 100
 """Statements of one user that may wait for a slot; the next one is rejected at once."""
 PATIENCE_S = 10.0
-SLOW_S = 0.25
-"""A statement that takes longer makes the next ones of its user at its endpoint count as slow."""
-SLOW_FOR_S = 600.0
-"""For so long after the last such statement, unless a later one is quick."""
-MAX_KNOWN = 10_000
+LONG_PATIENCE = 4
+"""A long statement waits this many times longer: another one may take up to the statement timeout
+of 30 s."""
 IDENTIFY = "identification"
 """Stands for the endpoint until the caller is known."""
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
 
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """known: the user of an identified request; otherwise a client, whose statements wait without a
-    limit on their number: its connections are limited."""
-
-    user: str
-    endpoint: str
-    known: bool = True
-
-
 _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
 
 
-def ask_as(user: str, endpoint: str) -> None:
+def ask_as(user: str, endpoint: str, *, operator: bool = False) -> None:
     """Count the statements of this task and its child tasks for this user and endpoint."""
-    _asker.set(Asker(user, endpoint))
+    _asker.set(Asker(user, endpoint, operator=operator))
 
 
 def ask_unknown(client: str) -> None:
@@ -64,40 +54,22 @@ class _Share:
     using: int = field(default=0)
 
 
-def half_of_cpus() -> int:
-    """Passes, ends and quick requests have the other half of this machine's CPUs."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)
-
-
-class _Pace:
-    """Which users get slow answers from which endpoints. Another user's statements at the same
-    endpoint may be quick, and must not wait for the slow ones."""
+class _Lane:
+    """The slow or long slot of one statement."""
 
     def __init__(self) -> None:
-        self._running: dict[Asker, list[float]] = {}
-        self._slow_at: OrderedDict[Asker, float] = OrderedDict()
+        self.held: FairSlots | None = None
 
-    def is_slow(self, asker: Asker, now_s: float) -> bool:
-        if any(now_s - begun_s > SLOW_S for begun_s in self._running.get(asker, ())):
-            return True
-        slow_at = self._slow_at.get(asker)
-        return slow_at is not None and now_s - slow_at < SLOW_FOR_S
+    def move_to(self, slots: FairSlots, user: str) -> None:
+        """The statement runs already, so it waits for no slot there."""
+        if self.held is not slots:
+            self.release()
+            self.held = slots if slots.take(user) else None
 
-    def begin(self, asker: Asker, now_s: float) -> None:
-        self._running.setdefault(asker, []).append(now_s)
-
-    def end(self, asker: Asker, begun_s: float, now_s: float) -> None:
-        running = self._running[asker]
-        running.remove(begun_s)
-        if not running:
-            del self._running[asker]
-        if now_s - begun_s <= SLOW_S:
-            self._slow_at.pop(asker, None)
-        else:
-            self._slow_at[asker] = now_s
-            self._slow_at.move_to_end(asker)
-            if len(self._slow_at) > MAX_KNOWN:
-                self._slow_at.popitem(last=False)
+    def release(self) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            held.release()
 
 
 class Slots:
@@ -107,8 +79,9 @@ class Slots:
         patience_s: float = PATIENCE_S, slow: int | None = None,
     ) -> None:  # fmt: skip
         """slow: slow statements that may run at once; None: at_once."""
-        self._slow = asyncio.Semaphore(at_once if slow is None else min(slow, at_once))
-        self._pace = _Pace()
+        slow = at_once if slow is None else min(slow, at_once)
+        self._shared = {Speed.SLOW: FairSlots(slow), Speed.LONG: FairSlots(max(1, slow // 2))}
+        self._pace = Pace()
         self._all = asyncio.Semaphore(at_once)
         self._per_user = per_user
         self._per_endpoint = per_endpoint
@@ -136,42 +109,55 @@ class Slots:
                 raise _too_many(asker)
             # The user's slots first: a statement that waits for them delays no other user.
             async with self._taken(user.slots, _too_many(asker)), AsyncExitStack() as stack:
-                await self._enter(stack, asker, endpoint.slots)
+                lane = await self._enter(stack, asker, endpoint.slots)
                 begun_s = _now_s()
                 self._pace.begin(asker, begun_s)
+                # Slow statements must not wait for one that turns out to be long.
+                late = asyncio.get_running_loop().call_later(
+                    LONG_S, lane.move_to, self._shared[Speed.LONG], asker.user
+                )
                 try:
                     yield
                 finally:
+                    late.cancel()
                     self._pace.end(asker, begun_s, _now_s())
 
     async def _enter(
         self, stack: AsyncExitStack, asker: Asker, endpoint: asyncio.Semaphore
-    ) -> None:
+    ) -> _Lane:
         """Take the slots besides the user's. Those of slow statements come first, so that none of
         these waits in an endpoint's slot."""
-        slow = self._pace.is_slow(asker, _now_s())
+        speed = self._pace.speed(asker, _now_s())
         while True:
             async with AsyncExitStack() as taken:
-                for slots in (*([self._slow] if slow else []), endpoint, self._all):
+                lane = _Lane()
+                taken.callback(lane.release)
+                if speed is not Speed.QUICK:
+                    shared = self._shared[speed]
+                    patience = LONG_PATIENCE if speed is Speed.LONG else 1
+                    await self._wait(shared.acquire(asker.user), _busy(asker), patience)
+                    lane.held = shared
+                for slots in (endpoint, self._all):
                     await taken.enter_async_context(self._taken(slots, _busy(asker)))
                 # While it waited, another one of its user may have turned out to be slow.
-                if slow or not self._pace.is_slow(asker, _now_s()):
+                now = self._pace.speed(asker, _now_s())
+                if now <= speed:
                     stack.push_async_callback(taken.pop_all().aclose)
-                    return
-            slow = True
+                    return lane
+            speed = now
 
     @asynccontextmanager
     async def _taken(self, slots: asyncio.Semaphore, refusal: Exception) -> AsyncGenerator[None]:
-        await self._take(slots, refusal)
+        await self._wait(slots.acquire(), refusal)
         try:
             yield
         finally:
             slots.release()
 
-    async def _take(self, slots: asyncio.Semaphore, refusal: Exception) -> None:
+    async def _wait(self, turn: Awaitable[object], refusal: Exception, patience: int = 1) -> None:
         try:
-            async with asyncio.timeout(self._patience_s):
-                await slots.acquire()
+            async with asyncio.timeout(self._patience_s * patience):
+                await turn
         except TimeoutError:
             raise refusal from None
 

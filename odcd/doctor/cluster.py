@@ -1,4 +1,4 @@
-"""Checks what the daemon needs of a Kubernetes cluster, without changing anything."""
+"""Checks what the daemon needs of a Kubernetes cluster. Only the canaries create anything."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import msgspec
 
 from odcd.builds.settings import BuildSettings
 from odcd.doctor.builds import MANIFESTS, examine_builds
-from odcd.doctor.examination import Examination
+from odcd.doctor.database_zones import examine_zones
+from odcd.doctor.examination import Examination, Templates
+from odcd.doctor.features import examine_features
 from odcd.doctor.host import Finding
+from odcd.doctor.network import examine_network
 from odcd.doctor.nodes import examine_nodes
 from odcd.doctor.pods import examine_pods
 from odcd.doctor.rights import examine_rights
 from odcd.errors import OdcError
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.groups import read_groups
 from odcd.executor.kubernetes.objects import Meta, Object
 from odcd.executor.kubernetes.pods import PRIORITY_CLASS, SERVICE_ACCOUNT
 from odcd.executor.kubernetes.settings import KubernetesSettings
-from odcd.executor.kubernetes.template import PodTemplate, read_template
+from odcd.executor.kubernetes.template import PodTemplate, read_dev_template, read_template
 
 OLDEST = (1, 31)
 """The oldest version that the manifests support."""
@@ -41,17 +45,20 @@ Check = Callable[[Examination], AsyncIterator[Finding]]
 
 
 async def examine_cluster(
-    settings: KubernetesSettings, grace_s: int, builds: BuildSettings | None = None
+    settings: KubernetesSettings,
+    grace_s: int,
+    builds: BuildSettings | None = None,
+    *,
+    canaries: bool = False,
 ) -> list[Finding]:
+    """canaries: run pods that prove the network fence."""
     found: list[Finding] = []
     try:
-        template = PodTemplate()
-        if settings.pod_template is not None:
-            template = read_template(settings.pod_template)
+        templates = _templates(settings)
         cluster = await Cluster.connect(settings.kubeconfig, settings.context)
     except OdcError as error:
         return [Finding(about="cluster", verdict="bad", text=error.message, hint=error.hint)]
-    examination = Examination(cluster, settings, template, grace_s, builds or BuildSettings())
+    examination = Examination(cluster, settings, templates, grace_s, builds or BuildSettings())
     checks: dict[str, Check] = {
         "server": _server,
         "rights": examine_rights,
@@ -60,6 +67,9 @@ async def examine_cluster(
         "nodes": examine_nodes,
         "admission": _admission,
         "builds": _builds,
+        "features": examine_features,
+        "database": examine_zones,
+        "network": examine_network if canaries else _network,
     }
     try:
         for name, check in checks.items():
@@ -76,6 +86,18 @@ async def examine_cluster(
     finally:
         await cluster.close()
     return found
+
+
+def _templates(settings: KubernetesSettings) -> Templates:
+    """Also checks the file of groups, like the daemon at its start. Raises BadRequest."""
+    jobs, dev = PodTemplate(), None
+    if settings.pod_template is not None:
+        jobs = read_template(settings.pod_template)
+    if settings.dev_pod_template is not None:
+        dev = read_dev_template(settings.dev_pod_template, jobs)
+    if settings.group_file is not None:
+        read_groups(settings.group_file)
+    return Templates(jobs=jobs, dev_servers=dev)
 
 
 async def _server(x: Examination) -> AsyncIterator[Finding]:
@@ -161,6 +183,14 @@ async def _image(x: Examination) -> AsyncIterator[Finding]:
 async def _admission(x: Examination) -> AsyncIterator[Finding]:
     async for finding in examine_pods(x.cluster, x.pods, x.inventory, x.nodes):
         yield finding
+
+
+async def _network(_: Examination) -> AsyncIterator[Finding]:
+    yield Finding(
+        about="network",
+        verdict="note",
+        text="not tried: --canaries runs pods that try to reach what no job may reach",
+    )
 
 
 async def _builds(x: Examination) -> AsyncIterator[Finding]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.inventory import Inventory
-from odcd.executor.kubernetes.objects import Node
+from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.settings import KubernetesSettings
 from odcd.executor.kubernetes.template import PodTemplate
@@ -13,11 +15,19 @@ from odcd.executor.kubernetes.template import PodTemplate
 EXAMPLE_IMAGE = "registry.example/job:1.0"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates:
+    """The pod templates of the site. dev_servers: None if it is that of jobs."""
+
+    jobs: PodTemplate
+    dev_servers: PodTemplate | None
+
+
 class Examination:
     """The cluster, the settings, and the inventory that examine_nodes takes for later checks."""
 
     def __init__(
-        self, cluster: Cluster, settings: KubernetesSettings, template: PodTemplate, grace_s: int,
+        self, cluster: Cluster, settings: KubernetesSettings, templates: Templates, grace_s: int,
         builds: BuildSettings,
     ) -> None:  # fmt: skip
         self.builds = builds
@@ -30,7 +40,10 @@ class Examination:
             cluster_domain=settings.cluster_domain,
             grace_s=grace_s,
             tolerated=settings.tolerated,
-            template=template,
+            template=templates.jobs,
+            dev_template=templates.dev_servers,
+            user_namespaces=settings.user_namespaces,
         )
         self.inventory = Inventory()
         self.nodes: dict[str, Node] = {}
+        self.cluster_pods: list[Pod] = []

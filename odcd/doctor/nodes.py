@@ -33,6 +33,7 @@ async def examine_nodes(x: Examination) -> AsyncIterator[Finding]:
     pods = msgspec.json.decode(
         await x.cluster.get("/api/v1/pods", [("limit", PAGE)]), type=_Pods
     ).items
+    x.cluster_pods = pods
     x.nodes = {node.metadata.name: node for node in nodes}
     x.inventory = take_inventory(
         nodes, pods, lambda pod: naming.key_of(pod) is not None, {}, x.pods.terms

@@ -66,6 +66,7 @@ def _needed(own: KubernetesSettings) -> list[Right]:
             (namespace, "get", "pods", "log"),
             (namespace, "create", "pods", "exec"),
             (namespace, "create", "configmaps", ""),
+            (namespace, "create", "networkpolicies.networking.k8s.io", ""),
         ]
     rights += [
         (own.namespace_dev, "create", "secrets", ""),
@@ -79,12 +80,14 @@ def _needed(own: KubernetesSettings) -> list[Right]:
 
 
 async def _may(cluster: Cluster, namespace: str, verb: str, resource: str, sub: str) -> bool:
+    kind, _, group = resource.partition(".")
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "spec": {
             "resourceAttributes": {
-                "namespace": namespace, "verb": verb, "resource": resource, "subresource": sub,
+                "namespace": namespace, "verb": verb, "group": group, "resource": kind,
+                "subresource": sub,
             }
         },
     }  # fmt: skip

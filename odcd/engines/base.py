@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from odcd.builds.worker import Builder
+from odcd.elastic.groups import ElasticNodes
 from odcd.executor.base import Executor
 from odcd.executor.kubernetes.claims import Claims
 from odcd.records.job import Identity, JobSpec
@@ -67,6 +68,10 @@ class Engine(Protocol):
 
     def claims(self) -> Claims | None:
         """The disk claims of its dev servers; None if they have no disks."""
+        ...
+
+    def elastic_nodes(self) -> ElasticNodes | None:
+        """The nodes of elastic groups; None if it has no such groups."""
         ...
 
     async def close(self) -> None: ...

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+
 from odcd.clock import Clock
 from odcd.engines.base import Engine, Launcher
 from odcd.metrics import Metrics
 from odcd.settings import Settings
 from odcd.stores.store import Store
+
+
+def load_engine(executor: str) -> None:
+    """Import what make_engine needs. Later the process may not be able to read its own files."""
+    importlib.import_module(f"odcd.engines.{executor}")
 
 
 def make_engine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -14,24 +15,28 @@ from odcd.engines.base import Term
 from odcd.errors import BadRequest, RunnerDown
 from odcd.executor.base import Executor
 from odcd.executor.kubernetes.build_jobs import BuildPlace
-from odcd.executor.kubernetes.builds import BuildJobs
+from odcd.executor.kubernetes.builds import BuildJobs, Sign
 from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.claims import Claims
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
+from odcd.executor.kubernetes.elastic_nodes import KubernetesElasticNodes
 from odcd.executor.kubernetes.executor import KubernetesExecutor
 from odcd.executor.kubernetes.fence import Fencer
+from odcd.executor.kubernetes.groups import GroupFile
 from odcd.executor.kubernetes.objects import Meta, Object
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
-from odcd.executor.kubernetes.template import PodTemplate, read_template
+from odcd.executor.kubernetes.template import PodTemplate, read_dev_template, read_template
 from odcd.isolation import IsolationWatch
 from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity, JobSpec
 from odcd.settings import Settings
 from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
 
 
 class KubernetesEngine:
@@ -52,20 +57,28 @@ class KubernetesEngine:
         self._store = store
         self._clock = clock
         self._template = PodTemplate()
+        self._dev_template: PodTemplate | None = None
+        self._groups: GroupFile | None = None
         self._cluster: Cluster | None = None
         self._reader: Executor | None = None
         self._make_keys: Callable[[], DevServerKeys] | None = None
+        self._sign: Sign | None = None
         self.node_grace: timedelta | None = self._own.node_grace
         self.quarantine = self._own.quarantine
         self.canaries = self._own.image is not None
         self.check_job: Callable[[Identity, JobSpec], None] = JobCheck(
-            self._own.image, self._own.dev_image
+            self._own.image, self._own.dev_image, settings.builds
         )
 
     async def prepare(self) -> None:
         if self._own.pod_template is not None:
             self._template = read_template(self._own.pod_template)
+        if self._own.dev_pod_template is not None:
+            self._dev_template = read_dev_template(self._own.dev_pod_template, self._template)
+        if self._own.group_file is not None:
+            self._groups = GroupFile(self._own.group_file)
         self._make_keys = _load_keys()
+        self._sign = self._load_signer()
         self._cluster = await self._connect()
         self._reader = self._executor(self._cluster, 0)
 
@@ -80,7 +93,7 @@ class KubernetesEngine:
         types = await self._store.gpu_types.get_instance_types()
         gpus = [instance for instance, name in types.items() if sizes[name].gpus > 0]
         place = BuildPlace(settings=self._builds, term=lead.term, gpu_instances=gpus)
-        return BuildJobs(await self._connect(), place, lambda: lead.certain)
+        return BuildJobs(await self._connect(), place, lambda: lead.certain, self._sign)
 
     def _executor(
         self, cluster: Cluster, term: int, leads: Callable[[], bool] = lambda: False
@@ -101,6 +114,9 @@ class KubernetesEngine:
             grace_s=self._grace_s,
             tolerated=own.tolerated,
             template=self._template,
+            dev_template=self._dev_template,
+            groups=self._groups,
+            user_namespaces=own.user_namespaces,
         )
         budgets = Budgets(
             schedule_s=own.schedule_budget.total_seconds(),
@@ -123,6 +139,7 @@ class KubernetesEngine:
             budgets=budgets,
             fencer=self._fencer(),
             node_grace=own.node_grace,
+            log_streams=own.log_streams,
             ensure_keys=lambda dispatch: self._ensure_keys(term, dispatch),
             on_port=lambda dispatch, port, addresses: self._store.dev_servers.set_port(
                 term, dispatch.job_id, dispatch.attempt, port, addresses
@@ -147,6 +164,19 @@ class KubernetesEngine:
         made, now = self._make_keys(), self._clock.now()
         return await self._store.dev_servers.put_keys(term, dispatch.job_id, made, now)
 
+    def _load_signer(self) -> Sign | None:
+        """None if builds get no credentials, or the key cannot be read: then only builds fail."""
+        if self._builds.key is None:
+            return None
+        from odcd.executor.kubernetes.build_credentials import read_key
+
+        try:
+            key = read_key(self._builds.key)
+        except BadRequest as error:
+            log.error("builds.no_key", extra={"why": error.message})
+            return None
+        return lambda build: key.config(build, self._builds, self._clock.now())
+
     async def claim(self, term: int) -> None:
         """Identify the cluster by the uid of the batch namespace, which is unique."""
         assert self._cluster is not None
@@ -168,6 +198,10 @@ class KubernetesEngine:
     def claims(self) -> Claims | None:
         assert self._cluster is not None
         return Claims(self._cluster, self._own.namespaces.dev)
+
+    def elastic_nodes(self) -> KubernetesElasticNodes | None:
+        assert self._cluster is not None
+        return KubernetesElasticNodes(self._cluster)
 
     async def close(self) -> None:
         if self._cluster is not None:

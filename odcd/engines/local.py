@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 from datetime import timedelta
 from pathlib import Path
 
+from odcctl.remote.folder import Foreign, make_folder
 from odcd.builds.worker import Builder
 from odcd.call_metrics import Calls
 from odcd.clock import Clock
+from odcd.elastic.groups import ElasticNodes
 from odcd.engines.base import Launcher, Term
 from odcd.executor.base import Executor
 from odcd.executor.job_rules import check_user
 from odcd.executor.kubernetes.checks import refuse_images
 from odcd.executor.kubernetes.claims import Claims
 from odcd.executor.local import LocalExecutor
+from odcd.executor.other_hosts import check_gang
 from odcd.executor.output import check_patterns
 from odcd.jobs.reservations import check_local
 from odcd.records.job import Identity, JobSpec
 from odcd.settings import Settings
 from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def check_local_job(who: Identity, spec: JobSpec) -> None:
@@ -47,10 +54,11 @@ class LocalEngine:
         self._rules = settings.jobs.rules()
 
     def check_job(self, who: Identity, spec: JobSpec) -> None:
-        """Raises BadRequest, NotImplementedYet, NotAllowed."""
+        """Raises BadRequest, NotImplementedYet, NotAllowed, NeverFits."""
         if self._settings.serves_all:
             check_user(self._rules, who.uid)
         check_local_job(who, spec)
+        check_gang(self._settings.other_hosts, who, spec)
 
     async def prepare(self) -> None:
         await self._store.leader.check_host(*_place(self._settings.runner_folder))
@@ -64,7 +72,20 @@ class LocalEngine:
             self_node=self._settings.self_node,
             sizes=self._store.gpu_types.get_sizes,
             calls=self._calls,
+            commands=await asyncio.to_thread(self._make_commands),
         )
+
+    def _make_commands(self) -> str | None:
+        """Make the folder with Slurm's commands beside the socket, which every user reaches. None:
+        it cannot be written; jobs run without it."""
+        socket_path = self._settings.socket
+        folder = str(socket_path.parent / "slurm")
+        try:
+            make_folder(folder, default=str(socket_path))
+        except (OSError, Foreign) as error:
+            log.warning("slurm.no_commands", extra={"folder": folder, "why": str(error)})
+            return None
+        return folder
 
     async def claim(self, term: int) -> None:
         await self._store.leader.claim_host(term, *_place(self._settings.runner_folder))
@@ -78,6 +99,9 @@ class LocalEngine:
 
     def claims(self) -> Claims | None:
         """None: home folders are on the machine itself."""
+        return None
+
+    def elastic_nodes(self) -> ElasticNodes | None:
         return None
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, contextmanager, suppress
 from typing import Protocol
 
-from odcd.clock import Clock, SharedTurns
+from odcd.clock import TURN_S, Clock, SharedTurns
 from odcd.errors import OdcError
 from odcd.events.event import Event, EventFilter, Heartbeat, Lagged, Reader
 from odcd.events.pages import EventPages, read_page
@@ -30,6 +30,7 @@ AGAIN_S = 0.1
 PAUSE_S = 0.02
 """The minimum time between two reads, so that a storm of notifications costs little."""
 HEARTBEAT_S = 15.0
+PAST_REST_S = 2 * TURN_S
 
 
 class EventStore(EventPages, Protocol):
@@ -54,6 +55,8 @@ class EventHub:
         self._task_waits: set[asyncio.Event] = set()
         self._turns = SharedTurns()
         """Shared by all streams: each event becomes ready for all of them at once."""
+        self._past_turns = SharedTurns(rest_s=PAST_REST_S)
+        """Shared by all streams that read the past: they use a third of the time at most."""
 
     @property
     def closing(self) -> asyncio.Event:
@@ -162,8 +165,8 @@ class EventHub:
         while not self._closing.is_set():
             page, last_id, more = await read_page(self._store, reader.last_id, reader.job_id)
             for event in page:
-                if self._turns.are_due():
-                    await self._turns.take()
+                if self._past_turns.are_due():
+                    await self._past_turns.take()
                 reader.last_id = event.id
                 if mark:
                     reader.seen.add(event.id)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from odcd.executor.steps import StepOrder
 from odcd.records.dev_server import Activity
 from odcd.records.dispatch import Dispatch, Fact, Notice
 from odcd.records.node import Canary, CanaryEnd, NodeReport
+from odcd.records.step import StepKey
 
 Expected = tuple[int, int, int, bool]
 """A member that is live in the database: job, attempt, rank, and whether it has started."""
@@ -70,12 +72,116 @@ class DevServers(Protocol):
         ...
 
 
+class StepStream(Protocol):
+    """The output of a step, from any point. Frames are those of odcd.runner.steps.journal."""
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether there is no single order of frames: then a position is how many bytes were read
+        of each kind and task."""
+        ...
+
+    async def read(self, offset: int, marks: Mapping[str, int]) -> list[tuple[bytes, int, bytes]]:
+        """Kind, task and data of the frames from that position on; waits until there are some. An
+        empty list: the step has ended, and this was all. marks: by kind and task, as in "o12"; for
+        streams that have them. Raises WrongState."""
+        ...
+
+    async def acknowledge(self, offset: int) -> None:
+        """The frames before the offset are not needed any longer."""
+        ...
+
+    @property
+    def begin(self) -> int:
+        """The first offset that is still there."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class StepChannel(Protocol):
+    """A connection for the input and the signals of a step; see odcd.runner.steps.clients."""
+
+    @property
+    def hello(self) -> dict[str, Any]: ...
+
+    async def send(self, kind: bytes, data: bytes) -> bool:
+        """False: the step has ended."""
+        ...
+
+    async def read(self) -> tuple[bytes, bytes] | None:
+        """The next frame; None: the step has ended."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Steps(Protocol):
+    """The steps of running jobs. Every call may be repeated."""
+
+    shares_files: bool
+    """Whether the nodes of a job have the files of the machine where commands are called."""
+    has_terminals: bool
+    """Whether a task can have a terminal."""
+
+    @property
+    def term(self) -> int:
+        """Of the daemon that commands the executor. Raises RunnerDown if this one does not."""
+        ...
+
+    def variables(self, dispatch: Dispatch, environment: Mapping[str, str]) -> dict[str, str]:
+        """Variables that describe a running job, for a shell outside of it."""
+        ...
+
+    def answer_calls(self, on_call: Callable[[Any], Awaitable[None]]) -> None:
+        """on_call: answers calls of Slurm's commands in jobs that cannot reach the daemon."""
+        ...
+
+    def nodes_of(self, dispatch: Dispatch, hosts: Sequence[str]) -> list[str]:
+        """The nodes of a job's hosts, as its variables name them; other names stay as they are."""
+        ...
+
+    async def start(self, order: StepOrder) -> None:
+        """Raises WrongState when it cannot start; BadRequest for an impossible option."""
+        ...
+
+    async def stop(self, key: StepKey, signal: int, grace_s: float) -> None: ...
+
+    async def signal(self, key: StepKey, signal: int) -> None: ...
+
+    async def find(self, key: StepKey) -> tuple[bool, dict[str, Any] | None]:
+        """Whether the step is known, and how it ended; see odcd.records.step.StepEnd."""
+        ...
+
+    async def list(self, keys: Sequence[StepKey]) -> dict[StepKey, dict[str, Any] | None]:
+        """These steps, as far as they are known, and steps whose end was not acknowledged; and how
+        they ended."""
+        ...
+
+    async def acknowledge(self, key: StepKey, *, forget: bool) -> None:
+        """Its end is recorded. forget: its output is not needed any longer."""
+        ...
+
+    async def open(self, key: StepKey, uid: int, *, owner: bool) -> StepStream: ...
+
+    async def connect(self, key: StepKey, uid: int) -> StepChannel | None: ...
+
+    async def release(self, job_id: int, attempt: int, exit_code: int) -> None:
+        """End a job that only holds its nodes, as if its script had exited with that code."""
+        ...
+
+
 class Executor(Protocol):
     """Level triggered and idempotent: any leader may repeat any call, in any order."""
 
     name: str
     keeps_time: bool
     """Whether the executor itself ends attempts at their time limit, and signals them before."""
+
+    @property
+    def steps(self) -> Steps | None:
+        """None: this executor runs no steps."""
+        ...
 
     @property
     def dev_servers(self) -> DevServers: ...

@@ -17,8 +17,8 @@ NODE = re.compile(
 NODE_FORM = "NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]"
 
 
-def parse_nodes(texts: Sequence[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
-    """The declared nodes, and whether the machine itself is one."""
+def parse_nodes(texts: Sequence[str], by: str = "--node") -> tuple[tuple[DeclaredNode, ...], bool]:
+    """The declared nodes, and whether the machine itself is one. by: the setting they come from."""
     nodes: dict[str, DeclaredNode] = {}
     for text in texts:
         if text == SELF:
@@ -26,25 +26,25 @@ def parse_nodes(texts: Sequence[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
         found = NODE.match(text)
         if found is None:
             raise BadRequest(
-                f'--node "{text}" is not {NODE_FORM}',
+                f'{by} "{text}" is not {NODE_FORM}',
                 'For example --node n1=h100:8 or --node "cpu[1-4]=cpu-x86:0x16" or '
                 '--node "n[1-4]=h100:8@zone1/group1/spine1/block1"; --node self is this machine.',
             )
         if int(found["gpus"]) > 62 or not 0 < int(found["cpus"] or 1) <= 100_000:
             raise BadRequest(
-                f'--node "{text}": a node has at most 62 GPUs and 1 to 100000 CPUs',
+                f'{by} "{text}": a node has at most 62 GPUs and 1 to 100000 CPUs',
                 "Declare several nodes.",
             )
         place = (found["place"] or "").split("/")
         zone, group, layers = place[0], "".join(place[1:2]), place[2:]
         if "" in layers:
             raise BadRequest(
-                f'--node "{text}": a layer of the network has no name',
+                f'{by} "{text}": a layer of the network has no name',
                 "Name every layer, as in @zone1/group1/spine1/block1, or leave them out.",
             )
         for name in expand_hosts(found["name"]):
             if name in nodes:
-                raise BadRequest(f'--node "{name}" is declared twice', "Give each node one name.")
+                raise BadRequest(f'{by} "{name}" is declared twice', "Give each node one name.")
             nodes[name] = DeclaredNode(
                 name=name,
                 gpu_type=found["type"],

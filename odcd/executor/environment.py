@@ -9,9 +9,15 @@ from functools import lru_cache
 from itertools import groupby
 
 from odcd.records.dispatch import Dispatch, Member
-from odcd.slurm.hostlists import compress_hosts
+from odcd.slurm.hostlists import list_hosts
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+OF_GROUPS = (
+    "SLURM_JOB_", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_PER_TASK",
+    "SRUN_CPUS_PER_TASK",
+    "SLURM_GPUS", "SLURM_MEM_PER", "SLURM_NNODES", "SLURM_NODELIST",
+)  # fmt: skip
+"""Variables that the script of a heterogeneous job has for each component."""
 MASTER_PORTS = range(20_000, 30_000)
 
 
@@ -39,9 +45,46 @@ def job_environment(
 def job_variables(
     dispatch: Dispatch, base: Mapping[str, str], *, cluster: str, master_addr: str
 ) -> dict[str, str]:
-    """Variables that are the same for all members, in addition to the submitted environment."""
+    """Variables that are the same for all members, in addition to the submitted environment.
+
+    Of a heterogeneous job, SLURM_* describe its first component, and SLURM_*_HET_GROUP_N each of
+    them; ODC_* describe all its nodes.
+    """
+    whole = _variables(dispatch, base, cluster=cluster, master_addr=master_addr)
+    if dispatch.component_nodes is None:
+        return whole
+    variables = {name: value for name, value in whole.items() if not name.startswith("SLURM_")}
+    count = len(dispatch.component_nodes)
+    for number in range(count):
+        component = dispatch.component(number)
+        found = _variables(component, base, cluster=cluster, master_addr=master_addr)
+        found["SLURM_JOB_ID"] = str(dispatch.job_id + number)
+        if number == 0:
+            variables |= {name: one for name, one in found.items() if name.startswith("SLURM_")}
+        variables |= {
+            f"{name}_HET_GROUP_{number}": value
+            for name, value in found.items()
+            if name.startswith(OF_GROUPS)
+        }
+    return variables | {"SLURM_HET_SIZE": str(count)}
+
+
+def component_variables(
+    dispatch: Dispatch, number: int, base: Mapping[str, str], *, cluster: str, master_addr: str
+) -> dict[str, str]:
+    """SLURM_JOB_* as tasks in this component of a heterogeneous job see them, beside the job's own
+    variables."""
+    found = _variables(
+        dispatch.component(number), base, cluster=cluster, master_addr=master_addr
+    )  # fmt: skip
+    return {name: value for name, value in found.items() if name.startswith("SLURM_JOB_")}
+
+
+def _variables(
+    dispatch: Dispatch, base: Mapping[str, str], *, cluster: str, master_addr: str
+) -> dict[str, str]:
     d = dispatch
-    nodes = compress_hosts(m.node for m in d.members)
+    nodes = list_hosts(m.node for m in d.members)
     count = str(len(d.members))
     variables = {
         "SLURM_JOB_ID": str(d.job_id), "SLURM_JOBID": str(d.job_id), "SLURM_JOB_NAME": d.name,
@@ -104,6 +147,14 @@ def member_variables(
     return variables
 
 
+def path_with(commands: str | None, base: Mapping[str, str]) -> dict[str, str]:
+    """PATH with the folder of Slurm's commands in front; {} if there is none."""
+    if commands is None:
+        return {}
+    others = [folder for folder in base.get("PATH", PATH).split(":") if folder != commands]
+    return {"PATH": ":".join([commands, *others])}
+
+
 def _tasks(d: Dispatch) -> dict[str, str]:
     """Task counts. NTASKS is set only if the job requests tasks, because tools take it as the sign
     of an srun task.
@@ -129,10 +180,10 @@ def _tasks(d: Dispatch) -> dict[str, str]:
     cpus = _number(d, "cpus_per_task")
     if cpus is not None:
         variables["SLURM_CPUS_PER_TASK"] = variables["SRUN_CPUS_PER_TASK"] = str(cpus)
-    if nodes > 1:
-        # The members of a gang correspond to what srun would start: one task per node.
+    if nodes > 1 and not d.holds(1):
+        # Members that all run the script correspond to what srun would start: one task per node.
         variables |= {
-            "SLURM_STEP_NODELIST": compress_hosts(m.node for m in d.members),
+            "SLURM_STEP_NODELIST": list_hosts(m.node for m in d.members),
             "SLURM_STEP_NUM_NODES": str(nodes), "SLURM_STEP_NUM_TASKS": str(nodes),
             "SLURM_STEP_TASKS_PER_NODE": _counted([1] * nodes),
         }  # fmt: skip
@@ -155,7 +206,7 @@ def _array(d: Dispatch) -> dict[str, str]:
 
 
 def _requested(d: Dispatch) -> dict[str, str]:
-    """GPUs and memory as given in the options."""
+    """GPUs, memory and the mode of output files, as given in the options."""
     variables: dict[str, str] = {}
     spec = d.options.get("gpus_spec")
     if isinstance(spec, Mapping):
@@ -165,6 +216,9 @@ def _requested(d: Dispatch) -> dict[str, str]:
         amount = _number(d, f"{option}_mib")
         if amount is not None:
             variables[f"SLURM_{option.upper()}"] = str(amount)
+    if d.open_mode == "append":
+        # srun reads it: a requeued job also appends to the files of its steps.
+        variables["SLURM_OPEN_MODE"] = "a"
     return variables
 
 

@@ -19,11 +19,12 @@ from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
 from odcd.executor.local_dev_servers import LocalDevServers
 from odcd.executor.local_output import Key, LocalOutput
+from odcd.executor.local_steps import LocalSteps
 from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.starts import Sent
 from odcd.executor.terminals import Attached, Replayed
-from odcd.executor.wire import Encoder, facts_of
+from odcd.executor.wire import MASTER_ADDR, Encoder, facts_of
 from odcd.records.dispatch import Dispatch, Fact, Member
 from odcd.records.node import Canary, CanaryEnd, DeclaredNode, GpuTypeSize, NodeReport
 from odcd.runner.launch import LaunchFailed
@@ -61,8 +62,10 @@ class LocalExecutor:
         cluster: str = "odc",
         grace_s: float = GRACE_S,
         calls: Calls = NOBODY,
+        commands: str | None = None,
     ) -> None:
-        """launcher: starts a runner, or raises. sizes: of the GPU types in the database."""
+        """launcher: starts a runner, or raises. sizes: of the GPU types in the database. commands:
+        a folder with Slurm's commands for the PATH of jobs."""
         self._run_dir = run_dir
         self._calls = calls
         self._launcher = launcher
@@ -72,7 +75,11 @@ class LocalExecutor:
         self._sizes = sizes
         self._grace_s = grace_s
         self.dev_servers = LocalDevServers(self._connect)
-        self._encoder = Encoder(cluster, self._gpu_ids_of)
+        self._encoder = Encoder(cluster, self._gpu_ids_of, commands)
+        self.steps = LocalSteps(
+            run_dir, self._ask, clock, cluster=cluster, master_addr=MASTER_ADDR,
+            gpu_ids_of=self._gpu_ids_of, term=lambda: self._term,
+        )  # fmt: skip
         self._gpu_indexes: tuple[int, ...] | None = None
         self._term: int | None = None
         self._link: Link | None = None

@@ -25,6 +25,7 @@ Key = tuple[int, int, int]
 """Job, attempt, rank."""
 
 ATTACH_WAIT_S = 10.0
+START_WAIT_S = 10.0
 LOOK_S = 0.05
 ASK_AGAIN_S = 5.0
 
@@ -49,7 +50,7 @@ class LocalOutput:
     ) -> AsyncGenerator[bytes]:
         """See odcd.executor.base. Raises WrongState when the output cannot be read."""
         key = dispatch.job_id, dispatch.attempt, rank
-        follows = follow and await self._is_live(key)
+        follows = follow and await self._begins(dispatch, rank)
         fd = await self._open(dispatch, rank, stderr=stderr)
         while fd is None and follows and await self._is_live(key):
             await self._clock.sleep(LOOK_S)
@@ -69,6 +70,18 @@ class LocalOutput:
             ) from error
         finally:
             self._threads.close(dispatch.uid, fd)
+
+    async def _begins(self, dispatch: Dispatch, rank: int) -> bool:
+        """Whether the member is live. One that was placed a moment ago may not be with the runner
+        yet."""
+        key = dispatch.job_id, dispatch.attempt, rank
+        until = self._clock.monotonic() + START_WAIT_S
+        while not await self._is_live(key):
+            is_due = dispatch.members[rank].state == "starting" and key not in self._ended
+            if not is_due or self._clock.monotonic() > until:
+                return False
+            await self._clock.sleep(LOOK_S)
+        return True
 
     async def _open(self, dispatch: Dispatch, rank: int, *, stderr: bool) -> int | None:
         """None: the file does not exist (yet)."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import socket
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -29,6 +31,7 @@ def this_machine(gpus: Gpus | None, *, root: Path = Path("/")) -> NodeReport:
         gpus=len(gpus.indexes) if gpus else 0,
         cpus=_cpus(root),
         mem_mib=_memory_mib(root),
+        tmp_mib=_tmp_mib(),
     )
 
 
@@ -70,6 +73,14 @@ def declared_nodes(
     nodes: Iterable[DeclaredNode], sizes: Mapping[str, GpuTypeSize]
 ) -> list[NodeReport]:
     return [declared(node, sizes) for node in nodes]
+
+
+def _tmp_mib() -> int:
+    """The size of the file system of /tmp."""
+    try:
+        return shutil.disk_usage(tempfile.gettempdir()).total // MIB
+    except OSError:
+        return 0
 
 
 def _cpus(root: Path) -> int:

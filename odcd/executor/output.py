@@ -54,6 +54,13 @@ class Streams:
     stderr: OutputFile | None
 
 
+_NOTHING = Streams(
+    stdin=None,
+    stdout=OutputFile(path=os.devnull, truncate=False, append=False, shared=False),
+    stderr=None,
+)
+
+
 class Named(Protocol):
     """The values of a job that patterns may refer to."""
 
@@ -133,6 +140,9 @@ def streams_of_all(dispatch: Dispatch) -> list[Streams]:
         errs = _outputs(dispatch.stderr, dispatch) if dispatch.stderr else None
     found: list[Streams] = []
     for at, (member, out) in enumerate(zip(dispatch.members, outs, strict=True)):
+        if dispatch.holds(member.rank):
+            found.append(_NOTHING)
+            continue
         err = errs[at] if errs and errs[at].path != out.path else None
         stdin = expand(dispatch.stdin, dispatch, member) if dispatch.stdin else None
         found.append(Streams(stdin=stdin, stdout=out, stderr=err))

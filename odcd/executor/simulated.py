@@ -55,6 +55,7 @@ class SimulatedExecutor:
     """Implements odcd.executor.base.Executor. started: how often each member was started."""
 
     name = "simulated"
+    steps = None
     keeps_time = True
     reconciles = False
 

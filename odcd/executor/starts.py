@@ -42,11 +42,18 @@ class Sent:
         self.dispatch = dispatch
         self.texts = {name: texts[name] for name in (dispatch["script"], dispatch["environment"])}
         self.key: tuple[int, int] = dispatch["job"], dispatch["attempt"]
+        environment = dispatch.get("env", {})
+        self.facts = {
+            "job_id": dispatch["job"],
+            "user": environment.get("SLURM_JOB_USER") or dispatch["uid"],
+            "node": environment.get("SLURM_JOB_NODELIST", ""),
+        }
+        """The job in the log."""
         self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
 
     def refuse(self, why: str) -> None:
         """Make the runner report it as failed. See refusal_of()."""
-        log.warning("start.refused", extra={"job_id": self.key[0], "why": why})
+        log.warning("start.refused", extra={**self.facts, "why": why})
         self.texts = refusal_texts()
         self.dispatch = refusal_of(self.dispatch, self.waiting, why)
 
@@ -104,7 +111,7 @@ async def _send_singly(link: Link, batch: Sequence[Sent], error: RunnerRefused) 
         try:
             await _send(link, [one], await asyncio.to_thread(_encode, one))
         except RunnerRefused as again:
-            log.error("start.lost", extra={"job_id": one.key[0], "why": again.message})
+            log.error("start.lost", extra={**one.facts, "why": again.message})
 
 
 def _take(left: deque[Sent]) -> tuple[list[Sent], bytes]:

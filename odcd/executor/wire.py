@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from odcd.executor.environment import job_variables, member_variables
+from odcd.executor.environment import job_variables, member_variables, path_with
 from odcd.executor.output import OutputFile, PathTooLong, Streams, streams_of_all
 from odcd.executor.starts import refusal_of
 from odcd.records.dispatch import Dispatch, Fact, Member
@@ -26,7 +26,14 @@ UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, OSError)
 class Encoder:
     """Converts dispatches into the runner's format."""
 
-    def __init__(self, cluster: str, gpu_ids_of: Callable[[Member], Sequence[int]]) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        gpu_ids_of: Callable[[Member], Sequence[int]],
+        commands: str | None = None,
+    ) -> None:
+        """commands: a folder with Slurm's commands, which comes first on the PATH of jobs."""
+        self._commands = commands
         self._cluster = cluster
         self._gpu_ids_of = gpu_ids_of
         self._environments: OrderedDict[str, dict[str, str]] = OrderedDict()
@@ -50,7 +57,10 @@ class Encoder:
         return {
             "job": d.job_id, "attempt": d.attempt, "uid": d.uid, "gid": d.gid, "umask": d.umask,
             "work_dir": d.work_dir, "script": d.script_digest, "environment": d.environment_digest,
-            "env": job_variables(d, base, cluster=self._cluster, master_addr=MASTER_ADDR),
+            "env": {
+                **job_variables(d, base, cluster=self._cluster, master_addr=MASTER_ADDR),
+                **path_with(self._commands, base),
+            },
             "args": list(d.args), "started_at": d.started_at.timestamp(),
             "ends_at": d.ends_at.timestamp() if d.ends_at else None, "grace_s": grace_s,
             "signal": [d.signal_number, d.signal_before_s or 0, d.signal_batch] if warned else None,
@@ -65,6 +75,7 @@ class Encoder:
     def _member(self, d: Dispatch, member: Member, files: Streams) -> dict[str, Any]:
         return {
             "rank": member.rank,
+            "hold": d.holds(member.rank),
             "env": member_variables(d, member, self._gpu_ids_of(member)),
             "stdin": files.stdin,
             "stdout": _file(files.stdout),

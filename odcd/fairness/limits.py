@@ -25,8 +25,8 @@ BURST_S = 10.0
 """Requests not made for this long may be made at once."""
 MINUTE_S = 60.0
 LOOKUPS = 60
-"""Lists of keys at GitHub that one user may request per minute. GitHub limits those of the daemon's
-address, so that of all users together."""
+"""GitHub users that one user may name per minute, as one's own or for a list of keys. GitHub limits
+the lists of the daemon's address, so those of all users together."""
 SLOT_AFTER_S = 5
 MAX_KEPT = 10_000
 """The number of users in a table above which idle users are dropped from it."""
@@ -114,13 +114,13 @@ class Fairness:
             )  # fmt: skip
 
     def lookup(self, who: Identity) -> None:
-        """Count one request to GitHub."""
+        """Count one GitHub user that was named."""
         if who.operator:
             return
         if wait_s := self._lookups.take(who.uid, 1):
             after_s = max(1, math.ceil(wait_s))
             raise TooManyRequests(
-                f"user {who.user} asks for the keys of more than {LOOKUPS} GitHub users per minute",
+                f"user {who.user} names more than {LOOKUPS} GitHub users per minute",
                 f"Try again in {after_s} s.", limit="lookups", retry_after_s=after_s,
             )  # fmt: skip
 

@@ -72,15 +72,15 @@ class EndedUse:
         while True:
             now = self._clock.now()
             # Attempts whose usage cannot be stored stay at the head of the list.
-            most = AT_ONCE + len(self._isolation)
-            owed = await self._store.list_owed(self._term, now - SCRAPES * self._scrape, most, now)
+            limit = AT_ONCE + len(self._isolation)
+            owed = await self._store.list_owed(self._term, now - SCRAPES * self._scrape, limit, now)
             known, to_query = self._divide(self._ready(owed), now)
             # Before the query, because Prometheus may be down.
             stored += await self._write(known, now)
             if to_query:
                 assert self._prometheus is not None
                 stored += await self._write(await self._ask(self._prometheus, to_query, now), now)
-            if len(owed) < most or most < AT_ONCE + len(self._isolation):
+            if len(owed) < limit or limit < AT_ONCE + len(self._isolation):
                 return stored
 
     def _ready(self, owed: Sequence[UnmeasuredAttempt]) -> list[UnmeasuredAttempt]:

@@ -56,8 +56,9 @@ def read_gpu_use(environment: Mapping[str, str], *, one_machine: bool) -> GpuUse
     jobs_dir = environment.get("ODC_DCGM_JOBS_DIR")
     if jobs_dir is not None and not one_machine:
         raise BadRequest(
-            "ODC_DCGM_JOBS_DIR is for jobs of one machine",
-            "On Kubernetes the exporter learns them from the kubelet: leave it out.",
+            "ODC_DCGM_JOBS_DIR works only if odcd runs jobs on its own machine",
+            "On Kubernetes, the exporter gets the pod of each GPU from the kubelet: leave the "
+            "variable unset.",
         )
     url = environment.get("ODC_PROMETHEUS_URL")
     if url is not None:

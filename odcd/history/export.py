@@ -56,7 +56,7 @@ class Selection:
 async def export(dsn: str, target: Target, selection: Selection, clock: Clock) -> Manifest | None:
     """Write an export, read it back and return its manifest; None if there is nothing to export.
 
-    Raises OdcError when a file cannot be written, or reads back differently.
+    Raises OdcError if a file cannot be written, or if reading it back gives different content.
     """
     connection = await connect(dsn, name=APPLICATION, isolation="repeatable read", kind=BACKUP)
     try:
@@ -163,4 +163,8 @@ async def _send(target: Target, manifest: Manifest, folder: Path) -> None:
     file.write_bytes(records.encode(manifest))
     await target.put(f"{manifest.name}/{MANIFEST}", file)
     if await records.read_manifest(target, manifest.name, scratch) != manifest:
-        raise OdcError(f"the manifest of {manifest.name} reads back differently", "Try again.")
+        raise OdcError(
+            f"the manifest of {manifest.name} was written, but reading it back gave different "
+            "content",
+            "Try again.",
+        )

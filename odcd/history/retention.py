@@ -79,10 +79,10 @@ class Retention:
                 log.exception("history.failed")
             await self._clock.sleep(EVERY_S)
 
-    async def delete_once(self) -> Deleted:
-        """Raises LeadershipLost, and OdcError when an export cannot be written: its rows are then
-        not deleted."""
-        done, now = Deleted(), self._clock.now()
+    async def delete_once(self, done: Deleted | None = None) -> Deleted:
+        """done: counts to continue. Raises LeadershipLost, and OdcError when an export cannot be
+        written: its rows are then not deleted."""
+        done, now = done or Deleted(), self._clock.now()
         keep, past = self._settings.keep_jobs, self._settings.keep_past or self._settings.keep_jobs
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
@@ -95,11 +95,11 @@ class Retention:
                 await self._drop_whole(session, target, now - keep, done)
                 await self._delete_jobs(session, target, now - keep, done)
                 await self._delete_events(session, target, now - keep, done)
-                done.texts = await self._all(
+                done.texts += await self._all(
                     session, "select odc.forget_texts($1, $2, $3)", ROWS, now
                 )
             if past is not None:
-                done.past = await self._all(
+                done.past += await self._all(
                     session, "select odc.forget_past($1, $3, $2)", ROWS, now - past
                 )
         return done

@@ -52,6 +52,7 @@ def _days(environment: Mapping[str, str], name: str) -> timedelta | None:
         return None
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_DAYS):
         raise BadRequest(
-            f'{name}="{text[:100]}" is not a number of days', f"Give 1 to {MAX_DAYS}, or nothing."
+            f'{name}="{text[:100]}" is not a number of days',
+            f"Give 1 to {MAX_DAYS}, or leave it unset.",
         )
     return timedelta(days=int(text))

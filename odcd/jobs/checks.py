@@ -9,7 +9,7 @@ import msgspec
 
 from odcd.errors import BadRequest, TooLarge
 from odcd.records.fields import PRINTABLE
-from odcd.records.job import MAX_ENVIRONMENT_BYTES, JobSpec
+from odcd.records.job import MAX_COMPONENTS, MAX_ENVIRONMENT_BYTES, ComponentSpec, JobSpec
 
 MAX_ARGS_BYTES = 1024 * 1024
 MAX_STRING_BYTES = 131_071
@@ -18,6 +18,8 @@ MAX_STRING_BYTES = 131_071
 PRINTED = (
     "work_dir", "stdin", "stdout", "stderr", "comment", "constraint", "submit_host", "image",
 )  # fmt: skip
+OF_COMPONENTS = (*ComponentSpec.__struct_fields__[1:], "node_count_max", "switches")
+"""Fields that the components of a heterogeneous job have, and the job itself has not."""
 _printable = re.compile(PRINTABLE).match
 _NUL = b"\\u0000"
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -58,9 +60,46 @@ def check_job(spec: JobSpec) -> None:
         raise BadRequest("node_count_max needs node_count", "Give node_count, the minimum, too.")
     if spec.switches_wait_s is not None and spec.switches is None:
         raise BadRequest("switches_wait_s needs switches", "Give the number of switches, too.")
+    if spec.components:
+        _check_components(spec)
     for name, moment in (("begin_at", spec.begin_at), ("deadline_at", spec.deadline_at)):
         if moment is not None and moment.tzinfo is None:
             raise BadRequest(f"{name} {moment.isoformat()} has no time zone", "End it with Z.")
+
+
+def _check_components(spec: JobSpec) -> None:
+    if spec.array is not None:
+        raise BadRequest(
+            "--array: an array cannot be heterogeneous", "Leave --array out, or the components."
+        )
+    if len(spec.components) < 2 or len(spec.components) > MAX_COMPONENTS:
+        raise BadRequest(
+            f"a heterogeneous job has 2 to {MAX_COMPONENTS} components, not {len(spec.components)}",
+            "Leave the separators out, or submit several jobs.",
+        )
+    given = [name for name in OF_COMPONENTS if getattr(spec, name)]
+    if given:
+        raise BadRequest(
+            f"a heterogeneous job itself has {', '.join(given)}",
+            "Give these for each component.",
+        )
+    if spec.launch == "all":
+        raise BadRequest(
+            "--launch: the script of a heterogeneous job runs on the first node of its first "
+            "component",
+            "Leave --launch out; srun starts tasks on the other nodes.",
+        )
+    for component in spec.components:
+        if component.constraint is not None and not _printable(component.constraint):
+            raise BadRequest(
+                f"constraint has characters that cannot be shown: {component.constraint[:60]!a}",
+                "Give one line without control characters or escapes.",
+            )
+        if component.name is not None and not component.name.isprintable():
+            raise BadRequest(
+                f"the job name {component.name[:60]!a} has characters that cannot be shown",
+                "Use letters, digits, blanks and punctuation.",
+            )
 
 
 def encode_environment(environment: dict[str, str]) -> bytes:

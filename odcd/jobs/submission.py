@@ -16,11 +16,13 @@ from odcd.jobs.checks import (
     encode_job,
     encode_text,
 )
+from odcd.jobs.options import component_request, job_options
 from odcd.jobs.past import past_bytes
 from odcd.jobs.terms import add_terms
 from odcd.records.job import MAX_BATCH_JOBS, Identity, JobSpec, ReservationSpec
 from odcd.slurm.dependencies import parse_dependency
 from odcd.slurm.lists import RangeBudget, parse_array
+from odcd.slurm.mail import mail_request
 from odcd.slurm.script import check_script
 
 MAX_KEY_CHARS = 200
@@ -205,12 +207,14 @@ def _job(spec: JobSpec, texts: _Texts, budget: RangeBudget) -> dict[str, Any]:
         "mem_per_node_mib": spec.mem_per_node_mib,
         "mem_per_cpu_mib": spec.mem_per_cpu_mib,
         "mem_per_gpu_mib": spec.mem_per_gpu_mib,
+        "tmp_mib": spec.tmp_mib,
         "exclusive": spec.exclusive,
         "constraint": spec.constraint,
         "node_list": spec.node_list,
         "exclude_nodes": spec.exclude_nodes,
         "booking": spec.booking,
         "licences": spec.licences,
+        "components": [component_request(one) for one in spec.components] or None,
         "requeue": spec.requeue,
         "signal_number": spec.signal_number,
         "signal_before_s": spec.signal_before_s,
@@ -218,7 +222,8 @@ def _job(spec: JobSpec, texts: _Texts, budget: RangeBudget) -> dict[str, Any]:
         "submit_host": spec.submit_host,
         "array": _array(spec.array, budget) if spec.array is not None else None,
         "dependency": dependency_request(spec.dependency) if spec.dependency is not None else None,
-        "options": _options(spec),
+        "options": job_options(spec),
+        "mail": mail_request(spec.mail_types, spec.mail_user),
         "reservation": spec.details if isinstance(spec, ReservationSpec) else None,
     }
 
@@ -244,37 +249,9 @@ def dependency_request(text: str) -> dict[str, Any]:
 def _array(text: str, budget: RangeBudget) -> dict[str, Any]:
     array = parse_array(text, budget)
     return {
-        "tasks": array.multirange,
-        "min": array.min,
-        "max": array.max,
-        "count": array.count,
-        "step": array.step,
-        "throttle": array.throttle,
-    }
-
-
-def _options(spec: JobSpec) -> dict[str, Any]:
-    """The options that the job's environment will contain; only those that were given."""
-    kind = f"{spec.gpu_type.lower()}:" if spec.gpu_type else ""
-    gpu_counts = (
-        ("gpus", spec.gpus),
-        ("gpus_per_node", spec.gpus_per_node),
-        ("gpus_per_task", spec.gpus_per_task),
-    )
-    options = {
-        "ntasks": spec.ntasks,
-        "ntasks_per_node": spec.ntasks_per_node,
-        "cpus_per_task": spec.cpus_per_task,
-        "mem_per_cpu_mib": spec.mem_per_cpu_mib,
-        "mem_per_gpu_mib": spec.mem_per_gpu_mib,
-        "gpus_spec": {name: f"{kind}{count}" for name, count in gpu_counts if count is not None}
-        or None,
-        "submit_line": spec.submit_line,
-        "image": spec.image,
-        "spool_output": spec.spool_output or None,
-        "pty": spec.pty or None,
-    }
-    return {name: value for name, value in options.items() if value is not None}
+        "tasks": array.multirange, "min": array.min, "max": array.max, "count": array.count,
+        "step": array.step, "throttle": array.throttle,
+    }  # fmt: skip
 
 
 def _fingerprint(

@@ -24,7 +24,7 @@ def add_terms(terms: int, job: Mapping[str, Any]) -> int:
         terms += CORRESPONDING_TERMS if term["kind"] == "aftercorr" else 1
     if terms > MAX_TERMS:
         raise TooLarge(
-            f"the jobs up to this one have more than {MAX_TERMS} dependencies together "
+            f"this request has more than {MAX_TERMS} dependencies in total, counted up to this job "
             f"(aftercorr counts as {CORRESPONDING_TERMS})",
             "Send several requests, or depend on an array as a whole.",
         )

@@ -17,6 +17,7 @@ from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
 from odcd.isolation import keep
+from odcd.loops.elastic import Elastic
 from odcd.loops.election import Leader
 from odcd.loops.executor_watch import ExecutorWatch
 from odcd.loops.expiry_notices import ExpiryNotices
@@ -24,10 +25,13 @@ from odcd.loops.forecaster import Forecaster
 from odcd.loops.idle_monitor import IdleMonitor
 from odcd.loops.jupyter import JupyterControl
 from odcd.loops.lead import Lead, Pass
+from odcd.loops.node_notices import NodeNotices
+from odcd.loops.notifications import notification_loops
 from odcd.loops.planner import Planner
 from odcd.loops.quarantine import Quarantine
 from odcd.loops.reconciler import Reconciler
 from odcd.loops.report_limit import ReportLimit
+from odcd.loops.steps import StepRecorder
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.settings import Settings
@@ -59,6 +63,8 @@ class Services:
     sampler: Sampler
     on_pass: Callable[[Pass], None]
     """Called after every pass."""
+    on_step_end: Callable[[int], None]
+    """Called with the id of a job one of whose steps has ended."""
 
 
 class Leading:
@@ -108,6 +114,7 @@ class Leading:
             "planner": self._planner,
             "reconciler": self._reconciler,
             "expiry": ExpiryNotices(term, *dev_servers, clock, every, rounds),
+            "node-notices": NodeNotices(term, *dev_servers, clock, every, rounds),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
@@ -115,6 +122,9 @@ class Leading:
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
             watch=rounds,
+        )  # fmt: skip
+        self._steps = StepRecorder(
+            term, store.steps, executor, clock, services.on_step_end
         )  # fmt: skip
         if engine.ssh:
             self._woken["jupyter"] = JupyterControl(term, *dev_servers, clock, every, rounds)
@@ -175,12 +185,20 @@ class Leading:
             "idles": self._idle_monitor.run,
             "partitions": self._partitions.run,
             "retention": self._retention.run,
+            "steps": self._steps.run,
             "reports": ReportLimit(self._store.leader, self._clock).run,
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),
             "inventory": self._watch.keep_inventory,
         }
+        for one in notification_loops(
+            lead.term, self._store.notifications, self._clock, self._settings.notify,
+            self._settings.sweep, lambda: lead.certain, self._metrics.rounds,
+        ):  # fmt: skip
+            loops[one.name] = one.run
         if self._settings.disks.aws_region is not None:
             loops["disks"] = lambda: self._mind_disks(lead)
+        if self._settings.elastic.elastic_cluster is not None:
+            loops["elastic"] = lambda: self._mind_elastic(lead)
         if self._settings.builds.registry is not None:
             loops["builds"] = lambda: self._mind_builds(lead)
         if self._engine.canaries:
@@ -213,6 +231,26 @@ class Leading:
             await self._disks.run()
         finally:
             self._disks = None
+            await cloud.close()
+
+    async def _mind_elastic(self, lead: Lead) -> None:
+        from odcd.aws.groups import Groups
+
+        own, disks = self._settings.elastic, self._settings.disks
+        cluster = self._engine.elastic_nodes()
+        assert own.elastic_cluster is not None
+        assert cluster is not None
+        cloud = Groups(
+            own.elastic_cluster, disks.aws_region, disks.aws_endpoint,
+            self._metrics.backend("aws"),
+        )  # fmt: skip
+        await cloud.open()
+        try:
+            await Elastic(
+                lead.term, self._store.elastic, cloud, cluster, self._clock, own.elastic_every,
+                leads=lambda: lead.certain, metrics=self._metrics.rounds,
+            ).run()  # fmt: skip
+        finally:
             await cloud.close()
 
     async def _mind_builds(self, lead: Lead) -> None:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from odcd.call_metrics import any_error
 from odcd.isolation import LOOPS
+from odcd.records.notification import CHANNELS
 
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
@@ -56,10 +57,21 @@ class RoundMetrics:
             "odcd_isolated_items", "Items that are set aside now and tried again later.", ["loop"],
             registry=registry,
         )  # fmt: skip
+        self._notified = Counter(
+            "odcd_notifications",
+            "Notifications by mail and webhook that this daemon sent, will send again, or gave up.",
+            ["channel", "result"], registry=registry,
+        )  # fmt: skip
+        for channel in CHANNELS:
+            for result in ("sent", "retried", "given_up"):
+                self._notified.labels(channel, result)
         for loop in LOOPS:
             # Start at 0, so that the first one counts as an increase.
             self._isolated.labels(loop)
             self._aside.labels(loop)
+
+    def notified(self, channel: str, result: str) -> None:
+        self._notified.labels(channel, result).inc()
 
     def isolated(self, loop: str) -> None:
         self._isolated.labels(loop).inc()

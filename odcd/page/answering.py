@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -93,9 +94,17 @@ def problem(request: Request, error: OdcError, who: Identity | None = None) -> R
         hint = error.hint if error.hint == PROXY_HINT else None
         return html(request, "enter.html", error.status, message=message, hint=hint)
     return html(
-        request, "problem.html", error.status, who=who, title=error.title, code=error.code,
+        request, "problem.html", error.status, who=who, title=words(error.title), code=error.code,
         message=error.message, hint=error.hint,
     )  # fmt: skip
+
+
+def words(title: str) -> str:
+    """The name of an error as words: UnknownJob is "Unknown job"."""
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*", title) or [title]
+    return " ".join(
+        [parts[0], *(p if p.isupper() and len(p) > 1 else p.lower() for p in parts[1:])]
+    )
 
 
 def failed(request: Request, error: Exception, who: Identity | None = None) -> Response:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
-from urllib.parse import urlencode
+from typing import Any
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,12 +18,11 @@ from odcd.api.answers.jobs import END_STATES
 from odcd.api.app import identifier_of
 from odcd.api.http.audited import WHO, Audited
 from odcd.api.http.context import Api
-from odcd.api.http.problems import malformed
 from odcd.api.http.streaming import Streamed
-from odcd.api.http.validation import misfit
 from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, OdcError, TooManyRequests
 from odcd.page.acts import Acts
+from odcd.page.addresses import convert, live_path, query_of
 from odcd.page.answering import (
     HEADERS,
     Counted,
@@ -44,6 +40,7 @@ from odcd.page.queries import (
     PageOfAll,
     PageOfEnded,
     PageOfJob,
+    PageOfMine,
     PageOfNodes,
     PageOfPlan,
     PageOfQueue,
@@ -68,7 +65,6 @@ PAGES: dict[str, tuple[str, type[PageQuery]]] = {
     "/page/plan": ("plan.html", PageOfPlan),
     "/page/ended": ("ended.html", PageOfEnded),
 }
-A = TypeVar("A", bound=PageQuery)
 Serve = Callable[[Request, Identity], Awaitable[Response]]
 
 
@@ -122,7 +118,7 @@ class Page:
                 who = request.scope[WHO] = await self._sessions.who(request)
                 self._api.fairness.request(who)
                 self._api.fairness.answers.check(who)
-                ask_as(who.user, path)
+                ask_as(who.user, path, operator=who.operator)
                 response = await serve(request, who)
                 if not isinstance(response, Streamed):
                     return Counted(response, who, self._api.fairness.answers)
@@ -169,23 +165,28 @@ class Page:
         template, form = PAGES[path]
 
         async def serve(request: Request, who: Identity) -> Response:
-            query = _query_of(request, form)
-            rendered = await self._live.current(query)
+            query = query_of(request, form)
+            beside = _beside(query, who)
+            rendered, mine = await asyncio.gather(
+                self._live.current(query), self._live.current(beside) if beside else _nothing()
+            )
+            hues = self._views.hues
             return html(
-                request, template, who=who, here=path, live=_live_path(path, query), query=query,
-                rendered=rendered, states=END_STATES,
+                request, template, who=who, here=path, live=live_path(path, query), query=query,
+                rendered=rendered, states=END_STATES, mine=mine, users=hues.users,
+                partitions=hues.partitions,
             )  # fmt: skip
 
         return serve
 
     async def _job(self, request: Request, who: Identity) -> Response:
-        query = _query_of(request, PageOfJob, id=request.path_params["id"])
+        query = query_of(request, PageOfJob, id=request.path_params["id"])
         job, several = await self._views.job.find(query.id)
         rendered = await self._live.current(query)
         ended = not await self._views.job.live(query.id) if several else job["ended_at"] is not None
         return html(
             request, "array.html" if several else "job.html", who=who, here="", query=query,
-            live=_live_path("/page/jobs", query), rendered=rendered, job=job,
+            live=live_path("/page/jobs", query), rendered=rendered, job=job,
             own=who.operator or who.uid == job["uid"], ended=ended, whole=query.id.isdecimal(),
             notice=NOTICES.get(request.query_params.get("done", "")),
         )  # fmt: skip
@@ -209,17 +210,19 @@ class Page:
             raise BadRequest("this view does not exist", "Load the page again.")
         seen = request.headers.get("last-event-id") or given.pop("seen", None)
         given.pop("seen", None)
-        query = _convert(given, form)
+        query = convert(given, form)
         self._live.check_room(query, who.uid)  # refuse before the stream starts
         await self._live.current(query)
         return Streamed(
-            self._updates(query, seen, who.uid), media_type=EVENTS,
+            self._updates(query, seen, who), media_type=EVENTS,
             stopping=self._api.events.closing,
             headers={k: v for k, v in HEADERS.items() if k != "cache-control"},
         )  # fmt: skip
 
-    async def _updates(self, query: PageQuery, seen: str | None, uid: int) -> AsyncGenerator[bytes]:
-        async with self._live.watch(query, seen, uid) as viewer:
+    async def _updates(
+        self, query: PageQuery, seen: str | None, who: Identity
+    ) -> AsyncGenerator[bytes]:
+        async with self._live.watch(query, seen, who.uid, _beside(query, who)) as viewer:
             yield RETRY
             until_s = self._api.clock.monotonic() + STREAM_S
             while self._api.clock.monotonic() < until_s:
@@ -249,26 +252,13 @@ def load() -> None:
     assets()
 
 
-def _query_of(request: Request, form: type[A], **more: str) -> A:
-    given = {k: v for k, v in request.query_params.items() if k != "done"}
-    return _convert(given | more, form)
+def _beside(query: PageQuery, who: Identity) -> PageOfMine | None:
+    """The viewer's own jobs, beside the overview."""
+    return PageOfMine(user=who.user) if isinstance(query, PageOfAll) else None
 
 
-def _convert(given: dict[str, str], form: type[A]) -> A:
-    """Raises BadRequest. Empty fields of a form count as absent."""
-    filled = {name: value for name, value in given.items() if value}
-    if any("\0" in value for value in filled.values()):
-        raise BadRequest("the address contains a NUL byte", "Leave it out.")
-    try:
-        return msgspec.convert(filled, form, strict=False)
-    except msgspec.ValidationError as error:
-        explained = misfit(error, filled, form, partial(msgspec.convert, type=form, strict=False))
-        raise explained or malformed(error, "address", "Start from the overview.") from None
-
-
-def _live_path(path: str, query: PageQuery) -> str:
-    given: dict[str, Any] = {k: v for k, v in msgspec.to_builtins(query).items() if v is not None}
-    return "/page/live?" + urlencode({"of": path, **given})
+async def _nothing() -> None:
+    return None
 
 
 def _wants_html(scope: Scope) -> bool:
@@ -287,7 +277,7 @@ async def _of_http(request: Any, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405 and request.method in ("GET", "HEAD"):
         return seen_other(_page_with(request.url.path))
-    title = "Not found" if error.status_code == 404 else "Not allowed here"
+    title = "Page not found" if error.status_code == 404 else "Not allowed at this address"
     return html(
         request, "problem.html", error.status_code, title=title, code="OD010",
         message="there is no page or action at this address.", hint=None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +12,6 @@ from markupsafe import Markup, escape
 
 from odcd.slurm.hostlists import compress_hosts
 
-HUES = 12
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _JOB = re.compile(r"\b(job )(\d{1,18})\b")
 STATES = {
@@ -84,6 +82,27 @@ def duration(seconds: float | None) -> str:
     return " ".join(parts[:1] if len(parts) == 1 or not units[first + 1][0] else parts[:2])
 
 
+def stated(text: str) -> str:
+    """A message as a sentence: with a capital letter, and a full stop."""
+    text = text.strip()
+    first = text.partition(" ")[0]
+    if first.isalpha() and first.islower():
+        text = text[:1].upper() + text[1:]
+    return text if text[-1:] in ".!?:" else text + "."
+
+
+def span(seconds: float | None) -> str:
+    """The same for a time that passes: "under 1 min" below a minute, and whole minutes above."""
+    if seconds is None:
+        return "no limit"
+    return duration(seconds // 60 * 60) if seconds >= 60 else "under 1 min"
+
+
+def gib(mib: float) -> str:
+    """16 GiB; below one, in MiB."""
+    return f"{mib / 1024:,.0f} GiB" if mib >= 1024 else f"{mib:,.0f} MiB"
+
+
 def gpu_hours(seconds: float) -> str:
     """Convert seconds of one GPU."""
     return f"{seconds / 3600:,.1f} GPU-hours"
@@ -95,11 +114,6 @@ def counted(number: int, noun: str) -> str:
 
 def state(text: str) -> str:
     return STATES.get(text, text)
-
-
-def hue(user: str | None) -> int:
-    """A user's colour, the same everywhere."""
-    return zlib.crc32((user or "").encode()) % HUES
 
 
 def job_id(job: Mapping[str, Any]) -> str:
@@ -152,6 +166,6 @@ def ahead(seconds: float) -> float:
 FILTERS: dict[str, Callable[..., object]] = {
     "moment": moment, "plain": plain, "sentence": sentence, "linked": linked,
     "duration": duration, "state": state,
-    "hue": hue, "job_id": job_id, "address": address, "size": size,
+    "span": span, "stated": stated, "gib": gib, "job_id": job_id, "address": address, "size": size,
     "hosts": hosts, "number": number, "counted": counted, "gpu_hours": gpu_hours,
 }  # fmt: skip

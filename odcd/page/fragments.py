@@ -55,6 +55,7 @@ class Update(msgspec.Struct, kw_only=True, dict=True):
     does. as_of: the time since which the data could not be read; null: it is current."""
 
     version: str
+    """Empty: of a view beside the main one."""
     parts: dict[str, str] = {}
     rows: dict[str, Rows] = {}
     reload: bool = False
@@ -62,8 +63,12 @@ class Update(msgspec.Struct, kw_only=True, dict=True):
 
     @functools.cached_property
     def event(self) -> bytes:
-        """A server-sent event whose id is the version; encoded once for all viewers."""
-        return b"id: %b\ndata: %b\n\n" % (self.version.encode(), msgspec.json.encode(self))
+        """A server-sent event whose id is the version; encoded once for all viewers. Without an id
+        the browser keeps the last one."""
+        data = msgspec.json.encode(self)
+        if not self.version:
+            return b"data: %b\n\n" % data
+        return b"id: %b\ndata: %b\n\n" % (self.version.encode(), data)
 
     def then(self, later: Update) -> Update:
         """Merge this update with a later one. A backlog thus never gets larger than the view."""
@@ -80,7 +85,7 @@ class Update(msgspec.Struct, kw_only=True, dict=True):
                 html = {key: text for key, text in html.items() if key in there}
             rows[name] = Rows(keys=keys, html=html)
         return Update(
-            version=later.version,
+            version=later.version or self.version,
             parts={**self.parts, **later.parts},
             rows=rows,
             reload=self.reload or later.reload,

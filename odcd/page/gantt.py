@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from odcd.api.http.context import Api
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
+from odcd.page.hues import Hues
 from odcd.page.queries import HOURS, PageOfPlan, Zoom, following
 
 PAGE = 40
@@ -23,6 +24,9 @@ TICK_S: dict[Zoom, int] = {"6h": 3600, "24h": 2 * 3600, "7d": 24 * 3600}
 PAST = 1 / 24
 """The share of the window before now, which shows what has just started."""
 LEAST_HEIGHT, LANE = 18, 3.25
+ROOM = 480
+"""Few nodes share this height, in pixels; many have rows of the least height."""
+MOST_HEIGHT = 96
 LABEL_FROM = 5.0
 """In percent: narrower bars have no text."""
 
@@ -33,6 +37,7 @@ class Bar:
 
     kind: str
     entry: dict[str, Any]
+    hue: int
     x: float
     wide: float
     sure: float
@@ -42,6 +47,11 @@ class Bar:
     @property
     def labelled(self) -> bool:
         return self.wide >= LABEL_FROM and self.high >= 9
+
+    @property
+    def leftward(self) -> bool:
+        """Whether a label beside the bar ends at it, because there is more room before it."""
+        return self.x > 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +88,9 @@ class Window:
 
 
 class PlanChart:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, hues: Hues) -> None:
         self._api = api
+        self._hues = hues
         self._drawn = functools.lru_cache(maxsize=2_000)(self._draw)
         self._rows = macros("rows.html")
 
@@ -93,8 +104,11 @@ class PlanChart:
                 query.after, PAGE, (window.begin, window.end), None, now,
             )
         )  # fmt: skip
+        least = least_height(len(gantt["nodes"]))
         rows = {
-            node["name"]: self._drawn(json.dumps(node), window.stepped, query.zoom)
+            node["name"]: self._drawn(
+                json.dumps(node), window.stepped, query.zoom, least, self._hues.version
+            )
             for node in gantt["nodes"]
         }
         span = (query.after + 1, query.after + len(rows), gantt["node_count"])
@@ -108,15 +122,27 @@ class PlanChart:
             rows={"gantt": rows},
         )
 
-    def _draw(self, text: str, at: datetime, zoom: Zoom) -> str:
-        return str(self._rows.gantt_node(lay_out(json.loads(text), Window(at, zoom))))
+    def _draw(self, text: str, at: datetime, zoom: Zoom, least: int, _: int) -> str:
+        """least: the row's height. The last argument: the version of the colours, for the cache."""
+        row = lay_out(json.loads(text), Window(at, zoom), least, self._hues.of)
+        return str(self._rows.gantt_node(row))
 
 
-def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
+def least_height(nodes: int) -> int:
+    """Of a row, in pixels: the fewer nodes, the higher."""
+    return min(max(ROOM // max(nodes, 1), LEAST_HEIGHT), MOST_HEIGHT)
+
+
+def lay_out(
+    node: dict[str, Any],
+    window: Window,
+    least: int = LEAST_HEIGHT,
+    hue_of: Callable[[str | None], int] = lambda _: 0,
+) -> NodeRow:
     """Each GPU has a lane. Planned jobs have no GPUs yet: they are drawn in lanes that are free
     then."""
     lanes = max(node["gpus"], 1)
-    high = max(LEAST_HEIGHT, lanes * LANE)
+    high = max(least, lanes * LANE)
     lane = high / lanes
     taken: list[list[tuple[datetime, datetime]]] = [[] for _ in range(lanes)]
     bars: list[Bar] = []
@@ -143,13 +169,14 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
             for one in chosen:
                 taken[one].append((begin, end))
             places = list(_runs(chosen))
+        hue = hue_of(entry["user"])
         if not places:  # a job without GPUs
-            bars.append(Bar(kind=entry["kind"] + " thin", entry=entry, x=x, wide=wide,
+            bars.append(Bar(kind=entry["kind"] + " thin", entry=entry, hue=hue, x=x, wide=wide,
                             sure=round(sure, 1), y=round(high - 3, 2), high=3))  # fmt: skip
         for first, count in places:
             bars.append(Bar(
-                kind=entry["kind"], entry=entry, x=x, wide=round(wide, 2), sure=round(sure, 1),
-                y=round(first * lane, 2), high=round(count * lane, 2),
+                kind=entry["kind"], entry=entry, hue=hue, x=x, wide=round(wide, 2),
+                sure=round(sure, 1), y=round(first * lane, 2), high=round(count * lane, 2),
             ))  # fmt: skip
     return NodeRow(node=node, high=round(high, 2), bars=bars)
 

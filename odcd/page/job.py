@@ -12,7 +12,8 @@ from odcd.errors import UnknownJob
 from odcd.page.files import macros
 from odcd.page.filters import plain
 from odcd.page.fragments import Rendered
-from odcd.page.jobs import JobLists
+from odcd.page.hues import Hues
+from odcd.page.jobs import JobLists, ran_s
 from odcd.page.queries import PageOfJob, following
 from odcd.slurm.lists import parse_selector
 
@@ -24,6 +25,7 @@ EVENT_TEXTS = {
     "active": "ready", "extended": "extended", "cancelled": "asked to end",
     "held": "held", "released": "released", "updated": "changed", "warned": "expiry notice sent",
     "requeue_asked": "requeue requested", "idle_warned": "idle notice sent",
+    "node_warned": "notice about its nodes sent",
     "idle_released": "ended because it was idle", "disk_ready": "disk ready",
     "disk_saved": "disk saved", "box_oom": "ran out of memory and restarted",
     "box_restarted": "container restarted", "shared": "shared with another user",
@@ -32,9 +34,10 @@ Job = dict[str, Any]
 
 
 class JobPage:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, hues: Hues) -> None:
         self._api = api
-        self._lists = JobLists(api)
+        self._hues = hues
+        self._lists = JobLists(api, hues)
         self._routes = JobRoutes(api)
         self._parts = macros("job_parts.html")
 
@@ -64,6 +67,8 @@ class JobPage:
 
     async def page(self, query: PageOfJob) -> Rendered:
         job, several = await self.find(query.id)
+        now = self._api.clock.now()
+        job |= {"hue": self._hues.of(job["user"]), "ran_s": ran_s(job, now)}
         return await (self._array(query, job) if several else self._one(job))
 
     async def _array(self, query: PageOfJob, job: Job) -> Rendered:
@@ -79,9 +84,9 @@ class JobPage:
         )
 
     async def _one(self, job: Job) -> Rendered:
-        why: list[dict[str, Any]] = []
+        found: dict[str, Any] = {"why": []}
         if job["state"] in ("PENDING", "CONFIGURING"):
-            why = json.loads(await self._routes.explained(job["id"]))["why"]
+            found = json.loads(await self._routes.explained(job["id"]))
         place = (await self._api.store.page.get_places([job["id"]])).get(job["id"])
         end = None
         if job["started_at"] and not job["ended_at"]:
@@ -89,8 +94,8 @@ class JobPage:
         return Rendered(
             parts={
                 "head": str(self._parts.head(job)),
-                "when": str(self._parts.when(job, place, end)),
-                "why": str(self._parts.why(job, why)),
+                "when": str(self._parts.when(job, place, end, found.get("eta_scored"))),
+                "why": str(self._parts.why(job, found)),
                 "facts": str(self._parts.facts(job)),
                 "use": str(self._parts.use(job.get("gpu_use"))),
                 "timeline": str(self._parts.timeline(await self._timeline(job))),
@@ -101,7 +106,7 @@ class JobPage:
         """The causes that keep the job from starting, for a row of the queue."""
         job_id = await self._api.one_job(parse_selector(text))
         explanation = json.loads(await self._routes.explained(job_id))
-        return str(self._parts.causes(explanation["why"]))
+        return str(self._parts.causes(explanation))
 
     async def _timeline(self, job: Job) -> list[dict[str, Any]]:
         events = json.loads(await self._api.store.page.list_job_events(job["id"], EVENTS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,18 +13,21 @@ from odcd.api.jobs import parse_states
 from odcd.page.files import macros
 from odcd.page.filters import ahead, seconds_between
 from odcd.page.fragments import Rendered
-from odcd.page.queries import PageOfEnded, PageOfQueue, following
+from odcd.page.hues import Hues
+from odcd.page.queries import PageOfEnded, PageOfMine, PageOfQueue, following
 from odcd.stores.page import QueuePage
 
 PAGE = 50
 FIRST = 20
 """On the overview."""
+OWN = 8
+"""Of the viewer's own, at the top of the overview."""
 FIELDS = (
-    "id", "array_job_id", "array_task_id", "array_tasks", "name", "kind", "user", "partition",
-    "account", "qos", "state", "reason", "why", "submitted_at", "begin_at", "planned_start_at",
-    "eta", "started_at", "ended_at", "time_limit_s", "node_count", "node_count_max",
-    "gpus_per_node", "gpus", "gpu_type", "cpus_per_node", "node_names", "exit_code", "signal",
-    "end_detail",
+    "id", "array_job_id", "array_task_id", "array_tasks", "array_progress", "name", "kind",
+    "user", "partition", "account", "qos", "state", "reason", "why", "submitted_at", "begin_at",
+    "planned_start_at", "eta", "started_at", "ended_at", "time_limit_s", "node_count",
+    "node_count_max", "gpus_per_node", "gpus", "gpu_type", "cpus_per_node", "node_names",
+    "exit_code", "signal", "end_detail",
 )  # fmt: skip
 WAITING = ["PENDING"]
 RUNNING = ["CONFIGURING", "RUNNING", "COMPLETING"]
@@ -39,8 +42,9 @@ STEP_S = 300
 
 
 class JobLists:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, hues: Hues) -> None:
         self._api = api
+        self._hues = hues
         self._rows = macros("rows.html")
 
     async def queue(self, query: PageOfQueue) -> Rendered:
@@ -56,6 +60,15 @@ class JobLists:
         rows, _ = await self._live({"state": states}, FIRST)
         return rows
 
+    async def mine(self, query: PageOfMine) -> Rendered:
+        """The first live jobs of one user."""
+        rows, page = await self._live({"user": [query.user]}, OWN)
+        more = page.place is not None or page.after is not None
+        return Rendered(
+            parts={"mine-foot": str(self._rows.mine_foot(len(rows), more, query.user))},
+            rows={"mine": rows},
+        )
+
     async def _live(
         self, filters: Mapping[str, object], limit: int, place: int | None = None,
         after: int | None = None,
@@ -66,8 +79,10 @@ class JobLists:
         )
         jobs: list[Job] = json.loads(page.jobs)
         rows = {
-            str(job["id"]): str(self._rows.live_job(job, place, *_drawn(job, now)))
-            for job, place in zip(jobs, page.places, strict=True)
+            str(job["id"]): str(
+                self._rows.live_job(self._shown(job, now), place, *_drawn(job, now))
+            )
+            for job, place in _once(zip(jobs, page.places, strict=True))
         }
         return rows, page
 
@@ -81,13 +96,18 @@ class JobLists:
     async def all(
         self, filters: Mapping[str, object], after: int | None
     ) -> tuple[dict[str, str], int | None]:
-        """Rows of all jobs, newest first."""
+        """Rows of all jobs: newest first, or last ended first if the filters have states."""
         now = self._api.clock.now()
         text, following = await self._api.store.jobs.list(
             filters, now, ended=True, after=after, limit=PAGE, fields=FIELDS
         )
         jobs: list[Job] = json.loads(text)
-        return {str(job["id"]): str(self._rows.ended_job(job)) for job in jobs}, following
+        rows = {str(job["id"]): str(self._rows.ended_job(self._shown(job, now))) for job in jobs}
+        return rows, following
+
+    def _shown(self, job: Job, now: datetime) -> Job:
+        """The job with its user's colour, and the time that it ran."""
+        return {**job, "hue": self._hues.of(job["user"]), "ran_s": ran_s(job, now)}
 
     def foot(self, rows: Mapping[str, str], following: str | None) -> str:
         return str(self._rows.foot(len(rows), following))
@@ -98,6 +118,26 @@ def reason(job: Mapping[str, Any]) -> str:
     why: Sequence[Mapping[str, Any]] = job["why"]
     word = job["reason"] or "None"
     return str(why[0]["text"]) if why else REASONS.get(word, word)
+
+
+def ran_s(job: Mapping[str, Any], now: datetime) -> float | None:
+    """How long the job ran, or has run; None: it did not start."""
+    if job["started_at"] is None or job["state"] == "PENDING":
+        return None
+    end = datetime.fromisoformat(job["ended_at"]) if job["ended_at"] else now
+    return max((end - datetime.fromisoformat(job["started_at"])).total_seconds(), 0)
+
+
+def _once(rows: Iterable[tuple[Job, int | None]]) -> Iterator[tuple[Job, int | None]]:
+    """The running tasks of an array as one job, with the progress of the array."""
+    arrays: set[int] = set()
+    for job, place in rows:
+        array = job["array_job_id"]
+        if array is None or job["state"] == "PENDING":
+            yield job, place
+        elif array not in arrays:
+            arrays.add(array)
+            yield {**job, "array_task_id": None, "id": array}, place
 
 
 def _filters(user: str | None, partition: str | None, text: str | None) -> dict[str, object]:

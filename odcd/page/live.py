@@ -14,14 +14,13 @@ import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from datetime import datetime
 from typing import Protocol
 
 from odcd.clock import Clock
 from odcd.errors import DatabaseDown, OdcError, Unavailable
 from odcd.events import Event, EventHub
 from odcd.page.fragments import Rendered, Update, difference
-from odcd.page.viewer import HEARTBEAT_S, Viewer
+from odcd.page.viewer import HEARTBEAT_S, Aside, Viewer, Watched
 
 log = logging.getLogger(__name__)
 
@@ -55,39 +54,6 @@ class View(Protocol):
 Render = Callable[["View"], Awaitable[Rendered]]
 
 
-class _Watched:
-    """A view that is open in some browser."""
-
-    def __init__(self, rendered: Rendered, at: datetime, now_s: float) -> None:
-        self.rendered = rendered
-        self.at = at
-        """When the data was read."""
-        self.stale = False
-        """Whether its viewers were notified that it is outdated."""
-        self.viewers: set[Viewer] = set()
-        self.due_s = now_s
-        """The earliest time of the next rendering, if it is dirty."""
-        self.refresh_s = now_s
-        self.dirty = False
-
-    def next_s(self) -> float:
-        return self.due_s if self.dirty else max(self.refresh_s, self.due_s)
-
-    def put(self, update: Update) -> None:
-        for viewer in self.viewers:
-            viewer.put(update)
-
-    def grow_stale(self) -> None:
-        self.dirty = True
-        if not self.stale:
-            self.stale = True
-            self.put(self.age)
-
-    @property
-    def age(self) -> Update:
-        return Update(version=self.rendered.version, as_of=f"{self.at:%Y-%m-%dT%H:%M:%SZ}")
-
-
 class Live:
     def __init__(
         self, hub: EventHub, clock: Clock, render: Render, on_viewers: Callable[[int], None]
@@ -97,7 +63,7 @@ class Live:
         self._clock = clock
         self._render = render
         self._on_viewers = on_viewers
-        self._watched: dict[View, _Watched] = {}
+        self._watched: dict[View, Watched] = {}
         self._recent: dict[View, tuple[float, Rendered]] = {}
         self._under_way: dict[View, asyncio.Task[Rendered]] = {}
         self._viewers = 0
@@ -139,10 +105,11 @@ class Live:
 
     def check_room(self, view: View, by: int | None) -> None:
         """Raises Unavailable if one more viewer is too many."""
-        more = view not in self._watched and len(self._watched) >= MAX_VIEWS
+        main = {other: one for other, one in self._watched.items() if not one.aside}
+        more = view not in main and len(main) >= MAX_VIEWS
         if more or self._viewers >= MAX_VIEWERS:
             raise Unavailable("too many browsers have the page open now", "Try again in a moment.")
-        others = (one.viewers for other, one in self._watched.items() if other != view)
+        others = (one.viewers for other, one in main.items() if other != view)
         if sum(any(v.by == by for v in viewers) for viewers in others) >= MAX_VIEWS_PER_USER:
             raise Unavailable(
                 f"you already have {MAX_VIEWS_PER_USER} pages open", "Close some of them."
@@ -150,31 +117,47 @@ class Live:
 
     @asynccontextmanager
     async def watch(
-        self, view: View, seen: str | None, by: int | None = None
+        self, view: View, seen: str | None, by: int | None = None, beside: View | None = None
     ) -> AsyncGenerator[Viewer]:
-        """seen: the version that the viewer has. Raises the errors of rendering, or Unavailable."""
+        """seen: the version that the viewer has. beside: a small view on the same page, sent as a
+        whole at first. Raises the errors of rendering, or Unavailable."""
         self.check_room(view, by)
         viewer = Viewer(by)
+        async with self._joined(view, viewer, seen):
+            self._count(1)
+            try:
+                if beside is None:
+                    yield viewer
+                else:
+                    async with self._joined(beside, Aside(viewer), None):
+                        yield viewer
+            finally:
+                self._count(-1)
+
+    @asynccontextmanager
+    async def _joined(
+        self, view: View, viewer: Viewer | Aside, seen: str | None
+    ) -> AsyncGenerator[None]:
         watched = self._watched.get(view)
         if watched is None:
             rendered = await self.current(view)
-            made = _Watched(rendered, self._clock.now(), self._clock.monotonic())
+            aside = isinstance(viewer, Aside)
+            made = Watched(rendered, self._clock.now(), self._clock.monotonic(), aside=aside)
             watched = self._watched.setdefault(view, made)
             # An event may have arrived before the view was watched.
             watched.dirty = True
         watched.viewers.add(viewer)
-        self._count(1)
+        self._changed.set()
         if watched.rendered.version != seen:
             viewer.put(watched.rendered.whole)
         if watched.stale:
             viewer.put(watched.age)
         try:
-            yield viewer
+            yield
         finally:
             watched.viewers.discard(viewer)
             if not watched.viewers and self._watched.get(view) is watched:
                 del self._watched[view]
-            self._count(-1)
 
     def _count(self, by: int) -> None:
         self._viewers += by
@@ -233,7 +216,7 @@ class Live:
                     await self._changed.wait()
             self._changed.clear()
 
-    def _first(self, now_s: float) -> tuple[View, _Watched] | None:
+    def _first(self, now_s: float) -> tuple[View, Watched] | None:
         """Of the views that are due, one of the user who was served least recently, and of these
         the one that is due for longest. If none is due, the next one."""
         served = self._served_s
@@ -243,13 +226,13 @@ class Live:
         if len(served) > 2 * MAX_VIEWERS:
             served.clear()
 
-        def turn(one: tuple[View, _Watched]) -> tuple[float, float]:
+        def turn(one: tuple[View, Watched]) -> tuple[float, float]:
             last_s = min((served.get(v.by, -math.inf) for v in one[1].viewers), default=-math.inf)
             return last_s, one[1].next_s()
 
         return min(due, key=turn)
 
-    async def _bring_up(self, view: View, watched: _Watched) -> None:
+    async def _bring_up(self, view: View, watched: Watched) -> None:
         was_dirty, watched.dirty = watched.dirty, False
         at = self._clock.now()
         late = asyncio.get_running_loop().call_later(LATE_S, self._grow_stale)

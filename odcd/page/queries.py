@@ -38,6 +38,12 @@ class PageOfAll(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True
     zoom: Zoom = "24h"
 
 
+class PageOfMine(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The block of the viewer's own jobs, beside the overview; has no address of its own."""
+
+    user: Text
+
+
 class PageOfQueue(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Literal["waiting", "running"] | None = None
     user: Text | None = None
@@ -50,6 +56,8 @@ class PageOfQueue(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class PageOfNodes(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gpu_type: Text | None = None
+    after: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    """The nodes of the table before this page."""
 
 
 class PageOfPlan(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):

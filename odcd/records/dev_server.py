@@ -22,6 +22,20 @@ class ExpiryNotice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeNotice:
+    """A notice due to the user of a dev server about its nodes. text: None: the last notice no
+    longer holds. until_at: when the first node may be gone; None: not known."""
+
+    job_id: int
+    attempt: int
+    name: str
+    text: str | None
+    until_at: datetime | None
+    expires_at: datetime
+    shared_home: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JupyterRequest:
     """Whether Jupyter Lab should run in this dev server."""
 

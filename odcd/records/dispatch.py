@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -38,6 +38,13 @@ class DiskUse:
     claim: str
     name: str
     first: bool
+
+
+OF_COMPONENT = (
+    "components", "name", "ntasks", "ntasks_per_node", "cpus_per_task", "mem_per_cpu_mib",
+    "mem_per_gpu_mib", "gpus_spec",
+)  # fmt: skip
+"""Options that each component of a heterogeneous job has for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +91,8 @@ class Dispatch:
     members: tuple[Member, ...]
     booking: str | None = None
     licences: dict[str, int] | None = None
+    tmp_mib: int = 0
+    """The disk space that it may use at least, on each node; 0: it did not request any."""
     kind: Literal["batch", "reservation"] = "batch"
     ask: dict[str, object] | None = None
     """For a reservation: the parts of the request that are not in its shape and times."""
@@ -91,10 +100,35 @@ class Dispatch:
     """The home of rank 0; None: the home ends with the reservation."""
     personal: str | None = None
     """The claim of the storage that all dev servers of its user share."""
+    component_nodes: tuple[int, ...] | None = None
+    """Of a heterogeneous job: how many of the members, in order, belong to each component."""
 
     @property
     def key(self) -> tuple[int, int]:
         return (self.job_id, self.attempt)
+
+    @property
+    def log_facts(self) -> dict[str, object]:
+        """The job in the log, with its user and its nodes."""
+        nodes = ",".join(member.node for member in self.members)
+        return {"job_id": self.job_id, "user": self.user, "node": nodes}
+
+    def holds(self, rank: int) -> bool:
+        """Whether this member only keeps its node: the script runs on the first node."""
+        return rank > 0 and self.options.get("launch") == "first"
+
+    def component(self, number: int) -> Dispatch:
+        """One component of a heterogeneous job, as if it were a job: its members, its name and its
+        options."""
+        counts = self.component_nodes or ()
+        first = sum(counts[:number])
+        given = self.options.get("components")
+        own = given[number] if isinstance(given, list) and number < len(given) else {}
+        whole = {name: one for name, one in self.options.items() if name not in OF_COMPONENT}
+        return replace(
+            self, members=self.members[first : first + counts[number]], component_nodes=None,
+            name=own.get("name") or self.name, options={**whole, **own},
+        )  # fmt: skip
 
     @property
     def is_dev_server(self) -> bool:

@@ -22,3 +22,8 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PRINTAB
 Comment = Annotated[str, msgspec.Meta(max_length=4096, pattern=PRINTABLE)]
 Image = Annotated[str, msgspec.Meta(min_length=1, max_length=1000, pattern=PRINTABLE)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=PRINTABLE)]
+
+
+def shown(text: str) -> str:
+    """Make text from elsewhere, such as a database, safe for a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)

@@ -19,6 +19,7 @@ from odcd.records.fields import (
     Path,
     Seconds,
 )
+from odcd.records.notification import MailAddress, MailType
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 MAX_ENVIRONMENT_BYTES = 1024 * 1024
@@ -27,6 +28,8 @@ MAX_ARRAY_RANGES = 10_000
 MAX_REQUEST_RANGES = 20_000
 """Of all arrays, or of all selectors, of one request together."""
 MAX_BATCH_JOBS = 20_000
+MAX_COMPONENTS = 128
+"""Of a heterogeneous job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,33 @@ class Identity:
     uid: int
     gid: int
     operator: bool
+
+
+class ComponentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The request of one component of a heterogeneous job; the fields are those of JobSpec.
+
+    name: as Slurm's commands show it; None: that of the job.
+    """
+
+    name: Name | None = None
+    node_count: Count | None = None
+    ntasks: Count | None = None
+    ntasks_per_node: Count | None = None
+    cpus_per_task: Count | None = None
+    cpus_per_gpu: Count | None = None
+    gpus: Amount | None = None
+    gpus_per_node: Amount | None = None
+    gpus_per_task: Amount | None = None
+    gpu_type: Name | None = None
+    mem_per_node_mib: Amount | None = None
+    mem_per_cpu_mib: Amount | None = None
+    mem_per_gpu_mib: Amount | None = None
+    tmp_mib: Amount | None = None
+    exclusive: bool = False
+    constraint: Annotated[str, msgspec.Meta(max_length=1024, pattern=PRINTABLE)] | None = None
+    node_list: list[Name] = []
+    exclude_nodes: list[Name] = []
+    licences: dict[Name, Count] = {}
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +122,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """0: all of the node's memory."""
     mem_per_cpu_mib: Amount | None = None
     mem_per_gpu_mib: Amount | None = None
+    tmp_mib: Amount | None = None
+    """The disk space that each of its nodes must have."""
     exclusive: bool = False
     constraint: Annotated[str, msgspec.Meta(max_length=1024, pattern=PRINTABLE)] | None = None
     node_list: list[Name] = []
@@ -100,6 +132,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Run inside this booking only."""
     licences: dict[Name, Count] = {}
     """How many of each licence it holds while it runs."""
+
+    components: Annotated[list[ComponentSpec], msgspec.Meta(max_length=MAX_COMPONENTS)] = []
+    """The parts of a heterogeneous job, which start and end together; the script runs on the first
+    node of the first one. With them, the job itself asks for no nodes, tasks, GPUs, CPUs or
+    memory."""
 
     array: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
     """Task ids in sbatch's syntax: 0-9, 1,3,5, 0-100:10, 0-99%4."""
@@ -111,14 +148,30 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """True: signal only the batch shell (sbatch's B:)."""
     requeue: bool | None = None
     """Whether it may run again after its node failed; None: yes."""
+    mail_types: Annotated[list[MailType], msgspec.Meta(max_length=20)] = []
+    """When to send mail, as in sbatch's --mail-type. Without ODC_SMTP_HOST, none is sent."""
+    mail_user: MailAddress | None = None
     submit_host: Annotated[str, msgspec.Meta(max_length=255, pattern=PRINTABLE)] | None = None
     submit_line: Annotated[str, msgspec.Meta(max_length=32768)] | None = None
     spool_output: bool = False
     """Keep the output with the daemon instead of a file in work_dir (odcctl run)."""
     pty: bool = False
     """Give the job a terminal that /attach can connect to."""
+    launch: Literal["first", "all"] = "first"
+    """Where the script runs: on the first node, or on every node."""
     image: Image | None = None
     """The container image on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
+
+    @property
+    def runs_on_first_node(self) -> bool:
+        """Whether it may have several nodes, and its script runs on the first one only.
+        Jobs of earlier releases do not say so: their scripts run on every node."""
+        if self.components:
+            return True
+        counts = (self.node_count, self.node_count_max, self.ntasks, self.gpus, len(self.node_list))
+        one = self.node_count == 1 and self.node_count_max is None
+        several = not one and any(count is not None and count > 1 for count in counts)
+        return self.launch == "first" and several
 
 
 class ReservationSpec(JobSpec, frozen=True, kw_only=True):
@@ -128,6 +181,10 @@ class ReservationSpec(JobSpec, frozen=True, kw_only=True):
     details: dict[str, object] = {}
     """The parts of the request that are not in the shape and times: disk, image, labels, and so
     on."""
+
+    @property
+    def runs_on_first_node(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

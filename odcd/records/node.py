@@ -58,6 +58,8 @@ class NodeReport:
     end."""
     foreign_cpus: int = 0
     foreign_mem_mib: int = 0
+    tmp_mib: int = 0
+    """The disk space for jobs; 0: none, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

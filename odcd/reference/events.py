@@ -69,6 +69,9 @@ EVENTS = {
                     "as in `build_started`; `state`: `completed` with `image`, `failed` with "
                     "`error`, `queued`: its Job was lost and is created again"),
     "github_user_set": ("a user set their GitHub user name", "the user", "`github_user`"),
+    "node_warned": ("the user of a reservation was notified that a node of it is drained or has "
+                    "maintenance", "`odcd`",
+                    "`text`: the notice; `trouble`: why it was not delivered"),
     "warned": ("the user of a reservation was notified that it ends soon", "`odcd`",
                "`minutes`, `expires_at`; `trouble`: the parts that were not delivered"),
     "requeue_asked": ("a user requested that a running job is requeued", "the user",
@@ -96,10 +99,22 @@ EVENTS = {
                        "`odcd`", "`evidence`"),
     "canary_failed": ("a canary failed on a quarantined node", "`odcd`",
                       "`canary`: its message; `failed`: how many have failed; `next_at`"),
+    "nodes_requested": ("an elastic group is to grow, because pending jobs need new nodes",
+                        "`odcd`",
+                        "`group`; `size`: how many nodes it is to have; `jobs`: at most 20"),
+    "nodes_not_launched": ("an elastic group did not grow, and is tried again later", "`odcd`",
+                           "`group`, `why`, `retry_at`"),
+    "webhook_set": ("a user set a webhook", "the user", "`kinds`: what it is sent"),
+    "webhook_removed": ("a user removed a webhook", "the user", ""),
+    "notification_failed": ("a notification was given up", "`odcd`",
+                            "`user`, `channel`, `kind`, `why`"),
+    "notifications_limited": ("a user's notifications are dropped for the rest of the hour",
+                              "`odcd`", "`user`, `per_hour`"),
+    "node_removed": ("an elastic group removed an empty node", "`odcd`", "`group`, `instance`"),
     "node_returned": ("a quarantined node accepts jobs again", "`odcd`", "`why`, `canary`"),
     "booking_created": ("nodes were booked", "the operator",
                         "`booking_id`, `name`, `kind`, `starts_at`, `duration_s`, `repeats`, "
-                        "`until`, `users`, `accounts`, `nodes`"),
+                        "`until`, `zone`, `users`, `accounts`, `nodes`"),
     "booking_edited": ("a booking was changed", "the operator", "as in `booking_created`"),
     "booking_deleted": ("a booking was deleted", "the operator", "as in `booking_created`"),
     "booking_began": ("a booking, or an occurrence of it, began", "`odcd`",
@@ -146,8 +161,9 @@ EVENTS = {
     "login_refused": ("a login was refused", "`odcd`",
                       "`reason`, `from`; the identity that AWS reported: `account`, `role`, "
                       "`session`"),
-    "login_ended": ("all keys and page sessions of a user were ended", "the operator",
-                    "`user`, `keys`, `page_sessions`: how many were ended"),
+    "login_ended": ("a key, or all keys and page sessions of a user were ended", "the operator",
+                    "`user`, `keys`, `page_sessions`: how many were ended; `key`: the first "
+                    "characters of the only key"),
     "leader": ("a daemon leads under a new term", "host and process of the daemon",
                "`term`, `host`"),
     "recovered": (

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from odcctl.cli.markdown import contexts_of, section
-from odcd import errors, settings
-from odcd.builds.settings import BuildSettings
+from odcd import errors
 from odcd.cli.app import GROUPS, new_root
-from odcd.disks.settings import DiskSettings
-from odcd.executor.job_rules import JobSettings
-from odcd.executor.kubernetes.settings import KubernetesSettings
-from odcd.fairness.settings import FairnessSettings
-from odcd.front.settings import FrontSettings
-from odcd.gpu_use.settings import GpuUseSettings
-from odcd.history.settings import HistorySettings
-from odcd.login.settings import LoginSettings
+from odcd.configuration.declared import declared
 from odcd.metrics import Metrics
 from odcd.metrics.families import CLUSTER, JOB_INFO
 from odcd.reference.events import EVENTS
@@ -29,7 +19,15 @@ It exits with 0 when done, 1 when it was refused or failed, 2 on wrong usage, 13
 Errors go to standard error: what happened, and on the next line what to do. `odcd completion`
 makes a shell complete its words.
 """
-SOURCE = re.compile(r"^((?:(?:--[a-z-]+|ODC_[A-Z_]+(?:=[0-9]+)?)(?: of [a-z]+)?(?:, )?)+)\. ")
+FORMS = {
+    "whole": "whole number",
+    "number": "number",
+    "switch": "true or false",
+    "flag": "true or false",
+    "list": "list or text",
+    "text": "text",
+}
+"""The types of values in the settings file."""
 TREE_LINE = re.compile(r"(\w+) +(OD\d{3})(?: +(.*))?$")
 
 
@@ -50,46 +48,24 @@ def settings_page() -> str:
         "",
         NOTE,
         "The daemon takes each setting from an option of `odcd up` or `odcd serve`, else from an "
-        "environment variable, else from its default. There is no configuration file.",
+        "environment variable, else from [the settings file](../operating/settings-file.md), else "
+        "from its default. A setting with an environment variable has the same name in the file, "
+        "without `ODC_` and in lower case: `ODC_LEASE_S` is `lease_s`. Only `home` and `config` "
+        "cannot be set there.",
         "",
-        "| setting | set by | |",
-        "|---|---|---|",
+        "| setting | set by | in the file | |",
+        "|---|---|---|---|",
     ]
-    for name, text in (
-        *_field_docs(settings.Settings),
-        *_field_docs(JobSettings),
-        *_field_docs(FrontSettings),
-        *_field_docs(KubernetesSettings),
-        *_field_docs(DiskSettings),
-        *_field_docs(LoginSettings),
-        *_field_docs(BuildSettings),
-        *_field_docs(GpuUseSettings),
-        *_field_docs(FairnessSettings),
-        *_field_docs(HistorySettings),
-    ):
-        if not text:  # classes of settings, which are listed below
-            continue
-        found = SOURCE.match(text)
-        by = ", ".join(map(_source, found[1].split(", "))) if found else ""
-        lines.append(f"| {name} | {_cell(by)} | {_text(text[found.end() :] if found else text)} |")
+    for one in declared():
+        by = ", ".join(map(_source, one.sources))
+        form = FORMS[one.kind] if one.key else ""
+        lines.append(f"| {one.name} | {_cell(by)} | {form} | {_text(one.text)} |")
     return "\n".join([*lines, ""])
 
 
 def _source(text: str) -> str:
     name, _, command = text.partition(" of ")
     return f"`{name}` of `odcd {command}`" if command else f"`{name}`"
-
-
-def _field_docs(record: type) -> Iterator[tuple[str, str]]:
-    """The docstrings below a class's fields, which Python does not keep."""
-    tree = ast.parse(inspect.getsource(record)).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    for field, after in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            text = ""
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                text = " ".join(str(after.value.value).split())
-            yield field.target.id, text
 
 
 def errors_page() -> str:

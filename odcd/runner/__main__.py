@@ -34,6 +34,7 @@ from odcd.runner.memory import Memory
 from odcd.runner.recovery import Recovery
 from odcd.runner.roster import Roster
 from odcd.runner.server import Server
+from odcd.runner.steps import recovery as steps_recovery
 from odcd.runner.texts import Texts
 from odcd.runner.uids import Users
 
@@ -44,7 +45,10 @@ KEPT_OUTPUT_S = 7 * 86400.0
 """How long odcd keeps output (odcctl run) after the last write to it."""
 SWEEP_S = 300.0
 """How often the runner looks for such output, and for scripts of ended jobs."""
-_FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700}
+_FOLDERS = {
+    "members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700,
+    "steps": 0o700,
+}  # fmt: skip
 
 
 def main() -> int:
@@ -113,6 +117,8 @@ class Runner:
         self._roster = Roster(
             run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits, users
         )
+        # Before the members: a job ends only after its steps.
+        steps_recovery.recover(self._roster.steps, self._loop, same_boot=not self._memory.fresh)
         Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
         about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
         self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
@@ -176,7 +182,8 @@ class Runner:
         self._roster.facts.look_after(members)
         if not self._roster.starts.can_start:
             self._roster.stock()
-        if members or self._server.connections:
+        self._roster.steps.look_after()
+        if members or self._server.connections or self._roster.steps.live_attempts():
             self._busy_at = time.monotonic()
         if time.monotonic() - self._busy_at > IDLE_S:
             self._ending = True

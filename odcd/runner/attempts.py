@@ -26,7 +26,10 @@ class Attempt:
     @property
     def forgettable(self) -> bool:
         """Whether all members have ended and all their facts are acknowledged."""
-        return all(not member.live and not member.facts for member in self.members.values())
+        return all(
+            not member.live and not member.facts and not member.has_steps
+            for member in self.members.values()
+        )
 
     def gate(self, ranks: set[int]) -> None:
         """Make these ranks, not launched yet, wait for rank 0. If rank 0 is not among them, it has

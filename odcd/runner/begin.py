@@ -49,7 +49,7 @@ def open_input(order: dict[str, Any]) -> int:
     path = order["stdin"]
     if path is None or path == os.devnull:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    return _open("input file", path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    return open_file(path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC, "input file")
 
 
 def open_outputs(order: dict[str, Any]) -> list[int]:
@@ -68,10 +68,10 @@ def _open_output(what: str, output: dict[str, Any]) -> int:
     flags = _OUTPUT
     flags |= os.O_TRUNC if output["truncate"] else 0
     flags |= os.O_APPEND if output["append"] else 0
-    return _open(what, output["path"], flags)
+    return open_file(output["path"], flags, what)
 
 
-def _open(what: str, path: str, flags: int) -> int:
+def open_file(path: str, flags: int, what: str) -> int:
     """Never waits for another process, and never opens a file that could make the job wait."""
     try:
         fd = os.open(path, flags | os.O_NONBLOCK, 0o666)

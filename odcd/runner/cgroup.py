@@ -109,6 +109,11 @@ class Cgroups:
             base.mkdir(exist_ok=True)
             self._base = base
 
+    def find(self, name: str) -> str | None:
+        """The path of an existing group."""
+        path = f"{self._base}/{name}"
+        return path if self._base is not None and os.path.isdir(path) else None
+
     def create(self, name: str, limits: dict[str, int] | None) -> str | None:
         """The path of a new group, or None if this machine has no groups. limits: {"cpus",
         "mem_mib"}; without limits the group only lists the member's processes. Raises OSError."""

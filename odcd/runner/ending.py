@@ -13,6 +13,7 @@ from odcd.runner import cgroup, children, processes, record
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member
 from odcd.runner.record import Key
+from odcd.runner.steps.book import Steps
 
 KILL_AGAIN_S = 0.25
 STUCK_S = 2.0
@@ -23,9 +24,11 @@ _FOR_ALL = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
 
 class Ending:
     def __init__(
-        self, loop: Loop, path_of: Callable[[Key], Path], drop: Callable[[Member, str], None]
-    ) -> None:
+        self, loop: Loop, path_of: Callable[[Key], Path], drop: Callable[[Member, str], None],
+        steps: Steps,
+    ) -> None:  # fmt: skip
         """drop: settle a queued member as never begun, with a reason."""
+        self._steps = steps
         self._loop = loop
         self._path_of = path_of
         self._drop = drop
@@ -40,6 +43,8 @@ class Ending:
             return
         if number == signal.SIGKILL:
             grace_s = 0.0
+        job, attempt, _ = member.key
+        self._steps.stop(job, attempt, number, grace_s, timeout=member.cause == "timeout")
         kill_at = time.time() + max(0.0, grace_s)
         repeats = member.kill_at is not None and member.stop_signal == number
         member.stop_signal = number
@@ -109,7 +114,7 @@ class Ending:
     def _send_end_signal(self, member: Member) -> None:
         due, member.end_signal = member.end_signal, None
         self._write_control(member)
-        if due:
+        if due and not (not due.batch_only and self._steps.signal(*member.key[:2], due.number)):
             self.signal(member, due.number, batch_only=due.batch_only)
 
     def _time_out(self, member: Member) -> None:

@@ -14,10 +14,13 @@ from odcd.runner.files import Files
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member, outcome
+from odcd.runner.steps.book import Steps
 
 NEVER_BEGAN = {
     "e": "failed", "passing": True, "detail": "the process that should have started it died",
 }  # fmt: skip
+STEPS_GRACE_S = 2.0
+"""The time between TERM and KILL for steps that outlive the batch script."""
 UNWATCHED = {
     "e": "lost",
     "detail": "the process that watched it was killed; how it ended is unknown",
@@ -26,9 +29,10 @@ UNWATCHED = {
 
 class Lifecycle:
     def __init__(
-        self, loop: Loop, log: Log, attempts: Attempts, files: Files, facts: Facts
+        self, loop: Loop, log: Log, attempts: Attempts, files: Files, facts: Facts, steps: Steps
     ) -> None:
-        self.ending = Ending(loop, files.path, self._drop_queued)
+        self.ending = Ending(loop, files.path, self._drop_queued, steps)
+        self._steps = steps
         self._log = log
         self._attempts = attempts
         self._files = files
@@ -82,9 +86,24 @@ class Lifecycle:
     def settle(self, member: Member, end: dict[str, Any]) -> None:
         """It has ended, for whatever reason: none of its processes is left. end: the fact to
         report, see odcd.runner.members.outcome."""
+        if member.released is not None and end["kind"] == "exited":
+            end = {**end, "exit_code": member.released, "signal": None, "cause": None}
         member.state = "ended"
         member.order = None
         member.timers += 1
+        member.shim_pid = None
+        job, attempt, _ = member.key
+        if self._attempts.first_live(job, attempt) is None:
+            # The job's GPUs must not be free before its steps are gone, too.
+            member.has_steps = self._steps.stop_before(
+                job, attempt, STEPS_GRACE_S, lambda: self._finish(member, end)
+            )
+            if member.has_steps:
+                return
+        self._finish(member, end)
+
+    def _finish(self, member: Member, end: dict[str, Any]) -> None:
+        member.has_steps = False
         if member.cgroup:
             cgroup.remove(member.cgroup)
         self._facts.report(member, member.fact(**end))

@@ -59,6 +59,10 @@ class Member:
     """Facts that were not acknowledged yet, by kind."""
     reported_at: float = 0.0
     synced: bool = False
+    released: int | None = None
+    """Its job only held nodes, and its user released them: the exit code to report."""
+    has_steps: bool = False
+    """It has ended, but steps of its job have not: its end is not reported yet."""
     timers: int = 0
     """Increased to disarm all timers that were set before."""
 
@@ -92,6 +96,7 @@ class Member:
         return {
             "ends_at": self.ends_at, "kill_at": self.kill_at, "cause": self.cause,
             "stop_signal": self.stop_signal, "signalled": self.end_signal is None,
+            "released": self.released,
         }  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 {"job", "attempt", "uid", "gid", "umask", "work_dir", "script", "environment" (digests), "env",
  "args", "started_at", "ends_at", "grace_s", "signal": [number, before_s, batch_only] | null,
- "spool", "pty", "members": [{"rank", "env", "stdin", "stdout", "stderr", "shared", "limits"}]}
+ "spool", "pty", "members": [{"rank", "hold", "env", "stdin", "stdout", "stderr", "shared",
+ "limits"}]}
 Times are seconds since 1970. env: variables added to the environment of the digest.
 stdout, stderr: {"path", "truncate", "append"}; stderr null: the same descriptor as stdout.
 shared: other ranks write the same file, so only rank 0 may truncate it, before the others open it.
+hold: optional; the member runs nothing but keeps its node until it is stopped.
 "refusal": text, optional: it cannot start, for this reason, and its members end at once.
 """
 
@@ -23,6 +25,8 @@ from odcd.runner.rules import Rules
 from odcd.runner.texts import Texts
 
 _MIB = 1024 * 1024
+HOLD = "trap '' HUP INT QUIT USR1 USR2 ALRM; exec sleep 2147483647"
+"""The command of a member that only keeps its node. Signals for its job do not end it."""
 
 
 def members_of(dispatch: dict[str, Any]) -> list[Member]:
@@ -67,11 +71,14 @@ def order_of(
     member.home = env.get("HOME")
     script = texts.script_file(dispatch["script"], member.uid, dispatch["gid"])
     member.script = script.rpartition("/")[2]
+    args = dispatch["args"]
+    if part.get("hold"):
+        script, args = "/bin/sh", ["-c", HOLD]
     return {
         "uid": member.uid, "gid": dispatch["gid"], "switch_user": os.geteuid() == 0,
         "umask": dispatch["umask"], "work_dir": dispatch["work_dir"],
         "script": script,
-        "args": dispatch["args"],
+        "args": args,
         "env": env,
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
         "wait_gate": gated and key.rank > 0,

@@ -31,7 +31,10 @@ NOT_FOUND = "not_found"
 NOT_READY = "not_ready"
 IO_ERROR = "io_error"
 
-COMMANDS = frozenset({"start", "stop", "signal", "set_end", "tell", "adopt", "acknowledge", "quit"})
+COMMANDS = frozenset({
+    "start", "stop", "signal", "set_end", "tell", "adopt", "acknowledge", "quit",
+    "start_step", "stop_step", "signal_step", "acknowledge_step", "release",
+})  # fmt: skip
 """Operations that change something. They are refused on connections without the highest term."""
 
 

@@ -29,6 +29,7 @@ class Recovery:
     def run(self) -> None:
         counts = {"ended": 0, "live": 0, "gone": 0}
         files = self._files
+        found: list[tuple[Member, record.Regions]] = []
         for key in files.all_keys():
             regions = record.read_file(files.path(key))
             member = _member(key, regions)
@@ -38,6 +39,9 @@ class Recovery:
                 files.give_up(key)
                 continue
             self._attempts.add(member)
+            found.append((member, regions))
+        # All are known now: the steps of a job end with the last of its members.
+        for member, regions in found:
             counts[self._take(member, regions)] += 1
         if any(counts.values()):
             self._log.info("runner.recovered", **counts)
@@ -101,6 +105,7 @@ def _member(key: Key, regions: record.Regions) -> Member | None:
         member.end_signal = EndSignal(*intent["signal"])
     if control:
         member.ends_at, member.kill_at = control["ends_at"], control["kill_at"]
+        member.released = control.get("released")
         member.cause, member.stop_signal = control["cause"], control["stop_signal"]
         if control["signalled"]:
             member.end_signal = None

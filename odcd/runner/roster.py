@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from odcd.runner.memory import Memory
 from odcd.runner.record import Key
 from odcd.runner.shims import Shims
 from odcd.runner.starts import Starts
+from odcd.runner.steps.book import Steps
 from odcd.runner.texts import Texts
 from odcd.runner.uids import Users
+
+RELEASE_GRACE_S = 2.0
 
 
 class Roster:
@@ -40,7 +44,8 @@ class Roster:
         self.files = Files(run_dir)
         self.facts = Facts(self.files)
         self.attempts = Attempts(memory, self.files, log)
-        self.lifecycle = Lifecycle(loop, log, self.attempts, self.files, self.facts)
+        self.steps = Steps(run_dir, loop, log, cgroups, limits, lambda: users.rules)
+        self.lifecycle = Lifecycle(loop, log, self.attempts, self.files, self.facts, self.steps)
         self._log = log
         self._memory = memory
         self._shims = Shims(loop, limits, self._on_answer, self._on_death)
@@ -64,7 +69,17 @@ class Roster:
         for member in members:
             self.lifecycle.ending.stop(member, number, grace_s)
 
+    def release(self, job: int, attempt: int, exit_code: int) -> None:
+        """End a job that only holds its nodes, as if its script had exited with that code."""
+        for member in self.attempts.members_of(job, attempt) or ():
+            if member.live:
+                member.released = exit_code
+                self.lifecycle.ending.stop(member, signal.SIGTERM, RELEASE_GRACE_S)
+
     def signal(self, job: int, attempt: int, number: int, *, batch_only: bool) -> None:
+        if not batch_only and self.steps.signal(job, attempt, number):
+            # As in Slurm, the steps receive it, and the batch shell and its commands do not.
+            return
         for member in self.attempts.members_of(job, attempt) or ():
             self.lifecycle.ending.signal(member, number, batch_only=batch_only)
 
@@ -91,6 +106,9 @@ class Roster:
         for member in strangers:
             self._log.info("member.unexpected", member=member.key)
             self.lifecycle.ending.stop(member, 9, 0.0)
+        attempts = {(key.job, key.attempt) for key in known}
+        for job, attempt in self.steps.live_attempts() - attempts:
+            self.steps.stop(job, attempt, 9, 0.0)
         return {"lost": lost, "killed": len(strangers)}
 
     def _report_unknown(self, key: Key, kind: str, detail: str) -> None:

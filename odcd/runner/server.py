@@ -17,6 +17,7 @@ from odcd.runner.memory import Memory
 from odcd.runner.protocol import ProtocolError
 from odcd.runner.record import Key
 from odcd.runner.roster import Roster
+from odcd.runner.steps.requests import StepRequests, step_key
 from odcd.runner.streams import Streams
 from odcd.runner.texts import Texts
 from odcd.runner.uids import Users
@@ -60,6 +61,7 @@ class Server:
         self._listener = Listener(loop, log, owner_uid, self._connected)
         self._streams = Streams(loop, roster.attempts, users, roster.run_dir)
         roster.facts.send = self._send_facts
+        self._step_requests = StepRequests(roster.steps, users)
 
     def listen(self, path: Path, owner_uid: int, owner_gid: int) -> None:
         """See Listener.listen."""
@@ -215,6 +217,7 @@ class Server:
     def _do_quit(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
         """End the runner, unless something runs."""
         live = sum(1 for member in self._roster.attempts.members() if member.live)
+        live += len(self._roster.steps.live_attempts())
         self.quitting = live == 0
         return {"quitting": self.quitting, "live": live}
 
@@ -224,6 +227,48 @@ class Server:
 
     def _do_attach(self, connection: Connection, request: dict[str, Any]) -> None:
         self._streams.attach(connection, request)
+        raise Deferred
+
+    def _do_start_step(self, _: Connection, request: dict[str, Any]) -> None:
+        order = request["order"]
+        member = self._roster.attempts.first_live(int(order["job"]), int(order["attempt"]))
+        if member is None:
+            raise ProtocolError(protocol.NOT_FOUND, "the job is not running")
+        self._step_requests.start(order, member.uid)
+
+    def _do_stop_step(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.steps.stop(
+            request["job"], request["attempt"], int(request["signal"]), float(request["grace_s"]),
+            step=int(request["step"]),
+        )  # fmt: skip
+
+    def _do_signal_step(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.steps.signal(
+            request["job"], request["attempt"], int(request["signal"]), int(request["step"])
+        )
+
+    def _do_acknowledge_step(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.steps.acknowledge(step_key(request), forget=bool(request.get("forget")))
+
+    def _do_release(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.release(request["job"], request["attempt"], int(request["exit_code"]))
+
+    def _do_list_steps(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        keys = {Key(*map(int, key)) for key in request["keys"]}
+        return {"steps": self._roster.steps.list(keys)}
+
+    def _do_find_step(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        step = self._roster.steps.find(step_key(request))
+        return {"known": step is not None, "end": step.end if step else None}
+
+    def _do_attach_step(self, connection: Connection, request: dict[str, Any]) -> None:
+        sock = self._roster.steps.connect(step_key(request))
+        connection.send({"id": request.get("id"), "ok": {}}, sock.detach())
+        raise Deferred
+
+    def _do_open_journal(self, connection: Connection, request: dict[str, Any]) -> None:
+        fd = self._roster.steps.open_journal(step_key(request))
+        connection.send({"id": request.get("id"), "ok": {}}, fd)
         raise Deferred
 
 

@@ -15,10 +15,12 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
+from odcd.runner.last_words import append, last_words
 from odcd.runner.limits import Limits
 from odcd.runner.prepare import Preparer
 from odcd.runner.spool import Spool
@@ -106,8 +108,14 @@ def _see_through(
         if terminal
         else children.wait_for(child, spool.serving() if spool else {})
     )
-    _end_leftovers(order, spool)
-    oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
+    oom_kills = 0
+
+    def words() -> str | None:
+        nonlocal oom_kills
+        oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
+        return last_words(order, record_fd, status, oom_kills)
+
+    _end_leftovers(order, spool, words)
     return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
 
 
@@ -167,12 +175,21 @@ def _failed(failure: CannotBegin) -> dict[str, Any]:
     return {"e": "failed", "detail": detail, "passing": failure.passing, "at": time.time()}
 
 
-def _end_leftovers(order: dict[str, Any], spool: Spool | None) -> None:
-    """Return only when no process of the member is left and their output is kept."""
+def _end_leftovers(
+    order: dict[str, Any], spool: Spool | None, words: Callable[[], str | None] | None = None
+) -> None:
+    """Return only when no process of the member is left and their output is kept. words: the line
+    to add to it, if any."""
     if any_left():
         _end_what_is_left(order, spool)
     if spool:
         spool.drain()
+    if words is not None and (line := words()):
+        if spool:
+            spool.add_line(line)
+        else:
+            append(order, line)
+    if spool:
         spool.close()
 
 

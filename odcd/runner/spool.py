@@ -102,9 +102,13 @@ class Kept:
             self._say(f"{refusal}: further output is dropped, and the job continues")
         self._dropped += len(data)
 
-    def _say(self, text: str) -> None:
+    def add_line(self, text: str) -> None:
+        """A line about the end of the job, also above its quota."""
         start = "" if self._at_line_start else "\n"
-        self._put(f"{start}odc: {text}\n".encode())
+        self._put(f"{start}{text}\n".encode())
+
+    def _say(self, text: str) -> None:
+        self.add_line(f"odc: {text}")
 
     def _put(self, data: bytes) -> None:
         view = memoryview(data)
@@ -206,6 +210,11 @@ class Spool:
                 if not data:
                     break
                 self._streams[fd].write(data)
+
+    def add_line(self, text: str) -> None:
+        """To standard error."""
+        if self._streams:
+            list(self._streams.values())[-1].add_line(text)
 
     def close(self) -> None:
         for fd, kept in self._streams.items():

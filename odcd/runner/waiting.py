@@ -45,14 +45,14 @@ class Children:
                         serve[fd]()
                         if fd not in serve:
                             poll.unregister(fd)
-                self._drain()
+                self.drain()
                 status = collect(child)
                 if status is not None:
                     return status
         finally:
             os.close(ended)
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self.woken, 65536)
 

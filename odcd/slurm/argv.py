@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from odcd.errors import BadRequest
+from odcd.slurm.complaints import Complaints
 from odcd.slurm.options import Given, Option
 from odcd.slurm.table import BY_LONG, BY_SHORT
 
@@ -29,8 +31,19 @@ class CommandLine:
     after_dashes: bool
 
 
-def parse_argv(argv: Sequence[str], where: str = "") -> CommandLine:
-    """where: a prefix of every message, such as `line 3 of the script, `."""
+def parse_argv(
+    argv: Sequence[str], where: str = "", complaints: Complaints | None = None
+) -> CommandLine:
+    """where: a prefix of every message, such as `line 3 of the script, `. complaints: collects the
+    errors of single options, which are left out; None: the errors are raised, all at once."""
+    every = complaints or Complaints()
+    found = _parse(argv, where, every)
+    if complaints is None:
+        every.check()
+    return found
+
+
+def _parse(argv: Sequence[str], where: str, complaints: Complaints) -> CommandLine:
     if len(argv) > MAX_WORDS:
         raise BadRequest(
             f"{where}{len(argv)} words are too many", f"At most {MAX_WORDS} are accepted."
@@ -46,10 +59,10 @@ def parse_argv(argv: Sequence[str], where: str = "") -> CommandLine:
         at += 1
         if word == "--":
             return _command_line(options, argv[at:], after_dashes=True)
-        if word.startswith("--"):
-            at += _long(word, argv[at] if at < len(argv) else None, options, where)
-        elif word.startswith("-") and len(word) > 1:
-            at += _shorts(word, argv[at] if at < len(argv) else None, options, where)
+        if word.startswith("-") and len(word) > 1:
+            read = _long if word.startswith("--") else _shorts
+            following = argv[at] if at < len(argv) else None
+            at += complaints.catch(partial(read, word, following, options, where), 0)
         else:
             return _command_line(options, argv[at - 1 :], after_dashes=False)
     return _command_line(options, (), after_dashes=False)

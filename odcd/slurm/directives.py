@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
-from odcd.errors import BadRequest, NotImplementedYet
+from odcd.errors import BadRequest
 from odcd.slurm.argv import parse_argv
+from odcd.slurm.complaints import Complaints
+from odcd.slurm.components import check_count
 from odcd.slurm.options import Given
 
 MAX_DIRECTIVES = 200
@@ -33,33 +36,46 @@ def header_end(script: str) -> int:
     return end if end == len(script) else script.rfind("\n", 0, end) + 1
 
 
-def parse_directives(script: str, end: int | None = None) -> list[Given]:
-    """end: the end of the header, if known."""
-    options: list[Given] = []
+def parse_directives(
+    script: str, end: int | None = None, complaints: Complaints | None = None
+) -> list[list[Given]]:
+    """The options of each component of the job; most jobs have one. end: the end of the header, if
+    known. complaints: collects the errors of lines; None: they are raised, all at once."""
+    every = complaints or Complaints()
+    groups: list[list[Given]] = [[]]
     for number, line in _directive_lines(script, header_end(script) if end is None else end):
         where = f"line {number} of the script, "
-        words = split_words(line, where)
-        if words and words[0] in ("hetjob", "packjob"):
-            raise NotImplementedYet(
-                f"{where}{words[0]}: odc does not support heterogeneous jobs yet",
-                "Submit the parts as separate jobs.",
-            )
-        command_line = parse_argv(words, where)
-        if command_line.operands:
-            raise BadRequest(
-                f'{where}"{command_line.operands[0][:60]}" is not an option',
-                "Put a value with blanks in quotes; start a comment with # after a blank.",
-            )
-        for given in command_line.options:
-            if given.option.command_line_only:
-                raise BadRequest(
-                    f"{where}{given.option.flag} cannot be used inside a script",
-                    "Use it on the command line.",
-                )
-        options.extend(command_line.options)
-        if len(options) > MAX_DIRECTIVES:
+        found = every.catch(partial(_parse_line, line, where, every), ())
+        if found is None:
+            groups.append([])
+            check_count(len(groups), sum(map(len, groups)))
+            continue
+        groups[-1].extend(found)
+        if len(groups[-1]) > MAX_DIRECTIVES:
             raise BadRequest(f"{where}the script has more than {MAX_DIRECTIVES} options")
-    return options
+    if complaints is None:
+        every.check()
+    return groups
+
+
+def _parse_line(line: str, where: str, complaints: Complaints) -> tuple[Given, ...] | None:
+    """None: the line separates two components."""
+    words = split_words(line, where)
+    if words in (["hetjob"], ["packjob"]):
+        return None
+    command_line = parse_argv(words, where, complaints)
+    if command_line.operands:
+        raise BadRequest(
+            f'{where}"{command_line.operands[0][:60]}" is not an option',
+            "Put a value with blanks in quotes; start a comment with # after a blank.",
+        )
+    for given in command_line.options:
+        if given.option.command_line_only:
+            raise BadRequest(
+                f"{where}{given.option.flag} cannot be used inside a script",
+                "Use it on the command line.",
+            )
+    return command_line.options
 
 
 def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
@@ -82,6 +98,17 @@ def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
                 "Give each option once.",
             )
         yield number, found["words"]
+
+
+def refuse_directives(script: str) -> None:
+    """Raise BadRequest if the script has lines of options, for requests that do not read them."""
+    for number, line in _directive_lines(script, header_end(script)):
+        raise BadRequest(
+            f"line {number} of the script has options, which this request does not read:"
+            f"{line[:60]}",
+            "Send the script to POST /v1/submit-argv, or set the fields of the job and remove the "
+            "lines.",
+        )
 
 
 def late_directive(script: str, end: int | None = None) -> int | None:

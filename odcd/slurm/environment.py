@@ -110,6 +110,21 @@ def exported(environment: Mapping[str, str], export: Export) -> dict[str, str]:
     return job
 
 
+def exported_to_step(environment: Mapping[str, str], export: Export) -> dict[str, str]:
+    """The environment of a step's tasks, without the variables of the step. Unlike a job, a step
+    keeps all variables that describe its job."""
+    step = {
+        name: value
+        for name, value in environment.items()
+        if export.base == "ALL" or name.startswith(("SLURM_", "ODC_", "SPANK_"))
+    }
+    step |= {name: environment[name] for name in export.names if name in environment}
+    step |= dict(export.values)
+    if export.text is not None:
+        step["SLURM_EXPORT_ENV"] = export.text
+    return step
+
+
 def variable_options(environment: Mapping[str, str], options: tuple[Option, ...]) -> list[Given]:
     """The options that SBATCH_* variables set; an empty variable counts as not set."""
     given: list[Given] = []

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
 
 from odcd.errors import BadRequest, NotImplementedYet
+from odcd.records.job import ComponentSpec, JobSpec
 from odcd.slurm.times import parse_duration
 
 MAX_NODES = 1_000_000
+Spec = TypeVar("Spec", JobSpec, ComponentSpec)
 SWITCHES_WAIT_S = 300
 """How long a job waits for few switches by default: the default of Slurm's max_switch_wait."""
 
@@ -53,6 +58,35 @@ def parse_nodes(text: str) -> NodeRange:
     if maximum < minimum:
         raise BadRequest(f'"{text[:60]}" ends before it begins', "Give the lower number first.")
     return NodeRange(minimum=minimum, maximum=maximum if maximum > minimum else None)
+
+
+def too_many_nodes(name: str, tasks: int, nodes: int) -> str:
+    """Slurm's warning about a request for more nodes than tasks."""
+    what = f"can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}"
+    return f"{name}: warning: {what}\n"
+
+
+def with_nodes_for_tasks(name: str, spec: JobSpec) -> tuple[JobSpec, str]:
+    """The job with at most one node for each task, as Slurm's commands request it; and the
+    warning, if that is fewer nodes than asked for."""
+    if spec.components:
+        made = [_with_nodes(name, one) for one in spec.components]
+        return (
+            msgspec.structs.replace(spec, components=[one for one, _ in made]),
+            "".join(warning for _, warning in made),
+        )
+    return _with_nodes(name, spec)
+
+
+def _with_nodes(name: str, spec: Spec) -> tuple[Spec, str]:
+    tasks, nodes = spec.ntasks, spec.node_count
+    if tasks is None or nodes is None or not 0 < tasks < nodes:
+        return spec, ""
+    more = {"node_count_max": None} if isinstance(spec, JobSpec) else {}
+    fewer = msgspec.structs.replace(
+        spec, node_count=tasks, node_list=spec.node_list[:tasks], **more
+    )
+    return fewer, too_many_nodes(name, tasks, nodes)
 
 
 def parse_switches(text: str) -> Switches:

@@ -73,6 +73,22 @@ def compress_hosts(hosts: Iterable[str]) -> str:
     return ",".join(lists)
 
 
+def list_hosts(hosts: Iterable[str]) -> str:
+    """A list of these names in the same order: the first node of a job comes first, as its script
+    runs there. expand_hosts returns the same names."""
+    parts = [_split(host) for host in hosts]
+    lists: list[str] = []
+    for (prefix, width), group in groupby(parts, key=lambda part: part[:2]):
+        numbers = [number for _, _, number in group]
+        if width == 0:
+            lists += [prefix] * len(numbers)
+        elif len(numbers) == 1:
+            lists.append(f"{prefix}{numbers[0]:0{width}}")
+        else:
+            lists.append(f"{prefix}[{','.join(_runs(numbers, width))}]")
+    return ",".join(lists)
+
+
 def _split(host: str) -> tuple[str, int, int]:
     """Prefix, width of the number at the end (0: none), number.
 

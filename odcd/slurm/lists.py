@@ -138,6 +138,12 @@ def split_outside_brackets(text: str) -> list[str]:
     return parts
 
 
+def is_number(text: str, digits: int = 9) -> bool:
+    """Whether int() reads it, and it has at most so many digits. str.isdigit alone accepts digits
+    that int() rejects, and int() rejects numbers that are too long."""
+    return text.isascii() and text.isdigit() and len(text) <= digits
+
+
 def parse_job_id(text: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 19 and 1 <= int(text) <= MAX_JOB_ID:
         return int(text)

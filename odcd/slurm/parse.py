@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
 from odcd.records.job import JobSpec
-from odcd.slurm.argv import CommandLine, parse_argv
+from odcd.slurm.argv import CommandLine
+from odcd.slurm.complaints import Complaints
+from odcd.slurm.components import Room, passed_on, split_line
 from odcd.slurm.directives import header_end, late_directive, parse_directives
 from odcd.slurm.environment import variable_options
+from odcd.slurm.mail import MailTo, mail_of
+from odcd.slurm.options import Given
 from odcd.slurm.request import SubmitArgv
+from odcd.slurm.sbatch import has_effect, without_effect
 from odcd.slurm.script import COMMAND_SCRIPT, check_script, wrapped_script
 from odcd.slurm.settings import Settings
 from odcd.slurm.spec import Source, job_spec
@@ -48,32 +55,56 @@ class ScriptNeeded(OdcError):
         self.script_path = script_path
 
 
-def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
-    """Raises BadRequest, BadDependency, TooLarge or NotImplementedYet, naming the option. Raises
-    ScriptNeeded only after the command line and the variables were checked."""
+def parse_submit(request: SubmitArgv, now: datetime, mail_to: MailTo | None = None) -> ParsedSubmit:
+    """mail_to: None: this daemon sends no mail.
+
+    Raises BadRequest, BadDependency, TooLarge or NotImplementedYet, naming the option. Raises
+    ScriptNeeded only after the command line and the variables were checked.
+    """
     for word in request.argv:
         if "\0" in word:
             raise BadRequest("the command line contains a NUL byte")
     now = now.astimezone(zone_of(request.environment.get("TZ")))
-    line = parse_argv(request.argv)
+    complaints, late = Complaints(), None
+    lines = split_line(request.argv, complaints)
     variables = variable_options(request.environment, OPTIONS)
-    settings = Settings()
-    settings.apply(variables, now)
-    settings.apply(line.options, now)
+    written: list[Sequence[Given]] = [line.options for line in lines]
+    directives: list[Sequence[Given]] = [[]]
+    if request.script is not None:
+        check_script(request.script)
+        end = header_end(request.script)
+        directives = [*parse_directives(request.script, end, complaints)]
+        late = late_directive(request.script, end)
+    every = [Settings() for _ in range(max(len(directives), len(written)))]
+    # Variables apply to each component. The errors of options that are passed on are reported once.
+    sources = [
+        (directives, passed_on(directives, len(every))), ([variables] * len(every), None),
+        (written, passed_on(written, len(every))),
+    ]  # fmt: skip
+    room = Room()
+    for number, one in enumerate(every):
+        for own, passed in sources:
+            before = passed[number] if passed is not None else ()
+            given = own[number] if number < len(own) else ()
+            if len(every) > 1:
+                room.take_options((*before, *given))
+            one.apply(_effective(before, request), now, Complaints())
+            one.apply(_effective(given, request), now, complaints)
+        if len(every) > 1:
+            room.take_names(one.node_list, one.exclude_nodes)
+    options = [*chain(*directives, variables, *written)]
+    mail = mail_of(options, mail_to, complaints)
+    complaints.check()
+    settings = every[0]
+    settings.wrap = next((one.wrap for one in every if one.wrap is not None), None)
     _check_command(request, settings)
-
-    source = _source(request, line, settings)
-    late = None
-    if source.is_file:
-        check_script(source.script)
-        settings = Settings()
-        end = header_end(source.script)
-        for level in (parse_directives(source.script, end), variables, line.options):
-            settings.apply(level, now)
-        _check_command(request, settings)
-        late = late_directive(source.script, end)
+    source = _source(request, lines[-1], settings)
 
     warnings: list[str] = []
+    unused = without_effect(options, mail=mail_to is not None)
+    unused += [] if mail.warning is None else [mail.warning]
+    if request.command != "sbatch" and unused:
+        warnings.append(f"options without effect: {', '.join(unused)}")
     if late is not None:
         warnings.append(
             f"line {late} of the script: options after the first command have no effect"
@@ -82,15 +113,20 @@ def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
         warnings.extend(_given(settings))
     is_run = request.command == "run"
     return ParsedSubmit(
-        spec=job_spec(request, source, settings),
-        wait=settings.wait or is_run,
-        parsable=settings.parsable,
-        test_only=settings.test_only or settings.preview_preemption,
-        preview_preemption=settings.preview_preemption,
-        quiet=settings.quiet,
-        json=settings.json,
+        spec=job_spec(request, source, every, mail),
+        wait=any(one.wait for one in every) or is_run,
+        parsable=any(one.parsable for one in every),
+        test_only=any(one.test_only or one.preview_preemption for one in every),
+        preview_preemption=any(one.preview_preemption for one in every),
+        quiet=any(one.quiet for one in every),
+        json=any(one.json for one in every),
         warnings=tuple(warnings),
     )
+
+
+def _effective(source: Iterable[Given], request: SubmitArgv) -> list[Given]:
+    """Without the options that sbatch accepts and that change nothing here."""
+    return [one for one in source if request.command != "sbatch" or has_effect(one)]
 
 
 def _check_command(request: SubmitArgv, settings: Settings) -> None:
@@ -119,12 +155,7 @@ def _check_command(request: SubmitArgv, settings: Settings) -> None:
 
 def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> Source:
     operands = line.operands
-    if ":" in operands[:1]:
-        raise NotImplementedYet(
-            '":" joins the parts of a heterogeneous job, which odc does not support yet',
-            "Submit the parts as separate jobs.",
-        )
-    if request.command == "run" or line.after_dashes:
+    if request.command == "run" or (line.after_dashes and request.command != "sbatch"):
         if not operands:
             raise BadRequest(
                 "no command was given", f"Write it last: {request.command} -- CMD ARGS…"

@@ -8,7 +8,7 @@ from pathlib import Path
 from odcd.slurm.dependencies import DEPENDENCY_FORMS
 from odcd.slurm.lists import ARRAY_FORMS
 from odcd.slurm.options import Option
-from odcd.slurm.table import REFUSED, SUPPORTED
+from odcd.slurm.table import IGNORED, REFUSED, SUPPORTED
 from odcd.slurm.times import DURATION_FORMS, MOMENT_FORMS
 
 _INTRO = """\
@@ -23,7 +23,8 @@ The first one takes precedence:
 2. variables of your environment (`SBATCH_*`),
 3. lines of the script that begin with `#SBATCH` or `#ODC`.
 
-odc refuses an option that it does not support; it never ignores one.
+odc refuses an option that it does not support. The few options that would change nothing essential
+are accepted with one line of warning. All errors in the options are reported at once.
 
 Long names may be shortened to a unique prefix (`--job=x`), values follow `=` or a blank, and short
 options may be bundled (`-HW -n4`). The options end at the script's name. The words after it are the
@@ -32,6 +33,9 @@ script's arguments. `--wrap CMD` runs a shell command instead, and `-- CMD ARGSâ
 odc reads lines of options from the top of the script to its first command, and applies them in that
 order. A line may have several options. Put a value with blanks in quotes. A word that starts with
 `#` ends the line. `##SBATCH` and `# SBATCH` are plain comments.
+
+A line `#SBATCH hetjob`, or `:` on the command line, begins the options of the next component of a
+[heterogeneous job](../concepts/heterogeneous-job.md).
 """
 
 
@@ -42,6 +46,11 @@ def reference_page() -> str:
         "| option | variable | |",
         "|---|---|---|",
         *(_row(option) for option in SUPPORTED),
+        "",
+        "## Accepted without effect\n",
+        "| option | variable | |",
+        "|---|---|---|",
+        *(_row(option) for option in IGNORED),
         "",
         "## Forms\n",
         f"- A time limit is {_cell(DURATION_FORMS)}; a bare number is minutes, and 0 means no "
@@ -61,7 +70,6 @@ def reference_page() -> str:
         "| option | reason, and the alternative |",
         "|---|---|",
         *(f"| {_names(option)} | {_cell(option.help)} |" for option in REFUSED),
-        "| `#SBATCH hetjob`, `:` | odc has no heterogeneous jobs yet |",
         "",
     ]
     return "\n".join(lines)

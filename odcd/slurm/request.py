@@ -9,9 +9,10 @@ import msgspec
 
 class SubmitArgv(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /v1/submit-argv. argv: the words after the verb. script: the text of the
-    file that argv names (script_path), sent when the answer was ScriptNeeded."""
+    file that argv names (script_path), sent when the answer was ScriptNeeded. command sbatch: argv
+    is that of sbatch, which accepts more options that have no effect here."""
 
-    command: Literal["submit", "run"] = "submit"
+    command: Literal["submit", "run", "sbatch"] = "submit"
     argv: list[str]
     work_dir: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
     environment: dict[str, str] = {}

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
+from odcd.slurm.complaints import Complaints
 from odcd.slurm.environment import EXPORT_ALL, Export
 from odcd.slurm.gangs import NodeRange, Switches
 from odcd.slurm.gres import GpuRequest
@@ -15,6 +17,7 @@ from odcd.slurm.options import Given
 from odcd.slurm.signals import EndSignal
 from odcd.slurm.table import OPTIONS
 
+_FAILED = object()
 MAX_CHARS = 128 * 1024
 """The limit for all values of one source: the longest single argument that Linux allows."""
 
@@ -46,6 +49,7 @@ class Settings:
     mem_per_node_mib: int | None = None
     mem_per_cpu_mib: int | None = None
     mem_per_gpu_mib: int | None = None
+    tmp_mib: int | None = None
     exclusive: bool = False
     constraint: str | None = None
     node_list: list[str] = field(default_factory=list[str])
@@ -72,13 +76,17 @@ class Settings:
     verbose: bool = False
     pty: bool = False
     image: str | None = None
+    launch: str | None = None
     accepted: None = None
     """For options whose only accepted value asks for what odc does anyway."""
     given_as: dict[str, str] = field(default_factory=dict[str, str])
     """For each setting, the option that set it, as the user wrote it."""
 
-    def apply(self, source: Iterable[Given], now: datetime) -> None:
-        """Apply the options of one source; call with the weakest source first."""
+    def apply(
+        self, source: Iterable[Given], now: datetime, complaints: Complaints | None = None
+    ) -> None:
+        """Apply the options of one source; call with the weakest source first. complaints: collects
+        their errors; None: they are raised, all at once."""
         source = list(source)
         # The texts of other options are not parsed.
         chars = sum(len(one.text or "") for one in source if one.option.convert is not None)
@@ -87,13 +95,18 @@ class Settings:
                 f"{source[-1].where}the values of the options have {chars} characters together",
                 f"At most {MAX_CHARS} are accepted.",
             )
-        given = [(one, convert(one, now)) for one in source]
+        every = complaints or Complaints()
+        given = [
+            (one, value)
+            for one in source
+            if (value := every.catch(partial(convert, one, now), _FAILED)) is not _FAILED
+        ]
         groups: dict[str, list[Given]] = {}
         for one, _ in given:
             if one.option.group is not None:
                 groups.setdefault(one.option.group, []).append(one)
         for group, members in groups.items():
-            _check_alone(members)
+            every.catch(partial(_check_alone, members), None)
             for option in OPTIONS:
                 if option.group == group and option.setting is not None:
                     setattr(self, option.setting, None)
@@ -102,6 +115,8 @@ class Settings:
             if one.option.setting is not None:
                 setattr(self, one.option.setting, value)
                 self.given_as[one.option.setting] = _written(one)
+        if complaints is None:
+            every.check()
 
 
 def convert(given: Given, now: datetime) -> object:

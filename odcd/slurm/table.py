@@ -1,4 +1,5 @@
-"""The table of sbatch's options: those that odc supports, and those it refuses with the reason."""
+"""The table of sbatch's options: those that odc supports, those that have no effect here, and those
+it refuses with the reason."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ from odcd.slurm import converters as to
 from odcd.slurm.options import Option, refused
 
 _ACCEPTED = "accepted"
-_NO_MAIL = "odc sends no mail yet; `odcctl wait ID` returns when a job ends"
 
 SUPPORTED: tuple[Option, ...] = (
     # -- the job --------------------------------------------------------------------------------
@@ -23,6 +23,9 @@ SUPPORTED: tuple[Option, ...] = (
            help="time limit, exact to the second: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"),
     Option(long="nice", argument="optional", value="N", setting="nice", convert=to.nice, bare=100,
            help="lower the job's priority by N (default 100); only operators may go below 0"),
+    Option(long="launch", value="first|all", level="odc", setting="launch",
+           convert=to.choice(first="first", all="all"),
+           help="run the script on the first node of the job (default), or on every node"),
     Option(long="container-image", value="IMAGE", level="odc", setting="image",
            convert=to.word(1000),
            help="image of the job's container on Kubernetes, by digest or a fixed tag"),
@@ -79,6 +82,8 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="mem-per-gpu", value="SIZE", setting="mem_per_gpu_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_GPU",),
            help="memory for each GPU"),
+    Option(long="tmp", value="SIZE", setting="tmp_mib", convert=to.mib,
+           help="disk space that each node has for jobs: 512 (MiB), 200G"),
     Option(long="exclusive", argument="optional", setting="exclusive",
            convert=to.whole_nodes, variables=("SBATCH_EXCLUSIVE",),
            help="whole nodes, shared with no other job"),
@@ -132,6 +137,12 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_DEBUG",), help="show the resulting value of every option"),
     Option(long="pty", argument="none", level="odc", setting="pty", command_line_only=True,
            help="for run: give the job a terminal"),
+    Option(long="mail-type", value="TYPES", setting=_ACCEPTED,
+           help="mail about the job: BEGIN, END, FAIL, REQUEUE, INVALID_DEPEND, TIME_LIMIT, "
+                "TIME_LIMIT_90, _80, _50, ALL or NONE; ARRAY_TASKS: for each task of an array; a "
+                "warning if the server sends no mail"),
+    Option(long="mail-user", value="ADDRESS", setting=_ACCEPTED,
+           help="the one address that this mail goes to"),
     # -- accepted only with what odc does anyway -------------------------------------------------
     Option(long="kill-on-invalid-dep", value="no", level="P1", setting=_ACCEPTED,
            convert=to.only("no", "a job whose dependency can never be met stays PENDING"),
@@ -139,12 +150,27 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="wait-all-nodes", value="1", level="P1", setting=_ACCEPTED,
            convert=to.only("1", "odc starts all nodes of a job together"),
            variables=("SBATCH_WAIT_ALL_NODES",), help="only 1, which is what odc always does"),
-    Option(long="mail-type", value="NONE", setting=_ACCEPTED,
-           convert=to.only("NONE", _NO_MAIL),
-           help="only NONE: odc sends no mail yet"),
     Option(long="ignore-pbs", argument="none", setting=_ACCEPTED, bare=None, level="P2",
            variables=("SBATCH_IGNORE_PBS",), help="odc never reads #PBS lines"),
 )  # fmt: skip
+
+_NO_PLACE = "no effect, with a warning: odc does not place tasks on cores"
+
+IGNORED: tuple[Option, ...] = (
+    Option(long="wckey", value="KEY", level="P1", setting=_ACCEPTED, variables=("SBATCH_WCKEY",),
+           help="no effect, with a warning: odc has no workload keys; use --comment"),
+    Option(long="get-user-env", argument="optional", level="P1", setting=_ACCEPTED,
+           variables=("SBATCH_GET_USER_ENV",),
+           help="no effect, with a warning: the job gets the variables that --export selects"),
+    Option(long="hint", value="TYPE", level="P1", setting=_ACCEPTED,
+           variables=("SBATCH_HINT", "SLURM_HINT"), help=_NO_PLACE),
+    Option(long="mem-bind", value="TYPE", level="P2", setting=_ACCEPTED,
+           variables=("SBATCH_MEM_BIND",), help=_NO_PLACE),
+    Option(long="gpu-bind", value="none", level="P1", setting=_ACCEPTED,
+           convert=to.only("none", "odc does not place tasks on sockets, cores and threads"),
+           variables=("SBATCH_GPU_BIND",), help="only none, which has no effect"),
+)  # fmt: skip
+"""Accepted with a warning: a job does the same without them. See odcd.slurm.sbatch."""
 
 _NO_LAYOUT = "odc does not place tasks on sockets, cores and threads"
 _NO_TOPOLOGY = "odc supports only --switches for the network's topology"
@@ -153,17 +179,12 @@ _NO_TUNING = "odc does not set how the machine runs (frequencies, power, network
 _CLIENT = "this is an option of the client: see odcctl submit --help or odcctl --version"
 
 REFUSED: tuple[Option, ...] = (
-    refused("mail-user", _NO_MAIL, level="P0"),
     refused("time-min", "odc does not shorten a time limit to fit yet; use --time", level="P1"),
     refused("priority", "odc computes a job's priority; --nice lowers it", level="P1"),
-    refused("wckey", "odc does not support workload keys yet; use --comment", level="P1",
-            variables=("SBATCH_WCKEY",)),
     refused("clusters", "this server is one cluster; choose another with odcctl --server",
             short="M", level="P1", variables=("SBATCH_CLUSTERS", "SLURM_CLUSTERS")),
     refused("uid", "a job runs as the user who submits it", level="P1"),
     refused("gid", "a job runs with the groups of the user who submits it", level="P1"),
-    refused("get-user-env", "the job gets the variables that --export selects", level="P1",
-            argument="optional", variables=("SBATCH_GET_USER_ENV",)),
     refused("export-file", "variables come from your own environment; use --export", level="P1"),
     refused("propagate", "a job gets its node's resource limits", argument="optional", level="P1"),
     refused("overcommit", "a CPU is never shared by jobs", short="O", argument="none", level="P1",
@@ -172,7 +193,6 @@ REFUSED: tuple[Option, ...] = (
             argument="optional", level="P1"),
     refused("no-kill", "a job ends when one of its nodes fails", short="k", argument="optional",
             level="P1", variables=("SBATCH_NO_KILL",)),
-    refused("hint", _NO_LAYOUT, level="P1", variables=("SBATCH_HINT", "SLURM_HINT")),
     refused("distribution", _NO_LAYOUT, short="m", level="P1", variables=("SBATCH_DISTRIBUTION",)),
     refused("ntasks-per-core", _NO_LAYOUT, level="P1"),
     refused("ntasks-per-socket", _NO_LAYOUT, level="P1"),
@@ -180,7 +200,6 @@ REFUSED: tuple[Option, ...] = (
     refused("threads-per-core", _NO_LAYOUT, level="P1", variables=("SBATCH_THREADS_PER_CORE",)),
     refused("mincpus", "use --cpus-per-task and --ntasks-per-node", level="P1"),
     refused("gpus-per-socket", _NO_LAYOUT, level="P1"),
-    refused("gpu-bind", _NO_LAYOUT, level="P1", variables=("SBATCH_GPU_BIND",)),
     refused("gres-flags", _NO_LAYOUT, level="P1", variables=("SBATCH_GRES_FLAGS",)),
     refused("tres-per-task", "use --cpus-per-task, --gpus-per-task and --mem-per-cpu", level="P1",
             variables=("SBATCH_TRES_PER_TASK",)),
@@ -195,7 +214,6 @@ REFUSED: tuple[Option, ...] = (
             level="P1", variables=("SBATCH_USE_MIN_NODES",)),
     refused("prefer", "odc has no preferred features yet, only required ones (--constraint)",
             level="P1"),
-    refused("tmp", "odc does not manage disk space", level="P1"),
     refused("profile", "odc does not profile jobs yet", level="P1",
             variables=("SBATCH_PROFILE",)),
     refused("acctg-freq", "odc does not sample accounting data yet", level="P1",
@@ -216,7 +234,6 @@ REFUSED: tuple[Option, ...] = (
     refused("version", _CLIENT, short="V", argument="none", level="P1"),
     refused("core-spec", _NO_LAYOUT, short="S", variables=("SBATCH_CORE_SPEC",)),
     refused("thread-spec", _NO_LAYOUT, variables=("SBATCH_THREAD_SPEC",)),
-    refused("mem-bind", _NO_LAYOUT, variables=("SBATCH_MEM_BIND",)),
     refused("extra-node-info", _NO_LAYOUT, short="B"),
     refused("sockets-per-node", _NO_LAYOUT),
     refused("cores-per-socket", _NO_LAYOUT),
@@ -230,8 +247,8 @@ REFUSED: tuple[Option, ...] = (
     refused("bbf", "odc has no burst buffers"),
     refused("mcs-label", "odc has no MCS labels"),
     refused("resv-ports", "odc does not reserve ports", argument="optional"),
-    refused("stepmgr", "odc does not run job steps yet", argument="none"),
-    refused("oom-kill-step", "odc does not run job steps yet", argument="optional"),
+    refused("stepmgr", "the daemon manages job steps", argument="none"),
+    refused("oom-kill-step", "a job ends as a whole when it is out of memory", argument="optional"),
     refused("mem-update", "the memory of a running job cannot change"),
     refused("resources", "use --gpus, --cpus-per-task and --mem"),
     refused("runtime", "odc does not accept expected run times; it predicts them"),
@@ -240,6 +257,6 @@ REFUSED: tuple[Option, ...] = (
             variables=("SBATCH_BATCH",)),
 )  # fmt: skip
 
-OPTIONS: tuple[Option, ...] = SUPPORTED + REFUSED
+OPTIONS: tuple[Option, ...] = SUPPORTED + IGNORED + REFUSED
 BY_LONG: dict[str, Option] = {option.long: option for option in OPTIONS}
 BY_SHORT: dict[str, Option] = {option.short: option for option in OPTIONS if option.short}

@@ -13,6 +13,7 @@ from odcd.records.dev_server import (
     ExpiryNotice,
     IdleNotice,
     JupyterRequest,
+    NodeNotice,
 )
 
 
@@ -100,6 +101,26 @@ class DevServerStore:
             term, now,
         )  # fmt: skip
         return [ExpiryNotice(**dict(row)) for row in rows]
+
+    async def list_node_notices(self, term: int, now: datetime) -> list[NodeNotice]:
+        """The notices about nodes that are due; each is due until record_node_notice() records
+        it."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, name, text, until_at, expires_at, shared_home "
+            "from odc.take_node_notices(p_term => $1, p_now => $2)",
+            term, now,
+        )  # fmt: skip
+        return [NodeNotice(**dict(row)) for row in rows]
+
+    async def record_node_notice(
+        self, term: int, notice: NodeNotice, trouble: str | None, now: datetime
+    ) -> None:
+        """trouble: why it was not delivered."""
+        await self._db.fetchval(
+            "select odc.note_node_notice(p_term => $1, p_job_id => $2, p_text => $3, "
+            "p_trouble => $4, p_now => $5) is null",
+            term, notice.job_id, notice.text, trouble, now,
+        )  # fmt: skip
 
     async def record_expiry_notice(
         self, term: int, warning: ExpiryNotice, trouble: str | None, now: datetime

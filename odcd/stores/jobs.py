@@ -13,6 +13,7 @@ from datetime import datetime
 
 from odcd.database.pool import Database
 from odcd.records.job import Identity, Selector, Submitted
+from odcd.records.requested import Requested, requested_of
 from odcd.stores.actor import actor_of
 from odcd.stores.changes import Change, Changes
 from odcd.stores.filters import Filters, plain
@@ -124,6 +125,11 @@ class JobStore:
             *([] if as_of is None else [as_of]),
         )  # fmt: skip
         return row["jobs"], row["next"]
+
+    async def list_requests(self, job_ids: Sequence[int]) -> dict[int, Requested]:
+        """The requests of these jobs beside their size, by job."""
+        rows = await self._db.fetch("select * from odc.list_requests(p_ids => $1)", list(job_ids))
+        return {row["job_id"]: requested_of(dict(row)) for row in rows}
 
     async def list_rows(
         self, selector: Selector, now: datetime, as_of: datetime | None = None, *,

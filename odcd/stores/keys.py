@@ -54,6 +54,19 @@ class KeyStore:
             "select odc.end_api_key(p_digest => $1, p_now => $2)", digest, now
         )
 
+    async def list_valid(self, user: str | None, now: datetime) -> str:
+        """Return JSON [{user, uid, prefix, made_at, expires_at, ...}]. user: None for all."""
+        return await self._db.fetchval(
+            "select odc.list_api_keys(p_user => $1, p_now => $2)", user, now
+        )
+
+    async def revoke(self, who: Identity, prefix: str, now: datetime) -> str:
+        """Return JSON {user, prefix, expires_at}. Raises WrongState: none or several match."""
+        return await self._db.fetchval(
+            "select odc.revoke_api_key(p_actor => $1::jsonb, p_prefix => $2, p_now => $3)",
+            actor_of(who), prefix, now,
+        )  # fmt: skip
+
     async def end_all(self, who: Identity, user: str, now: datetime) -> str:
         """Return JSON {user, keys, page_sessions}: how many were valid. Raises NotOwner."""
         return await self._db.fetchval(

@@ -38,6 +38,7 @@ class NodeStore:
                 "topology": list(n.topology), "features": list(n.features), "declared": n.declared,
                 "state": n.state, "reason": n.reason, "foreign_gpus": n.foreign_gpus,
                 "foreign_cpus": n.foreign_cpus, "foreign_mem_mib": n.foreign_mem_mib,
+                "tmp_mib": n.tmp_mib,
             }
             for n in nodes
         ]  # fmt: skip

@@ -47,6 +47,11 @@ class PageStore:
         )
         return [MappedNode(row["name"], row["gpu_type"], row["body"]) for row in rows]
 
+    async def list_choices(self) -> tuple[list[str], list[str]]:
+        """The names of all users who have submitted a job, lowest uid first, and the partitions."""
+        found = json.loads(await self._db.fetchval("select odc.list_choices()"))
+        return found["users"], found["partitions"]
+
     async def list_queue(
         self, filters: Mapping[str, object], now: datetime, *, place: int | None, after: int | None,
         limit: int, fields: Sequence[str],

@@ -21,6 +21,7 @@ from odcd.stores.dev_servers import DevServerStore
 from odcd.stores.disk_work import DiskWorkStore
 from odcd.stores.disks import DiskStore
 from odcd.stores.dispatches import DispatchStore
+from odcd.stores.elastic import ElasticStore
 from odcd.stores.events import EventStore
 from odcd.stores.gpu_types import GpuTypeStore
 from odcd.stores.gpu_use import GpuUseStore
@@ -30,6 +31,7 @@ from odcd.stores.leader import LeaderStore
 from odcd.stores.licences import LicenceStore
 from odcd.stores.logins import LoginStore
 from odcd.stores.nodes import NodeStore
+from odcd.stores.notifications import NotificationStore
 from odcd.stores.outputs import OutputStore
 from odcd.stores.page import PageStore
 from odcd.stores.page_sessions import PageSessionStore
@@ -38,6 +40,7 @@ from odcd.stores.plans import PlanStore
 from odcd.stores.policies import PolicyStore
 from odcd.stores.qos import QosStore
 from odcd.stores.reservations import ReservationStore
+from odcd.stores.steps import StepStore
 from odcd.stores.users import UserStore
 
 
@@ -56,6 +59,7 @@ class Store:
         self.disk_work = DiskWorkStore(database)
         self.disks = DiskStore(database)
         self.dispatches = DispatchStore(database)
+        self.elastic = ElasticStore(database)
         self.events = EventStore(database)
         self.gpu_types = GpuTypeStore(database)
         self.gpu_use = GpuUseStore(database)
@@ -65,6 +69,7 @@ class Store:
         self.licences = LicenceStore(database)
         self.logins = LoginStore(database)
         self.nodes = NodeStore(database)
+        self.notifications = NotificationStore(database)
         self.outputs = OutputStore(database)
         self.page = PageStore(database)
         self.page_sessions = PageSessionStore(database)
@@ -73,4 +78,5 @@ class Store:
         self.policies = PolicyStore(database)
         self.qos = QosStore(database)
         self.reservations = ReservationStore(database)
+        self.steps = StepStore(database)
         self.users = UserStore(database)

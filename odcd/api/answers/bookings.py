@@ -11,7 +11,7 @@ class Booking(Answer):
     """starts_at, ends_at: of the current or next occurrence; of an ended booking, as it was
     created. node_list, gpu_type, partition, node_count, all_nodes: the nodes requested;
     node_names: the nodes assigned. reason: what is missing. jobs: the live jobs that name this
-    booking, at most 1000."""
+    booking, at most 1000. zone: in which it repeats at the same time of day; null: UTC."""
 
     id: int
     name: str
@@ -23,6 +23,7 @@ class Booking(Answer):
     duration_s: int
     repeats: Literal["none", "daily", "weekly", "weekdays"]
     until: str | None
+    zone: str | None
     node_list: list[str]
     gpu_type: str | None
     partition: str | None

@@ -106,6 +106,27 @@ class GpuUse(Answer):
     now: GpuUseNow | None
 
 
+class ArrayProgress(Answer):
+    """The tasks of an array. failed: those that ended in any state but COMPLETED."""
+
+    tasks: int
+    pending: int
+    running: int
+    done: int
+    failed: int
+
+
+class Component(Answer):
+    """A component of a heterogeneous job. name null: that of the job."""
+
+    name: str | None
+    node_count: int
+    gpus_per_node: int
+    gpu_type: str | None
+    cpus_per_node: int
+    mem_per_node_mib: int
+
+
 class Job(Answer):
     """Times are ISO 8601 in UTC, with Z. The pending tasks of an array are one job with
     array_task_id null and array_tasks like 3-9%2, of which the first 100 ranges are shown, then
@@ -114,8 +135,11 @@ class Job(Answer):
     first node writes. stderr null: it goes where stdout goes.
     node_count: for a pending job with node_count_max, the minimum. switches: the job waits for
     nodes in at most this many topology blocks, for switches_wait_s (null: forever). checkpoint_at:
-    the last checkpoint a running job reported. preemption: the last one; null: none. gpu_use null:
-    the job has no GPUs, or their usage is not known."""
+    the last checkpoint a running job reported. preemption: the last one; null: none.
+    components: of a heterogeneous job, whose node_count is that of all of them, and whose
+    gpus_per_node, cpus_per_node and mem_per_node_mib are the largest; null: it is not one.
+    array_progress: of the array that the job belongs to. gpu_use null: the job has no GPUs, or
+    their usage is not known."""
 
     id: int
     array_job_id: int | None
@@ -166,6 +190,8 @@ class Job(Answer):
     comment: str | None
     booking: str | None
     licences: dict[str, int] | None
+    components: list[Component] | None
+    array_progress: ArrayProgress | None
     gpu_use: GpuUse | None
 
 
@@ -199,13 +225,38 @@ class Ended(Answer):
     ended: bool
 
 
+class KeptGpus(Answer):
+    """Free GPUs, in total, that are kept for a job with a planned start, until then. nodes: a list
+    of nodes such as gpu-[01-02]."""
+
+    text: str
+    job_id: int
+    nodes: str
+    gpus: int
+    until: str
+
+
+class StartsNow(Answer):
+    """The largest time limit with which the job would start now, and on which nodes."""
+
+    text: str
+    time_limit_s: int
+    node_names: list[str]
+
+
 class Explanation(Answer):
+    """eta_scored: how many past predictions the interval of eta is based on; below 20, the interval
+    is a guess. starts_now null: no shorter time limit would help, or the job starts anyway."""
+
     job_id: int
     state: LiveState | EndState
     reason: str | None
     why: list[Cause]
     planned_start_at: str | None
     eta: Eta | None
+    eta_scored: int
+    kept: list[KeptGpus]
+    starts_now: StartsNow | None
 
 
 class Outcome(msgspec.Struct, kw_only=True):

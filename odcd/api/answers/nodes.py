@@ -51,6 +51,37 @@ class NodeList(Answer):
     nodes: list[Node]
 
 
+class NodeGroup(Answer):
+    """An elastic group, whose number of nodes odc changes. gpus, cpus, mem_mib: of its next node.
+    desired_nodes: how many AWS was, or is to be, asked for; nodes: how many are ready;
+    leaving_nodes: how many are being removed. jobs: pending jobs for which nodes were requested, at
+    most 100. state waiting: its launches failed, and it is tried again at retry_at."""
+
+    name: str
+    gpu_type: str
+    gpus: int
+    cpus: int
+    mem_mib: int
+    features: list[str]
+    state: Literal["steady", "growing", "shrinking", "waiting"]
+    min_nodes: int
+    max_nodes: int
+    desired_nodes: int
+    nodes: int
+    leaving_nodes: int
+    jobs: list[int]
+    cooldown_s: int
+    idle_s: int
+    boot_s: int
+    failures: int
+    failure: str | None
+    retry_at: str | None
+
+
+class NodeGroupList(Answer):
+    groups: list[NodeGroup]
+
+
 class Domain(Answer):
     """Nodes that one gang of whole nodes may span. domain: ZONE/GROUP; null: it does not matter."""
 

@@ -43,7 +43,9 @@ class Reservation(Answer):
     token, for the owner and operators; `odcctl connect ID --jupyter` listens there.
     ssh_addresses: by rank, addresses and ports of nodes that also forward to SSH, if the cluster
     supports this; without the address if the node has none.
-    host_keys: the host keys of its SSH server, as known_hosts lines without the host. oom_count:
+    host_keys: the host keys of its SSH server, as known_hosts lines without the host.
+    node_notice: why its nodes may become unavailable: drained, or maintenance; node_notice_until:
+    when the first may be gone; null: not known. oom_count:
     how often it ran out of memory and restarted. idle_s: how long no one has used it, if its QOS
     checks this; null: in use, or not known. build: the digest of its image's build context, for
     the owner and operators. history: only when a single reservation is requested."""
@@ -99,6 +101,8 @@ class Reservation(Answer):
     failure_reason: str | None
     warnings: list[SentWarning]
     idle_s: int | None
+    node_notice: str | None
+    node_notice_until: str | None
     oom_count: int
     last_oom_at: str | None
     labels: dict[str, str]
@@ -135,13 +139,15 @@ class Extension(Answer):
 
 class Wait(Answer):
     """When this many GPUs, on this many nodes, would be available. start_at null: no start is in
-    sight, or the request is refused for the reason given."""
+    sight, for Slurm's reason given (a limit, for example), or the request is refused with the
+    text given."""
 
     gpus: int
     nodes: int
     start_at: str | None
     wait_s: int | None
     refused: str | None
+    reason: str | None = None
 
 
 class Availability(Answer):

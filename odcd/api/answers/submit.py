@@ -18,7 +18,9 @@ class SubmittedBatch(Answer):
 
 
 class SubmittedArgv(Answer):
-    """wait, parsable, quiet, json, pty: what the command line requests from the client."""
+    """wait, parsable, quiet, json, pty: what the command line requests from the client. folders:
+    those that must exist on the daemon's machine when the job starts, for a warning; empty if jobs
+    run elsewhere."""
 
     id: int
     wait: bool
@@ -27,6 +29,7 @@ class SubmittedArgv(Answer):
     json: bool
     pty: bool
     warnings: list[str]
+    folders: list[str]
 
 
 class Delay(Answer):

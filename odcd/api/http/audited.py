@@ -25,6 +25,8 @@ GONE = 499
 REQUEST_ID = b"x-request-id"
 WHO = "odc.who"
 """The key of a request's scope for the caller's identity, once it is known."""
+READS_ONLY = "odc.reads_only"
+"""The key of a request's scope that is set if it changes nothing, whatever its method is."""
 _ID = re.compile(rb'^\{"id":(\d{1,19})[,}]')
 _CODE = re.compile(rb'"code":"(OD\d{3})"')
 _LONGEST_PATH = 300
@@ -47,7 +49,7 @@ class Audited:
             return
         method = scope["method"]
         status = GONE if response is None else response.status_code
-        if method in READS and status not in REFUSED:
+        if (method in READS or scope.get(READS_ONLY)) and status not in REFUSED:
             return
         who = who or scope.get(WHO)
         request_id = _new_id()

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from odcd.api.http.clients import Version
 from odcd.api.http.credentials import Credentials
+from odcd.api.slurm.step_sessions import StepSessions
 from odcd.audit.log import AuditLog
 from odcd.builds.settings import no_target
 from odcd.clock import Clock
@@ -19,7 +20,9 @@ from odcd.jobs.github_keys import Keys
 from odcd.jobs.submission import Prepared
 from odcd.login.logins import Logins
 from odcd.metrics import Metrics
+from odcd.notify.settings import NotifySettings
 from odcd.records.job import Identity, JobSpec, Selector, Submitted
+from odcd.slurm.mail import MailTo
 from odcd.stores.store import Store
 
 
@@ -85,8 +88,18 @@ class Api:
     """Uids of reverse proxies: their sockets on this machine carry requests of remote browsers."""
     audit: AuditLog | None = None
     """The audit log for changes and refusals; None: off."""
+    steps: StepSessions = field(default_factory=StepSessions)
+    """The clients that are attached to steps."""
     credentials: Credentials = field(default_factory=Credentials)
     """Ends open streams, tunnels and terminals when their API key ends."""
+
+    notify: NotifySettings = field(default_factory=NotifySettings)
+    """The settings for mail and webhooks."""
+
+    def mail_to(self, who: Identity) -> MailTo | None:
+        """None: the daemon sends no mail."""
+        own = self.notify
+        return MailTo(user=who.user, domain=own.mail_domain) if own.sends_mail else None
 
     def executor(self) -> Executor:
         """Raises RunnerDown when this daemon commands no executor."""

@@ -20,7 +20,7 @@ a{color:#06c}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}
 h2,td{border-color:#333}a,.method{color:#6af}}
 """
-_TAGS = ("submit", "jobs", "reservations", "disks", "plan", "events", "nodes", "bookings",
+_TAGS = ("submit", "jobs", "slurm", "reservations", "disks", "plan", "events", "nodes", "bookings",
          "licences", "partitions", "accounts", "keys", "cluster")  # fmt: skip
 
 

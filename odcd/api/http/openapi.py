@@ -16,6 +16,8 @@ from starlette.responses import Response
 
 from odcd import __version__
 from odcd.api.http.docs import page
+from odcd.api.http.examples import example_of
+from odcd.api.http.operation_ids import operation_id
 from odcd.api.http.problems import MEDIA_TYPE as PROBLEM_TYPE
 from odcd.api.http.problems import Problem
 from odcd.api.http.routing import JSON, Call, Operation
@@ -41,6 +43,10 @@ _PARTS = {
     "account": "An account's name.",
     "qos": "A QOS's name.",
     "user": "A user's name.",
+    "job": "A job's id.",
+    "attempt": "Which run of the job: 1, and one more after each requeue.",
+    "step": "The number of a step.",
+    "command": "The name of a command of Slurm, such as squeue.",
     "digest": "The digest of a context, as returned by POST /v1/builds.",
 }
 
@@ -106,6 +112,17 @@ _TUNNEL = {
 }  # fmt: skip
 
 
+_PROBLEM: Json = {
+    "type": "/docs#UnknownPartition", "title": "UnknownPartition", "status": 404, "code": "OD001",
+    "detail": 'partition "h1000" does not exist', "hint": "You may submit to: cpu, h100, l4.",
+}  # fmt: skip
+_SOCKETS = {
+    "/v1/jobs/{id}/attach": _ATTACH,
+    "/v1/reservations/{id}/ssh": _TUNNEL,
+    "/v1/reservations/{id}/jupyter": _TUNNEL,
+}
+
+
 class OpenApiRoutes:
     def __init__(self, others: Sequence[Operation]) -> None:
         self._others = others
@@ -159,11 +176,7 @@ def document(operations: Sequence[Operation]) -> Json:
         for name, note in _field_notes(form, components).items():
             components[form.__name__]["properties"][name]["description"] = note
     queries = {o.query.__name__ for o in operations}
-    paths: dict[str, Json] = {
-        "/v1/jobs/{id}/attach": _ATTACH,
-        "/v1/reservations/{id}/ssh": _TUNNEL,
-        "/v1/reservations/{id}/jupyter": _TUNNEL,
-    }
+    paths = {path: _socket(path, of) for path, of in _SOCKETS.items()}
     for operation in operations:
         described = _operation(operation, schema_of, components)
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
@@ -181,12 +194,16 @@ def document(operations: Sequence[Operation]) -> Json:
             "responses": {
                 "Problem": {
                     "description": "Refused or failed",
-                    "content": {PROBLEM_TYPE: {"schema": schema_of[Problem]}},
+                    "content": {PROBLEM_TYPE: {"schema": schema_of[Problem], "example": _PROBLEM}},
                 }
             },
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _socket(path: str, methods: Json) -> Json:
+    return {"get": {**methods["get"], "operationId": operation_id("GET", path)}}
 
 
 def _operation(operation: Operation, schema_of: Mapping[Form, Json], components: Json) -> Json:
@@ -204,13 +221,18 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
         if forms:
             kinds = [schema_of[form] for form in forms]
             content["schema"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+            if operation.media_type == JSON:
+                content["examples"] = {
+                    form.__name__: {"value": example_of(schema_of[form], components)}
+                    for form in forms
+                }
         responses[str(status)] = {"description": "Done"}
         if status != NO_CONTENT:
             responses[str(status)]["content"] = {operation.media_type: content}
     described: Json = {
         "summary": operation.summary,
         "tags": [operation.tag],
-        "operationId": _operation_id(operation),
+        "operationId": operation_id(operation.method, operation.path),
         "parameters": parameters,
         "responses": dict(sorted(responses.items())),
     }
@@ -218,7 +240,11 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
         described["security"] = [{}, {"key": []}]
     if operation.body is not None:
         schema = schema_of[operation.body]
-        described["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+        example = example_of(schema, components)
+        described["requestBody"] = {
+            "required": True,
+            "content": {JSON: {"schema": schema, "example": example}},
+        }
     elif operation.raw is not None:
         described["requestBody"] = {
             "required": True,
@@ -261,13 +287,6 @@ def _notes_in(module: str) -> dict[str, dict[str, str]]:
                 case _:
                     pass
     return notes
-
-
-def _operation_id(operation: Operation) -> str:
-    parts = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
-    return "_".join(
-        [operation.method.lower(), *(w.replace("-", "_") for w in parts if w and w != "v1")]
-    )
 
 
 def _forms(operation: Operation) -> list[Form]:

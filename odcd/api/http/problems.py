@@ -5,28 +5,31 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from odcd.errors import (
     BadRequest,
     LoginRefused,
+    MethodNotAllowed,
     NotAuthenticated,
     OdcError,
     TooManyLogins,
     TooManyRequests,
     Unavailable,
+    UnknownPath,
 )
+from odcd.records.fields import shown
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1
 LOGIN_AFTER_S = 60
+MAX_PATH = 200
 _AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>[^`]*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
@@ -55,8 +58,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-def problem_of(error: OdcError, **more: object) -> Response:
-    headers: dict[str, str] = {}
+def problem_of(
+    error: OdcError, *, headers: Mapping[str, str] | None = None, **more: object
+) -> Response:
+    headers = dict(headers or {})
     if isinstance(error, Unavailable):
         headers["retry-after"] = str(RETRY_AFTER_S)
     if isinstance(error, TooManyRequests):
@@ -87,16 +92,15 @@ def unexpected(error: Exception, method: str, path: str) -> Response:
     )
 
 
-async def of_http(_: HTTPConnection, error: Exception) -> Response:
-    """Errors of the router: unknown path or method."""
-    assert isinstance(error, HTTPException)
+def not_served(method: str, path: str, accepted: Sequence[str]) -> Response:
+    """404, or 405 if the path accepts other methods."""
     hint = "GET /openapi.json lists the paths and their methods."
-    detail = "this path does not exist" if error.status_code == 404 else error.detail
-    if error.status_code == 405:
-        detail = "this path does not accept this method"
-    headers = dict(error.headers or {})
-    return _problem("NotFound" if error.status_code == 404 else "MethodNotAllowed",
-                    error.status_code, "OD010", detail, hint, {}, headers)  # fmt: skip
+    name = shown(path[:MAX_PATH]).replace("\n", "?")
+    if not accepted:
+        return problem_of(UnknownPath(f"{name} does not exist", hint))
+    allow = ", ".join(accepted)
+    refused = MethodNotAllowed(f"{name} does not accept {method}", f"It accepts {allow}. {hint}")
+    return problem_of(refused, headers={"allow": allow})
 
 
 def malformed(error: Exception, what: str, hint: str = "See /docs for the fields.") -> BadRequest:

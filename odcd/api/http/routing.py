@@ -216,12 +216,13 @@ class Endpoint:
         begun = perf_counter()
         who: Identity | None = None
         receipt: Receipt | None = None
+        response: Response | None = None
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
                 self._fairness.request(who)
                 self._fairness.answers.check(who)
-                ask_as(who.user, operation.path)
+                ask_as(who.user, operation.path, operator=who.operator)
                 receipt = self._fairness.body(who)
             call = Call(Request(scope, receive), who, receipt)
             if operation.query is NoQuery and scope["query_string"]:
@@ -241,7 +242,12 @@ class Endpoint:
             response = unexpected(error, operation.method, scope["path"])
         finally:
             if receipt is not None:
-                receipt.release()
+                if isinstance(response, Streamed):
+                    # Its generator keeps the request, for hours if it is srun's.
+                    held.callback(receipt.release)
+                else:
+                    receipt.release()
+        assert response is not None
         self._audited.answered(scope, operation.path, who, response)
         self._counts.answered(
             operation.method, operation.path, response.status_code, perf_counter() - begun

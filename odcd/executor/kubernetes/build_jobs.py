@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from odcd.builds.repositories import repository_of, shared_push
 from odcd.builds.settings import LIMIT, BuildSettings
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.build import PROGRAM, WRONG
@@ -26,6 +27,8 @@ SERVICE_ACCOUNT = "build"
 PRIORITY_CLASS = "odc-job"
 COMPONENT = "build"
 BUILD_ID = f"{naming.DOMAIN}/build-id"
+REPOSITORY = f"{naming.DOMAIN}/repository"
+"""The repository of the image, by the name that nodes pull from."""
 TRIES_AGAIN = 2
 KEPT_S = 3600
 """How long a finished Job stays, for operators who want to inspect it."""
@@ -81,6 +84,7 @@ def job_of(build: Build, place: BuildPlace) -> Json:
             "annotations": {
                 naming.TERM: str(place.term),
                 f"{naming.DOMAIN}/digest": build.digest,
+                REPOSITORY: repository_of(build, own),
             },
         },
         "spec": {
@@ -102,7 +106,10 @@ def job_of(build: Build, place: BuildPlace) -> Json:
                     },
                 ]
             },
-            "template": {"metadata": {"labels": labels(build)}, "spec": _pod(build, place)},
+            "template": {
+                "metadata": {"labels": labels(build), "annotations": naming.IN_USE},
+                "spec": _pod(build, place),
+            },
         },
     }  # fmt: skip
 
@@ -131,6 +138,20 @@ def context_of(build: Build, own: BuildSettings, context: bytes, owner_uid: str)
     }
 
 
+def credential_of(build: Build, own: BuildSettings, config: str, owner_uid: str) -> Json:
+    """The Secret with the build's own credential, owned by the Job. config: of BuildKit's
+    client."""
+    made = context_of(build, own, b"", owner_uid)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": made["metadata"],
+        "immutable": True,
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": config},
+    }
+
+
 def _pod(build: Build, place: BuildPlace) -> Json:
     own = place.settings
     volumes: list[Json] = [
@@ -139,9 +160,10 @@ def _pod(build: Build, place: BuildPlace) -> Json:
         {"name": "state", "emptyDir": {}},
         {"name": "socket", "emptyDir": {}},
     ]
-    if own.secret is not None:
+    secret = job_name(build) if own.key is not None else own.secret
+    if secret is not None:
         key = {"key": ".dockerconfigjson", "path": "config.json"}
-        named = {"secretName": own.secret, "defaultMode": 0o440, "items": [key]}
+        named = {"secretName": secret, "defaultMode": 0o440, "items": [key]}
         volumes.append({"name": "registry", "secret": named})
     return {
         "restartPolicy": "Never",
@@ -152,6 +174,7 @@ def _pod(build: Build, place: BuildPlace) -> Json:
         "terminationGracePeriodSeconds": 5,
         "affinity": _nodes(place),
         "securityContext": {"fsGroup": UID, "fsGroupChangePolicy": "OnRootMismatch"},
+        **({"hostUsers": False} if own.user_namespaces else {}),
         **({"imagePullSecrets": [{"name": own.secret}]} if own.secret else {}),
         # A sidecar: it ends with the client.
         "initContainers": [_buildkit(own)],
@@ -188,9 +211,11 @@ def _buildkit(own: BuildSettings) -> Json:
 
 
 def _client(build: Build, own: BuildSettings) -> Json:
+    repository = repository_of(build, own, push=True)
     variables = {
-        "ODC_IMAGE": f"{build.target}:{build.digest[:32]}",
+        "ODC_IMAGE": f"{repository}:{build.digest[:32]}",
         "ODC_REPOSITORY": build.target,
+        "ODC_PUSHED_TO": shared_push(build, own),
         "ODC_DOCKERFILE": build.dockerfile,
         "ODC_PLATFORM": f"linux/{ARCH}",
         "ODC_REGISTRY_HTTP": "on" if own.registry_http else "off",
@@ -201,10 +226,11 @@ def _client(build: Build, own: BuildSettings) -> Json:
         {"name": "work", "mountPath": "/scratch"},
         {"name": "socket", "mountPath": SOCKET},
     ]
-    if own.secret is not None:
-        # The layers of this user's last build. Without a secret, the registry would accept pushes
-        # from any Dockerfile, so anyone could change a cache there.
-        variables["ODC_CACHE"] = f"{build.target}:cache-{build.uid}"
+    if own.key is not None:
+        # The layers of this user's last build. Only with a credential of each build's own can no
+        # other build write there.
+        variables["ODC_CACHE"] = f"{repository}:cache"
+    if own.key is not None or own.secret is not None:
         variables["DOCKER_CONFIG"] = CREDENTIALS
         mounts.append({"name": "registry", "mountPath": CREDENTIALS, "readOnly": True})
     return {

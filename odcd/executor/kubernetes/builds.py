@@ -17,9 +17,11 @@ from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.build_jobs import (
     COMPONENT,
     CONTAINER,
+    REPOSITORY,
     BuildPlace,
     Json,
     context_of,
+    credential_of,
     job_name,
     job_of,
 )
@@ -41,6 +43,9 @@ TAIL_LINES = 500
 CONFLICT, NOT_FOUND = 409, 404
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+Sign = Callable[[Build], str]
 
 
 class _JobStatus(Object):
@@ -77,8 +82,13 @@ class _Events(Object):
 class BuildJobs:
     """See odcd.builds.worker.Builder."""
 
-    def __init__(self, cluster: Cluster, place: BuildPlace, leads: Callable[[], bool]) -> None:
-        """leads: whether it is certain that no other daemon leads."""
+    def __init__(
+        self, cluster: Cluster, place: BuildPlace, leads: Callable[[], bool],
+        sign: Sign | None = None,
+    ) -> None:  # fmt: skip
+        """leads: whether it is certain that no other daemon leads. sign: returns the configuration
+        with the credential of a build; None: builds have no credential of their own."""
+        self._sign = sign
         self._cluster = cluster
         self._place = place
         self._leads = leads
@@ -138,6 +148,14 @@ class BuildJobs:
         # The Job first, so that it can own the ConfigMap; its pod waits for the ConfigMap.
         uid = await self._make(self._jobs, job_of(build, self._place))
         own = self._place.settings
+        if own.key is not None:
+            if self._sign is None:
+                raise WrongState(
+                    f"builds have no credential to push with: {own.key} could not be read",
+                    "Operators create the Secret odc-build-key, and restart odcd.",
+                )
+            secret = credential_of(build, own, self._sign(build), uid)
+            await self._make(f"{self._core}/secrets", secret)
         await self._make(f"{self._core}/configmaps", context_of(build, own, context, uid))
 
     async def _make(self, path: str, body: Json) -> str:
@@ -175,7 +193,9 @@ class BuildJobs:
                 return BuildLook(
                     state="lost", error="it did not report the image that it built", log=log_text
                 )
-            return BuildLook(state="done", image=f"{build.target}@{image}", log=log_text)
+            # As the Job was made: an older odcd may have made it.
+            repository = job.metadata.annotations.get(REPOSITORY, build.target)
+            return BuildLook(state="done", image=f"{repository}@{image}", log=log_text)
         failed = job.condition("Failed")
         if failed is not None:
             return BuildLook(state="failed", error=_why(failed, last, log_text), log=log_text)

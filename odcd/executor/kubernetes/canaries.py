@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
@@ -23,6 +23,10 @@ log = logging.getLogger(__name__)
 
 JOB = 0
 """No job has this number: the pods are odc-0-<canary>-0."""
+OF_DOCTOR = 1_000_000_000
+"""`odcd doctor --canaries` numbers its pods from here on, and removes them itself."""
+DOCTOR_LIMIT = timedelta(minutes=15)
+"""The leader removes those that are older, which a doctor that was killed left behind."""
 NOBODY = 65534
 MEM_MIB = 1024
 SCRIPT = "#!/bin/sh\nexec {command}\n"
@@ -42,11 +46,16 @@ class Canaries:
         self._clock = clock
         self._nodes = nodes
         self._pods: dict[int, Pod] = {}
+        self._of_doctor: dict[Key, Pod] = {}
         self._trouble: dict[int, str] = {}
 
     def note(self, key: Key, pod: Pod | None) -> None:
         """Record a canary's pod as the cluster reports it; None: it is gone."""
-        if pod is None:
+        if key[1] >= OF_DOCTOR:
+            self._of_doctor.pop(key, None)
+            if pod is not None:
+                self._of_doctor[key] = pod
+        elif pod is None:
             self._pods.pop(key[1], None)
         else:
             self._pods[key[1]] = pod
@@ -54,6 +63,9 @@ class Canaries:
     async def attend(self, canaries: Sequence[Canary], term: int) -> list[CanaryEnd]:
         """See Executor.try_nodes."""
         by_number = {canary.number: canary for canary in canaries}
+        for pod in list(self._of_doctor.values()):
+            if pod.metadata.deletion_timestamp is None and self._is_old(pod):
+                await self._remove(pod)
         for number, pod in list(self._pods.items()):
             if pod.metadata.deletion_timestamp is None and not _is_of(pod, by_number.get(number)):
                 await self._remove(pod)
@@ -66,6 +78,10 @@ class Canaries:
                 log.info("kubernetes.canary", extra={"node": canary.node, "passed": passed})
                 ends.append(CanaryEnd(number=canary.number, passed=passed, output=plain(why)))
         return ends
+
+    def _is_old(self, pod: Pod) -> bool:
+        created = pod.metadata.creation_timestamp
+        return created is not None and self._clock.now() - created > DOCTOR_LIMIT
 
     async def _look(self, canary: Canary, term: int) -> tuple[bool, str] | None:
         """Return whether it succeeded and its output; None: it has not ended."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from odcd.builds.repositories import check_owner
+from odcd.builds.settings import BuildSettings
 from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.launch import MAX_PACKED_BYTES, script_data
@@ -16,8 +18,12 @@ _VARIABLE = re.compile(r"^[ -<>-~]+$")
 
 
 class JobCheck:
-    def __init__(self, default_image: str | None, dev_image: str | None = None) -> None:
+    def __init__(
+        self, default_image: str | None, dev_image: str | None = None,
+        builds: BuildSettings | None = None,
+    ) -> None:  # fmt: skip
         """dev_image: for dev servers that name none."""
+        self._builds = builds or BuildSettings()
         self._default_image = default_image
         self._dev_image = dev_image
 
@@ -28,6 +34,8 @@ class JobCheck:
                 "jobs on Kubernetes run as the user who submits them, and not as root",
                 "Submit as another user, or with a token: odcd token USER.",
             )
+        if spec.image is not None:
+            check_owner(spec.image, self._builds, who.uid)
         if isinstance(spec, ReservationSpec):
             self._check_dev_server(spec)
             return

@@ -18,6 +18,7 @@ from odcd.errors import BadRequest, RunnerDown, WrongState
 from odcd.executor.kubernetes.api_operations import operation_of
 from odcd.executor.kubernetes.bodies import read_body
 from odcd.executor.kubernetes.command_output import MAX_STDERR_BYTES, CommandOutput, hang_up
+from odcd.executor.kubernetes.exec_stream import ExecStream
 from odcd.executor.kubernetes.forward import PROTOCOL, Forward
 from odcd.executor.kubernetes.kubeconfig import describe_error, load_configuration
 from odcd.executor.kubernetes.pod_texts import plain
@@ -182,11 +183,24 @@ class Cluster:
     ) -> str | None:  # fmt: skip
         """Run a command in a container. Return its error, or None if it succeeded. Raises
         ApiRefused, RunnerDown. into: receives its output, also if it is cut off."""
-        wrote = bytearray() if into is None else into
+        import aiohttp
+
+        output = CommandOutput(bytearray() if into is None else into, max_bytes)
         with self._calls.asking("exec pods", fails=is_trouble):
-            return await self._execute(
-                namespace, pod, container, command, timeout_s, wrote, max_bytes
-            )
+            try:
+                async with asyncio.timeout(timeout_s):
+                    socket = await self._open_exec(namespace, pod, container, command)
+                    try:
+                        async for message in socket:
+                            if message.type is aiohttp.WSMsgType.BINARY and not output.take(
+                                message.data
+                            ):
+                                break
+                    finally:
+                        await hang_up(socket)
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
+        return output.error()
 
     async def ask(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float
@@ -199,63 +213,64 @@ class Cluster:
             raise WrongState(f"pod {pod}: {trouble}")
         return bytes(output)
 
-    async def _execute(
-        self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
-        wrote: bytearray, max_bytes: int,
-    ) -> str | None:  # fmt: skip
+    async def open_exec(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float
+    ) -> ExecStream:
+        """A command with its input; timeout_s: to start it. Raises ApiRefused, RunnerDown."""
+        import aiohttp
+
+        try:
+            async with asyncio.timeout(timeout_s):
+                socket = await self._open_exec(namespace, pod, container, command, has_input=True)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
+        return ExecStream(socket, pod)
+
+    async def _open_exec(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], *,
+        has_input: bool = False,
+    ) -> aiohttp.ClientWebSocketResponse:  # fmt: skip
+        query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+        query += [("stdin", "true")] if has_input else []
+        query += [("command", word) for word in command]
+        return await self._connect(
+            f"/api/v1/namespaces/{namespace}/pods/{pod}/exec", query, "v5.channel.k8s.io",
+            heartbeat=HEARTBEAT_S if has_input else None,
+        )  # fmt: skip
+
+    async def _connect(
+        self, path: str, query: Query, protocol: str, *, heartbeat: float | None
+    ) -> aiohttp.ClientWebSocketResponse:
+        """Raises ApiRefused, and aiohttp's errors. heartbeat: the cluster's side may vanish
+        silently, and what is idle only sends data when asked."""
         import aiohttp
 
         client: Any = self._streams
-        headers = {"sec-websocket-protocol": "v5.channel.k8s.io"}
-        query = [("container", container), ("stdout", "true"), ("stderr", "true")]
-        query += [("command", word) for word in command]
-        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
+        headers: dict[str, str] = {}
+        await client.update_params_for_auth(headers, [], ["BearerToken"])
         session: aiohttp.ClientSession = client.rest_client.pool_manager
-        output = CommandOutput(wrote, max_bytes)
         try:
-            await client.update_params_for_auth(headers, [], ["BearerToken"])
-            async with asyncio.timeout(timeout_s):
-                socket = await session.ws_connect(
-                    self.host.replace("http", "ws", 1) + path, params=query, headers=headers
-                )
-                try:
-                    async for message in socket:
-                        if message.type is aiohttp.WSMsgType.BINARY and not output.take(
-                            message.data
-                        ):
-                            break
-                finally:
-                    await hang_up(socket)
+            return await session.ws_connect(
+                self.host.replace("http", "ws", 1) + path,
+                params=[(name, str(value)) for name, value in query],
+                headers=headers,
+                protocols=(protocol,),
+                heartbeat=heartbeat,
+                **_transport(client),
+            )
         except aiohttp.WSServerHandshakeError as error:
             raise ApiRefused(error.status, Status(message=error.message), None) from error
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
-        return output.error()
 
     async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
         """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""
         import aiohttp
 
-        client: Any = self._streams
-        headers: dict[str, str] = {}
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
-        session: aiohttp.ClientSession = client.rest_client.pool_manager
-        more = _transport(client)
         try:
-            await client.update_params_for_auth(headers, [], ["BearerToken"])
             async with asyncio.timeout(timeout_s):
-                socket = await session.ws_connect(
-                    self.host.replace("http", "ws", 1) + path,
-                    params=[("ports", str(port))],
-                    headers=headers,
-                    protocols=(PROTOCOL,),
-                    # The cluster's side may vanish silently, and an idle sshd only sends data when
-                    # asked.
-                    heartbeat=HEARTBEAT_S,
-                    **more,
+                socket = await self._connect(
+                    path, [("ports", str(port))], PROTOCOL, heartbeat=HEARTBEAT_S
                 )
-        except aiohttp.WSServerHandshakeError as error:
-            raise ApiRefused(error.status, Status(message=error.message), None) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise RunnerDown(f"pod {pod} cannot be reached: {describe_error(error)}") from error
         return Forward(socket, pod)

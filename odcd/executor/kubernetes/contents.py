@@ -11,7 +11,7 @@ from odcd.errors import OdcError, RunnerDown
 from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.launch import JOB
-from odcd.executor.kubernetes.naming import Key, has_disk
+from odcd.executor.kubernetes.naming import Key, has_disk, log_facts
 from odcd.executor.kubernetes.objects import Pod
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Contents:
             async with asyncio.timeout(STORE_S):
                 await self._on_contents(key[0], key[1], text, used_bytes)
         except (OdcError, TimeoutError) as error:
-            log.warning("kubernetes.contents_lost", extra={"job_id": key[0], "why": str(error)})
+            log.warning("kubernetes.contents_lost", extra={**log_facts(pod), "why": str(error)})
 
     async def _list(self, pod: Pod) -> bytes:
         """Return the output that arrived in time."""
@@ -62,7 +62,7 @@ class Contents:
         except TimeoutError:
             trouble = "it took too long"
         if trouble is not None:
-            log.warning("kubernetes.not_listed", extra={"pod": pod.key, "why": str(trouble)})
+            log.warning("kubernetes.not_listed", extra={**log_facts(pod), "why": str(trouble)})
             if written:
                 written += f"\n{CUT}".encode()
         return bytes(written)

@@ -17,9 +17,10 @@ from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.contents import Contents
 from odcd.executor.kubernetes.fence import Fence
+from odcd.executor.kubernetes.followers import Follower
 from odcd.executor.kubernetes.inventory import is_over, is_ready
 from odcd.executor.kubernetes.members import Members
-from odcd.executor.kubernetes.naming import Attempt, Key
+from odcd.executor.kubernetes.naming import Attempt, Key, is_dev_server, log_facts, member_facts
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_writer import PodWriter
@@ -50,6 +51,7 @@ class Ends:
         grace_s: float,
         contents: Contents,
         fence: Fence,
+        followers: Follower,
         watch: IsolationWatch | None = None,
     ) -> None:
         """grace_s: from TERM to KILL, for pods that the database does not know."""
@@ -62,6 +64,7 @@ class Ends:
         self._grace_s = grace_s
         self._contents = contents
         self._fence = fence
+        self._followers = followers
         self._forcing: set[str] = set()
         """The uids of pods that are being removed by force."""
         self._unsaved = Isolation[Key]("pods", clock, watch)
@@ -71,6 +74,11 @@ class Ends:
     def look(self, pod: Pod, key: Key) -> None:
         """Record a pod's status, and end the pod if it must end."""
         hopeless = self._members.see(pod, key)
+        if key in self._members.over:
+            self._followers.note_end(key)
+        elif key in self._members.begun and not is_dev_server(pod):
+            # The container of a dev server restarts, and has a new log then.
+            self._followers.begin(key, pod.metadata.namespace)
         if hopeless is not None:
             self.condemn(pod, key, hopeless)
         if key[:2] in self._members.stops:
@@ -83,7 +91,7 @@ class Ends:
         if key in self._members.verdicts:
             return
         self._members.verdicts[key] = fact
-        log.warning("kubernetes.start_failed", extra={"pod": pod.metadata.name, "why": fact.detail})
+        log.warning("kubernetes.start_failed", extra={**log_facts(pod), "why": fact.detail})
         self._background.spawn(self._remove_unstarted(pod, key))
 
     async def _remove_unstarted(self, pod: Pod, key: Key) -> None:
@@ -94,7 +102,7 @@ class Ends:
                 # The watch may report this later. Until then the verdict must stay.
                 return
         except (ApiRefused, RunnerDown) as error:
-            log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
+            log.warning("kubernetes.not_removed", extra={**log_facts(pod), "why": str(error)})
         found = self._members.pod(key)
         if found is not None and found.metadata.deletion_timestamp is None:
             # It changed meanwhile, or the API server did not answer: check it again.
@@ -135,10 +143,10 @@ class Ends:
         await self._remove(pod, grace_s)
 
     async def _save(self, pod: Pod, key: Key) -> None:
-        """Store the output so far and open the log for the rest before the pod is ended,
-        because kubelet deletes a log with its pod."""
+        """Store the output so far, and see that the log is open for the rest, before the pod is
+        ended, because kubelet deletes a log with its pod."""
         await self._list_disk(pod, key)
-        if key in self._members.begun:
+        if key in self._members.begun and not await self._followers.checkpoint(key):
             opened = asyncio.Event()
             self._background.spawn(self._capture(key, pod.metadata.namespace, opened))
             with contextlib.suppress(TimeoutError, RunnerDown):
@@ -159,7 +167,9 @@ class Ends:
             try:
                 await self._output.keep(key, namespace, follow=True, on_open=opened.set)
             except RunnerDown as error:
-                log.warning("kubernetes.output_lost", extra={"pod": key, "why": error.message})
+                log.warning(
+                    "kubernetes.output_lost", extra={**member_facts(key), "why": error.message}
+                )
             finally:
                 opened.set()
 
@@ -197,7 +207,7 @@ class Ends:
             gone_at, uid = pod.metadata.deletion_timestamp, pod.metadata.uid
             stuck = gone_at is not None and now - gone_at > STUCK
             if stuck and uid not in self._forcing and not self._answers(pod.spec.node_name):
-                log.warning("kubernetes.forced", extra={"pod": pod.key, "node": pod.spec.node_name})
+                log.warning("kubernetes.forced", extra=log_facts(pod))
                 self._forcing.add(uid)
                 self._background.spawn(self._force(pod, key))
 
@@ -218,6 +228,8 @@ class Ends:
 
     def on_node(self, before: Node | None, after: Node | None) -> None:
         """A node changed. If it has stopped answering, its members are about to be lost."""
+        if after is not None and self._fence.must_reopen(after):
+            self._background.spawn(self._fence.reopen(after.metadata.name))
         if (after is not None and is_ready(after)) or (before is not None and not is_ready(before)):
             return
         changed = after or before
@@ -260,12 +272,17 @@ class Ends:
     async def _clean(self, pod: Pod, key: Key) -> None:
         with self._unsaved.guard(key, job_id=key[0]):
             await self._list_disk(pod, key)
+        stored = False
+        with self._unsaved.guard(key, job_id=key[0]):
+            stored = await self._followers.finish(key, KEEP_S)
         async with self._cleaners:
-            if key in self._members.begun or is_over(pod):
+            if not stored and (key in self._members.begun or is_over(pod)):
                 try:
                     with self._unsaved.guard(key, job_id=key[0]):
                         await self._output.keep(key, pod.metadata.namespace, follow=False)
                 except RunnerDown as error:
-                    log.warning("kubernetes.output_lost", extra={"pod": pod.key, "why": str(error)})
+                    log.warning(
+                        "kubernetes.output_lost", extra={**log_facts(pod), "why": str(error)}
+                    )
             self._unsaved.clear(key)
             await self._remove(pod, 0 if is_over(pod) else self._grace_s)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
-from odcd.errors import NotImplementedYet, RunnerDown
+from odcd.errors import NotImplementedYet
 from odcd.executor.base import Expected
 from odcd.executor.kubernetes import canaries, status
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.contents import Contents, OnContents
 from odcd.executor.kubernetes.cooldowns import Cooldowns
+from odcd.executor.kubernetes.degradations import Degradations
 from odcd.executor.kubernetes.dev_servers import KubernetesDevServers
 from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.fence import Fence, Fencer
+from odcd.executor.kubernetes.followers import Followers
 from odcd.executor.kubernetes.image_pulls import Denials
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key, is_dev_server
-from odcd.executor.kubernetes.objects import Node, Pod
+from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.oom_notices import OomNotices
 from odcd.executor.kubernetes.orphans import Orphans
+from odcd.executor.kubernetes.out_of_service import OutOfService
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pod_finder import PodFinder
 from odcd.executor.kubernetes.pod_writer import PodWriter
@@ -31,6 +33,7 @@ from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.signals import send_signal
 from odcd.executor.kubernetes.starts import Budgets, EnsureKeys, OnPort, Starts
+from odcd.executor.kubernetes.steps.pod_steps import KubernetesSteps
 from odcd.executor.kubernetes.unread_pods import UnreadPods
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
@@ -38,18 +41,13 @@ from odcd.isolation import IsolationWatch
 from odcd.records.dispatch import ENDS, Dispatch, Fact
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
-log = logging.getLogger(__name__)
-
 TICK_S = 1.0
 
 
 class KubernetesExecutor:
     """Implements odcd.executor.base.Executor. It passes events of the cluster and requests of the
-    daemon to the modules that handle them.
-
-    Actions of a former leader are harmless: pods are named after their attempts, and an attempt
-    never restarts.
-    """
+    daemon to the modules that handle them. Actions of a former leader are harmless: pods are named
+    after their attempts, and an attempt never restarts."""
 
     name = "kubernetes"
     keeps_time = False
@@ -72,6 +70,7 @@ class KubernetesExecutor:
         on_contents: OnContents,
         fencer: Fencer | None,
         node_grace: timedelta,
+        log_streams: int,
         watch: IsolationWatch | None = None,
     ) -> None:
         """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
@@ -79,32 +78,32 @@ class KubernetesExecutor:
         are removed. orphan_s: how long such a pod may stay. ensure_keys: returns the keys of a dev
         server, which are made if it has none; None: it has ended. on_port: called with a node port
         of a dev server, if enabled. on_contents: called with the contents of a disk before its pod
-        ends. fencer: powers nodes off that were silent for node_grace. watch: counts pods and
-        orders that cannot be processed."""
-        self._cluster = cluster
-        self._clock = clock
+        ends. fencer: powers nodes off that were silent for node_grace. log_streams: how many
+        members' logs are followed at the same time. watch: counts pods and orders that cannot be
+        processed."""
+        self._cluster, self._clock = cluster, clock
         self._terms = settings.terms
-        self._cooldowns = Cooldowns(clock)
-        self._output = output
+        self._cooldowns, self._output = Cooldowns(clock), output
         self._instance_types = instance_types
-        self._term = 0
-        self._ledger = Ledger()
+        self._term, self._ledger = 0, Ledger()
         self._background = Background(self._ledger.wake, clock, watch)
         self._pod_writer = PodWriter(cluster, settings)
         self._members = Members(clock, self._ledger, Denials(budgets.denied_s))
         self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)
-        oom = OomNotices(cluster, self._members, self._background, clock)
-        self._progress = Progress(self._members, self._ledger, clock, oom.note)
+        self.steps = KubernetesSteps(cluster, self._members, self._finder, settings, clock)
+        note_oom = OomNotices(cluster, self._members, self._background, clock).note
+        self._progress = Progress(self._members, self._ledger, clock, note_oom)
         self._watch = Watch(
-            cluster, settings.namespaces, clock, self._on_pod, self._on_node,
-            self._progress.on_event, watch,
+            cluster, settings.namespaces, clock, self._on_pod,
+            lambda before, after: self._ends.on_node(before, after), self._progress.on_event, watch,
         )  # fmt: skip
-        nodes = self._watch.nodes.items
+        self._followers = Followers(output, self._background, clock, log_streams)
+        output.refresh, nodes = self._followers.refresh, self._watch.nodes.items
+        fence = Fence(nodes, clock, fencer, node_grace, OutOfService(cluster, clock))
         self._ends = Ends(
             self._members, nodes, self._pod_writer, output, self._background, clock,
-            settings.grace_s, Contents(cluster, on_contents),
-            Fence(nodes, clock, fencer, node_grace), watch,
+            settings.grace_s, Contents(cluster, on_contents), fence, self._followers, watch,
         )  # fmt: skip
         self._starts = Starts(
             self._members, self._ends, nodes, self._pod_writer, self._background, clock, leads,
@@ -113,13 +112,16 @@ class KubernetesExecutor:
         self._unread = UnreadPods(self._members, self._pod_writer, self._background, clock, watch)
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
         self._canaries = canaries.Canaries(self._pod_writer, clock, nodes)
+        self._degradations = Degradations(cluster, settings, self._background)
 
     # -- lifetime ---------------------------------------------------------------------------------
 
     async def open(self, term: int) -> None:
         self._term = term
+        self.steps.set_term(term)
         if not self._background.runs:
-            works = {**self._watch.works(), **self._starts.works(), "tick": self._tick}
+            works = self._watch.works() | self._starts.works() | self._followers.works()
+            works["tick"] = self._tick
             for name, loop in works.items():
                 self._background.keep(name, loop)
         await self._watch.sync()
@@ -135,6 +137,7 @@ class KubernetesExecutor:
 
     async def close(self) -> None:
         await self._background.close()
+        await self.steps.close()
         await self._cluster.close()
 
     # -- events of the cluster and timers ----------------------------------------------------------
@@ -150,6 +153,7 @@ class KubernetesExecutor:
         if after is not None:
             begun = key in self._members.begun
             self._ends.look(after, key)
+            self.steps.see(after, key)
             if not begun and key in self._members.begun:
                 self._cooldowns.end(after.spec.node_name)
             if is_dev_server(after):
@@ -157,9 +161,8 @@ class KubernetesExecutor:
         elif before is not None:
             self._members.forget(before, key)
             self._progress.forget(before, key)
-
-    def _on_node(self, before: Node | None, after: Node | None) -> None:
-        self._ends.on_node(before, after)
+            self._followers.forget(key)
+            self.steps.forget(key)
 
     async def _tick(self) -> None:
         while True:
@@ -171,6 +174,7 @@ class KubernetesExecutor:
                 self._unread.judge(lambda key, pod: self._see(key, None, pod))
                 if self._watch.nodes.trouble is None:
                     self._ends.force()
+                    self._degradations.log_once(self._watch.nodes.items)
 
     # -- attempts -------------------------------------------------------------------------------
 
@@ -189,14 +193,15 @@ class KubernetesExecutor:
     async def signal(
         self, job_id: int, attempt: int, *, signal: int, batch_only: bool, rank: int | None = None
     ) -> None:
-        if rank is None:
-            pods = await self._finder.find(job_id, attempt, only_first=batch_only)
-        else:
-            pod = await self._finder.find_one((job_id, attempt, rank))
-            if pod is None:
-                raise RunnerDown(f"the member {rank} of job {job_id} has no pod")
-            pods = [pod]
-        await send_signal(self._cluster, pods, job_id, signal, batch_only=batch_only)
+        if (
+            batch_only
+            or rank is not None
+            or not await self.steps.signal_all((job_id, attempt), signal)
+        ):
+            pods = await self._finder.find_members(job_id, attempt, rank, only_first=batch_only)
+            await send_signal(
+                self._cluster, pods, job_id, signal, batch_only=batch_only, once=rank is not None
+            )
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
         """Does nothing: the database's sweep ends jobs that exceed their time limit."""
@@ -264,9 +269,9 @@ class KubernetesExecutor:
     def placed(self) -> Mapping[str, Sequence[int]]:
         found: dict[str, list[int]] = {}
         for (job_id, _), pods in self._members.pods.items():
-            for pod in pods.values():
-                found.setdefault(pod.metadata.namespace, []).append(job_id)
-                break
+            if pods:
+                namespace = next(iter(pods.values())).metadata.namespace
+                found.setdefault(namespace, []).append(job_id)
         return found
 
     async def nodes_changed(self) -> None:

@@ -13,6 +13,7 @@ from odcd.clock import Clock
 from odcd.errors import OdcError
 from odcd.executor.kubernetes.inventory import is_ready
 from odcd.executor.kubernetes.objects import Node
+from odcd.executor.kubernetes.out_of_service import is_tainted
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +28,26 @@ class Fencer(Protocol):
         ...
 
 
+class Marks(Protocol):
+    """See OutOfService."""
+
+    async def taint(self, node_name: str) -> None: ...
+    async def untaint(self, node_name: str) -> None: ...
+
+
 class Fence:
     def __init__(
-        self, nodes: Mapping[str, Node], clock: Clock, fencer: Fencer | None, grace: timedelta
-    ) -> None:
-        """fencer: None: nodes are not fenced. grace: how long a node must have been silent."""
+        self, nodes: Mapping[str, Node], clock: Clock, fencer: Fencer | None, grace: timedelta,
+        marks: Marks | None = None,
+    ) -> None:  # fmt: skip
+        """fencer: None: nodes are not fenced. grace: how long a node must have been silent. marks:
+        taints nodes that were powered off."""
         self._nodes = nodes
         self._clock = clock
         self._fencer = fencer
         self._grace = grace
+        self._marks = marks
+        self._reopening: set[str] = set()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close_off(self, node_name: str) -> None:
@@ -57,7 +69,23 @@ class Fence:
                     await self._clock.sleep(RETRY_S)
                     continue
                 log.warning("kubernetes.fenced", extra={"node": node_name})
+                if self._marks is not None:
+                    await self._marks.taint(node_name)
                 return
+
+    def must_reopen(self, node: Node | None) -> bool:
+        """Whether the node answers again after it was fenced. Then call reopen()."""
+        if node is None or self._marks is None or node.metadata.name in self._reopening:
+            return False
+        return is_ready(node) and is_tainted(node)
+
+    async def reopen(self, node_name: str) -> None:
+        assert self._marks is not None
+        self._reopening.add(node_name)
+        try:
+            await self._marks.untaint(node_name)
+        finally:
+            self._reopening.discard(node_name)
 
     def _silent(self, node_name: str) -> Node | None:
         node = self._nodes.get(node_name)

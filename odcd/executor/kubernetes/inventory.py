@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from odcd.executor.gpus import type_of
+from odcd.executor.kubernetes import node_features
 from odcd.executor.kubernetes.objects import (
+    DISK,
     EFA,
     GPU,
     HUGEPAGES,
@@ -164,6 +166,7 @@ def _report(
         foreign_gpus=min(other.gpus, gpus),
         foreign_cpus=min(math.ceil(other.cpus), cpus),
         foreign_mem_mib=min(math.ceil(other.memory / MIB), mem_mib),
+        tmp_mib=int(amount(offered, DISK) / MIB),
     )
 
 
@@ -227,13 +230,20 @@ def _features(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOffer:
-    """The resources of a node that a whole-node member gets in addition to its share."""
+    """The resources of a node that the planner does not assign. A whole-node member gets EFA and
+    huge pages in addition to its share."""
 
     gpus: int
     efa: int
     hugepages_mib: int
+    disk_mib: int = 0
+    """Its local storage for pods; 0: unknown."""
     own_taints: tuple[str, ...] = ()
     """The keys of its taints with odc's prefix."""
+    strict_groups: bool = False
+    """Whether it can limit a pod's groups to those of the manifest."""
+    user_namespaces: bool = False
+    """Whether it can give a pod users of its own."""
 
 
 def offer_of(node: Node | None) -> NodeOffer:
@@ -242,5 +252,8 @@ def offer_of(node: Node | None) -> NodeOffer:
         gpus=int(amount(offered, GPU)),
         efa=int(amount(offered, EFA)),
         hugepages_mib=int(amount(offered, HUGEPAGES) / MIB),
+        disk_mib=int(amount(offered, DISK) / MIB),
         own_taints=own_taints(node) if node else (),
+        strict_groups=node is not None and node_features.has_strict_groups(node),
+        user_namespaces=node is not None and node_features.has_user_namespaces(node),
     )

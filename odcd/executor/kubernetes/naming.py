@@ -28,7 +28,13 @@ STARTED_AT = f"{DOMAIN}/started-at"
 """When the database placed the attempt; distinguishes it from another attempt of the same name."""
 KIND = f"{DOMAIN}/kind"
 RESERVATION = "reservation"
+CALLS = f"{DOMAIN}/calls"
+"""The job may call Slurm's commands in this pod."""
 GATE = f"{DOMAIN}/gang"
+NETWORK = f"{DOMAIN}/network"
+OWN_NETWORK = "own"
+"""The value of NETWORK for pods that only members of the same gang reach. Pods of older daemons
+lack the label: a policy lets them reach each other until they end."""
 DISK = "odc-volume-"
 """The prefix of disk claims; the rest is the number of the volume in the database."""
 
@@ -36,6 +42,12 @@ NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OURS = {NAME: "odc", COMPONENT: "job", MANAGED_BY: "odcd"}
+
+IN_USE = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+"""Annotations of pods: Karpenter and the Cluster Autoscaler do not remove their nodes."""
 
 MAX_LABEL = 63
 MARK_LENGTH = 10
@@ -78,6 +90,23 @@ def key_of(pod: Pod) -> Key | None:
         return None
     found = _POD.match(pod.metadata.name)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def log_facts(pod: Pod) -> dict[str, object]:
+    """A pod in the log, with its job, its node and its user as far as they are known."""
+    key, labels = key_of(pod), pod.metadata.labels
+    facts = {
+        "pod": pod.key,
+        "job_id": key[0] if key else None,
+        "node": pod.spec.node_name,
+        "user": pod.metadata.annotations.get(USER) or labels.get(USER),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def member_facts(key: Key) -> dict[str, object]:
+    """A member in the log, of which no pod is known."""
+    return {"job_id": key[0], "attempt": key[1], "rank": key[2]}
 
 
 def is_dev_server(pod: Pod) -> bool:

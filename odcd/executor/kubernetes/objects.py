@@ -13,6 +13,7 @@ MIB = 1024 * 1024
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
 HUGEPAGES = "hugepages-2Mi"
+DISK = "ephemeral-storage"
 
 _QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i)?$")
 _UNITS = {
@@ -123,6 +124,7 @@ class ContainerStatus(Object):
 
 class PodStatus(Object):
     phase: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
     reason: str = ""
     message: str = ""
     conditions: list[Condition] = []
@@ -182,8 +184,28 @@ class NodeAddress(Object):
     address: str = ""
 
 
+class NodeFeatures(Object):
+    supplemental_groups_policy: bool = False
+
+
+class HandlerFeatures(Object):
+    user_namespaces: bool = False
+
+
+class RuntimeHandler(Object):
+    name: str = ""
+    features: HandlerFeatures = msgspec.field(default_factory=HandlerFeatures)
+
+
+class NodeInfo(Object):
+    kernel_version: str = ""
+
+
 class NodeStatus(Object):
     addresses: list[NodeAddress] = []
+    features: NodeFeatures = msgspec.field(default_factory=NodeFeatures)
+    runtime_handlers: list[RuntimeHandler] = []
+    node_info: NodeInfo = msgspec.field(default_factory=NodeInfo)
     capacity: Resources = {}
     allocatable: Resources = {}
     conditions: list[Condition] = []

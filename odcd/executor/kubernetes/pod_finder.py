@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
 from odcd.executor.kubernetes.objects import Pod
@@ -15,6 +16,17 @@ class PodFinder:
 
     async def find_one(self, key: Key) -> Pod | None:
         return self._members.pod(key) or await self._pod_writer.find_member(key)
+
+    async def find_members(
+        self, job_id: int, attempt: int, rank: int | None, *, only_first: bool
+    ) -> list[Pod]:
+        """rank: one member; None: all. Raises RunnerDown if that one has no pod."""
+        if rank is None:
+            return await self.find(job_id, attempt, only_first=only_first)
+        pod = await self.find_one((job_id, attempt, rank))
+        if pod is None:
+            raise RunnerDown(f"the member {rank} of job {job_id} has no pod")
+        return [pod]
 
     async def find(
         self, job_id: int, attempt: int, *, only_first: bool = False

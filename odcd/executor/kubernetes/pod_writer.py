@@ -1,7 +1,7 @@
 """Creates and removes the pods of attempts. Every call can be repeated.
 
 All pods of a gang are created before the first may start: a scheduling gate holds them back until
-all pods and the script exist.
+all pods, their network policy and the script exist.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 import msgspec
 
 from odcd.errors import RunnerDown
+from odcd.executor.kubernetes import networks
+from odcd.executor.kubernetes.attempt_objects import (
+    dev_server_objects,
+    inline_script,
+    script_of,
+)
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.dev_server_pods import keeps_entrypoint
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.naming import STARTED_AT, Key, pod_name
+from odcd.executor.kubernetes.launch import may_call
+from odcd.executor.kubernetes.naming import STARTED_AT, Key, log_facts, pod_name
 from odcd.executor.kubernetes.node_ports import name_of, port_in, service_of
 from odcd.executor.kubernetes.objects import Object, Pod
-from odcd.executor.kubernetes.pods import (
-    Json,
-    PodSettings,
-    dev_server_objects,
-    namespace_of,
-    pod_of,
-    script_of,
-)
+from odcd.executor.kubernetes.pods import Json, PodSettings, namespace_of, pod_of
 from odcd.records.dev_server import DevServerKeys
 from odcd.records.dispatch import Dispatch
 
@@ -56,8 +56,8 @@ class PodWriter:
         self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
         but: Collection[int] = (), keys: DevServerKeys | None = None,
     ) -> int | None:  # fmt: skip
-        """Create the pods and the script of an attempt, then lift the scheduling gates. Return the
-        node port of a dev server, if enabled.
+        """Create the pods, the network and the script of an attempt, then lift the scheduling
+        gates. Return the node port of a dev server, if enabled.
 
         but: ranks that started or ended since the order was sent; their pods may be gone, and would
         run a second time. keys: of a dev server. Raises ApiRefused for the first rejected request,
@@ -65,22 +65,33 @@ class PodWriter:
         """
         submitted = msgspec.json.decode(texts[dispatch.environment_digest], type=dict[str, str])
         namespace = namespace_of(dispatch, offers, self._settings.namespaces)
+        inline = inline_script(dispatch, texts)
+        calls = may_call(dispatch, texts[dispatch.script_digest])
         pods = [
-            pod_of(dispatch, member, submitted, offers, self._settings)
+            pod_of(dispatch, member, submitted, offers, self._settings, inline, calls=calls)
             for member in dispatch.members
             if member.state == "starting" and member.rank not in but
         ]
-        uids = await _all(self._make_pod(namespace, pod) for pod in pods)
+        made = await _all(self._make_pod(namespace, pod) for pod in pods)
+        uids = [uid for uid, _ in made]
         # If rank 0 has started, its script exists: no member starts without it.
         if dispatch.members[0].state == "starting" and 0 not in but:
+            if networks.has_network(dispatch):
+                names = [pod["metadata"]["name"] for pod in pods]
+                owners = dict(zip(names, uids, strict=True))
+                policy = networks.policy_of(dispatch, namespace, owners)
+                await self._make(networks.path_of(namespace), policy)
             if keys is not None:
                 storage = self._settings.storage
                 beside = dev_server_objects(dispatch, keys, namespace, uids[0], storage)
-            else:
+            elif inline is None or not made[0][1]:
+                # A pod that exists already may be of an earlier release, and need it.
                 script = texts[dispatch.script_digest]
                 beside = [("configmaps", script_of(dispatch, script, namespace, uids[0]))]
-            for place, made in beside:
-                await self._make(f"/api/v1/namespaces/{namespace}/{place}", made)
+            else:
+                beside = []
+            for place, body in beside:
+                await self._make(f"/api/v1/namespaces/{namespace}/{place}", body)
         if len(dispatch.members) > 1:
             await _all(self._open_gate(namespace, pod["metadata"]["name"]) for pod in pods)
         if self._settings.node_ports and keys is not None and not keeps_entrypoint(dispatch):
@@ -95,25 +106,25 @@ class PodWriter:
             answer = await self._make(path, service_of(dispatch, namespace, owner_uid))
             return port_in(answer or await self._cluster.get(f"{path}/{name_of(dispatch)}"))
         except ApiRefused as error:
-            log.warning("kubernetes.no_port", extra={"job_id": dispatch.job_id, "why": str(error)})
+            log.warning("kubernetes.no_port", extra={**dispatch.log_facts, "why": str(error)})
             return None
 
-    async def _make_pod(self, namespace: str, pod: Json) -> str:
-        """Create the pod and return its uid, or that of the existing one."""
+    async def _make_pod(self, namespace: str, pod: Json) -> tuple[str, bool]:
+        """Create the pod. Return its uid, or that of the existing one, and whether it is new."""
         path = f"/api/v1/namespaces/{namespace}/pods"
         answer = await self._make(path, pod)
         if answer is not None:
-            return msgspec.json.decode(answer, type=_Made).metadata.uid
+            return msgspec.json.decode(answer, type=_Made).metadata.uid, True
         name: str = pod["metadata"]["name"]
         found = await self.find(namespace, name)
         placed_at = pod["metadata"]["annotations"][STARTED_AT]
         if found is None or found.metadata.annotations.get(STARTED_AT) != placed_at:
             # A pod of another database, or of this one before it was restored.
             if found is not None:
-                log.warning("kubernetes.name_taken", extra={"pod": name})
+                log.warning("kubernetes.name_taken", extra=log_facts(found))
                 await self.remove(found, 0)
             raise RunnerDown(f"another pod has the name {name}", "It is being removed.")
-        return found.metadata.uid
+        return found.metadata.uid, False
 
     async def _make(self, path: str, body: Json) -> bytes | None:
         async with self._turns:

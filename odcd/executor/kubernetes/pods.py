@@ -1,23 +1,20 @@
-"""A member as a pod: the manifest, and the ConfigMap of its attempt's script."""
+"""A member as a pod."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from odcd.executor.kubernetes import dev_server_pods, naming
-from odcd.executor.kubernetes.dev_server_pods import DevServerStorage
+from odcd.executor.kubernetes import dev_server_pods, identity, naming
 from odcd.executor.kubernetes.environment import pod_environment
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_data
+from odcd.executor.kubernetes.launch import JOB, RUN, command, literal
 from odcd.executor.kubernetes.naming import Namespaces
+from odcd.executor.kubernetes.pod_settings import PodSettings as PodSettings
 from odcd.executor.kubernetes.shares import Share, share_of
-from odcd.executor.kubernetes.template import PodTemplate
-from odcd.executor.kubernetes.tolerations import Terms, tolerations_of
-from odcd.records.dev_server import DevServerKeys
+from odcd.executor.kubernetes.tolerations import tolerations_of
 from odcd.records.dispatch import Dispatch, Member
 
 CONTAINER = "job"
@@ -25,35 +22,10 @@ SERVICE_ACCOUNT = "job"
 PRIORITY_CLASS = "odc-job"
 DEFAULT_MODE = 0o555
 HOME = "/home"
+RUN_MIB = 1024
+"""For the script, if it was compressed, and small files of odc's own."""
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSettings:
-    namespaces: Namespaces = field(default_factory=Namespaces)
-    image: str | None = None
-    """The image of jobs that name none; None: they must name one."""
-    dev_image: str | None = None
-    """The same for dev servers."""
-    node_ports: bool = False
-    """Whether a dev server's SSH is also reachable by a node port."""
-    storage: DevServerStorage = field(default_factory=DevServerStorage)
-    """The storage of dev servers."""
-    cluster_domain: str = "cluster.local"
-    cluster_name: str = "odc"
-    grace_s: int = 30
-    tolerated: tuple[str, ...] = ()
-    template: PodTemplate = field(default_factory=PodTemplate)
-
-    @property
-    def terms(self) -> Terms:
-        """The conditions under which a node accepts these pods."""
-        added = self.template.additions
-        return Terms(
-            tolerations=[*tolerations_of(self.tolerated), *added.get("tolerations", [])],
-            selector=added.get("nodeSelector", {}),
-        )
 
 
 def whole_seconds(grace: timedelta) -> int:
@@ -76,10 +48,17 @@ def pod_of(
     submitted: Mapping[str, str],
     offers: Mapping[str, NodeOffer],
     settings: PodSettings,
+    script: str | None = None,
+    *,
+    calls: bool = False,
 ) -> Json:
-    """submitted: the environment as it was submitted. offers: of the nodes, by name."""
+    """submitted: the environment as it was submitted. offers: of the nodes, by name. script: of a
+    job, if it is part of the pod; None: it is in a ConfigMap. calls: it may call Slurm's
+    commands."""
     namespace = namespace_of(dispatch, offers, settings.namespaces)
-    share = share_of(member, _offer(member, offers))
+    offer = _offer(member, offers)
+    # A dev server that exceeds a limit of storage would lose its home.
+    share = share_of(member, offer, dispatch.tmp_mib, limited=not dispatch.is_dev_server)
     home = f"{HOME}/{naming.label(dispatch.user) or 'job'}"
     if dispatch.is_dev_server:
         home = dev_server_pods.HOME
@@ -90,18 +69,29 @@ def pod_of(
         cluster_domain=settings.cluster_domain, home=home, efa=share.efa > 0,
     )  # fmt: skip
     spec = _spec(dispatch, member, share, namespace, settings)
-    spec["tolerations"] = tolerations_of(settings.tolerated, _offer(member, offers).own_taints)
+    spec["tolerations"] = tolerations_of(settings.tolerated, offer.own_taints)
     if dispatch.is_dev_server:
         _add_dev_server(spec, dispatch, member, share, variables, namespace, settings)
     else:
         image = str(dispatch.options.get("image") or settings.image or "")
-        spec["containers"] = [_container(dispatch, member, share, variables, image, home)]
+        calls = calls and member.rank == 0
+        words = command(dispatch, member, script, calls=calls)
+        spec["containers"] = [_container(dispatch, share, words, variables, image, home)]
+        if script is not None:
+            _leave_out(spec, "script")
+        groups = settings.groups_of(dispatch)
+        spec["securityContext"] = identity.security_context_of(dispatch, offer, groups)
     if len(dispatch.members) > 1:
         # No member starts before all pods exist.
         spec["schedulingGates"] = [{"name": naming.GATE}]
     metadata = _metadata(dispatch, member, namespace)
+    if calls and member.rank == 0:
+        metadata["annotations"][naming.CALLS] = "true"
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    return settings.template.apply(pod)
+    pod = settings.template_of(dispatch).apply(pod)
+    if settings.user_namespaces and identity.has_own_users(dispatch, share, offer, spec):
+        spec["hostUsers"] = False
+    return pod
 
 
 def _metadata(dispatch: Dispatch, member: Member, namespace: str) -> Json:
@@ -113,9 +103,11 @@ def _metadata(dispatch: Dispatch, member: Member, namespace: str) -> Json:
             naming.USER: naming.label(dispatch.user),
             naming.PARTITION: naming.label(dispatch.partition),
             naming.GPU_TYPE: naming.label(member.gpu_type),
+            naming.NETWORK: naming.OWN_NETWORK,
         }
         | ({naming.KIND: naming.RESERVATION} if dispatch.is_dev_server else {}),
         "annotations": {
+            **naming.IN_USE,
             naming.USER: dispatch.user,
             naming.JOB_NAME: dispatch.name,
             naming.ACCOUNT: dispatch.account,
@@ -145,11 +137,6 @@ def _spec(
         "priorityClassName": PRIORITY_CLASS,
         "terminationGracePeriodSeconds": settings.grace_s,
         "affinity": _on(member.node),
-        "securityContext": {
-            "runAsUser": dispatch.uid,
-            "runAsGroup": dispatch.gid,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
         "containers": [],
         "volumes": _volumes(dispatch, share, dev_server_pods.home_of(dispatch, member)),
     }
@@ -178,67 +165,27 @@ def _add_dev_server(
     spec["volumes"] += dev_server_pods.volumes_of(dispatch, settings.storage)
 
 
+def _leave_out(spec: Json, volume: str) -> None:
+    [container] = spec["containers"]
+    container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] != volume]
+    spec["volumes"] = [v for v in spec["volumes"] if v["name"] != volume]
+
+
 def _container(
-    dispatch: Dispatch, member: Member, share: Share, variables: Mapping[str, str], image: str,
-    home: str,
+    dispatch: Dispatch, share: Share, words: Sequence[str], variables: Mapping[str, str],
+    image: str, home: str,
 ) -> Json:  # fmt: skip
     return {
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": command(dispatch, member),
+        "command": words,
         "workingDir": dispatch.work_dir,
         "env": [{"name": key, "value": literal(value)} for key, value in variables.items()],
         "resources": {"requests": share.requests, "limits": share.limits},
         "securityContext": _security(share),
         "volumeMounts": _mounts(share, home),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
-
-
-def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -> Json:
-    """The ConfigMap owned by the pod of rank 0. owner_uid: that pod's."""
-    data = script_data(script)
-    assert data is not None, "submit refuses longer scripts"
-    return _beside(dispatch, "ConfigMap", namespace, owner_uid) | data
-
-
-def dev_server_objects(
-    dispatch: Dispatch,
-    keys: DevServerKeys,
-    namespace: str,
-    owner_uid: str,
-    storage: DevServerStorage,
-) -> list[tuple[str, Json]]:
-    """The objects that a dev server has instead of a script, each with its resource name in the
-    API."""
-    files = {"data": dev_server_pods.files_of(dispatch, keys, storage)}
-    made = [("configmaps", _beside(dispatch, "ConfigMap", namespace, owner_uid) | files)]
-    if not dev_server_pods.keeps_entrypoint(dispatch):
-        secret = {"type": "Opaque", "stringData": dev_server_pods.secret_of(dispatch, keys)}
-        made.append(("secrets", _beside(dispatch, "Secret", namespace, owner_uid) | secret))
-    return made
-
-
-def _beside(dispatch: Dispatch, kind: str, namespace: str, owner_uid: str) -> Json:
-    """An object without data, owned by the pod of rank 0."""
-    return {
-        "apiVersion": "v1",
-        "kind": kind,
-        "metadata": {
-            "name": naming.script_name(dispatch),
-            "namespace": namespace,
-            "labels": naming.labels(*dispatch.key, None),
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "name": naming.pod_name(*dispatch.key, 0),
-                    "uid": owner_uid,
-                }
-            ],
-        },
-        "immutable": True,
     }
 
 
@@ -277,10 +224,16 @@ def _volumes(dispatch: Dispatch, share: Share, home: Json) -> list[Json]:
     script = {"name": naming.script_name(dispatch), "defaultMode": DEFAULT_MODE}
     volumes: list[Json] = [
         {"name": "script", "configMap": script},
-        {"name": "run", "emptyDir": {}},
-        {"name": "home", **home},
+        {"name": "run", "emptyDir": {"sizeLimit": f"{RUN_MIB}Mi"}},
+        {"name": "home", **_limited(home, share)},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{share.shm_mib}Mi"}},
     ]
     if share.hugepages_mib:
         volumes.append({"name": "hugepages", "emptyDir": {"medium": "HugePages-2Mi"}})
     return volumes
+
+
+def _limited(volume: Json, share: Share) -> Json:
+    if "emptyDir" in volume and share.disk_mib:
+        return {"emptyDir": {**volume["emptyDir"], "sizeLimit": f"{share.disk_mib}Mi"}}
+    return volume

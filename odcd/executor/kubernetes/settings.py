@@ -22,11 +22,11 @@ _TAINT = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_./]{0,251}[A-Za-z0-9/])?$")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesSettings:
     kubeconfig: Path | None = None
-    """--kubeconfig of serve, --kubeconfig of doctor. The kubeconfig of the cluster. Default: inside
-    a pod that pod's own, else KUBECONFIG, else ~/.kube/config."""
+    """--kubeconfig of serve, --kubeconfig of doctor, ODC_KUBECONFIG. The kubeconfig of the cluster.
+    Default: inside a pod that pod's own, else KUBECONFIG, else ~/.kube/config."""
     context: str | None = None
-    """--context of serve, --context of doctor. The context in the kubeconfig; default its current
-    one."""
+    """--context of serve, --context of doctor, ODC_CONTEXT. The context in the kubeconfig; default
+    its current one."""
     namespace_batch: str = "gpu-batch"
     """ODC_NAMESPACE_BATCH. The namespace for jobs. Default gpu-batch."""
     namespace_dev: str = "gpu-dev"
@@ -53,8 +53,19 @@ class KubernetesSettings:
     """ODC_CLUSTER_DOMAIN. The cluster's DNS domain. Default cluster.local."""
     pod_template: Path | None = None
     """ODC_POD_TEMPLATE. A YAML file with additions to every pod: volumes, volumeMounts, env,
-    tolerations, nodeSelector, imagePullSecrets, labels, annotations. Default none. The shipped
-    admission policy allows volume claims and no other kinds of volumes."""
+    tolerations, nodeSelector, imagePullSecrets, labels, annotations. Default none. A volume is a
+    claim, an emptyDir or nfs; the shipped admission policy refuses nfs."""
+    dev_pod_template: Path | None = None
+    """ODC_DEV_POD_TEMPLATE. The same for dev servers, in place of ODC_POD_TEMPLATE, whose
+    tolerations and nodeSelector still apply. Users are root in dev servers: leave out file systems
+    without root squash. Default ODC_POD_TEMPLATE."""
+    group_file: Path | None = None
+    """ODC_GROUP_FILE. A file in the format of /etc/group: jobs get the groups that name their user
+    as a member. It is read again when it changes. Default none: jobs have the group of their
+    submission only."""
+    user_namespaces: bool = True
+    """ODC_USER_NAMESPACES. on: dev servers get users of their own (hostUsers false) on nodes that
+    support it. off: they do not. Default on."""
     tolerated: tuple[str, ...] = ()
     """ODC_TOLERATIONS. Keys of further taints that jobs tolerate, in addition to nvidia.com/gpu,
     vpc.amazonaws.com/efa and odc.dev/*. Default none."""
@@ -85,6 +96,10 @@ class KubernetesSettings:
     output_bytes: int = 1024 * 1024
     """ODC_OUTPUT_BYTES. How many bytes of a member's output are kept when its pod is deleted: the
     beginning and the end. Default 1048576."""
+    log_streams: int = 2000
+    """ODC_LOG_STREAMS. How many members' logs odcd follows at the same time. Of a further member
+    that writes more than containerLogMaxSize, only the part since kubelet's last rotation is kept.
+    Default 2000."""
     quarantine: bool = True
     """ODC_QUARANTINE. on: nodes whose jobs fail far more often than those of their peers get no new
     jobs until a canary has succeeded there. off: no node is quarantined, and quarantined ones
@@ -116,17 +131,17 @@ def read_kubernetes(
     """Raises BadRequest, naming the invalid variable. An empty variable, as a manifest may have, is
     not set."""
     environment = {name: text for name, text in environment.items() if text}
+    kubeconfig = kubeconfig or environment.get("ODC_KUBECONFIG")
     image = environment.get("ODC_IMAGE")
     if image is not None:
         check_image(image, "ODC_IMAGE")
     dev_image = environment.get("ODC_DEV_IMAGE")
     if dev_image is not None:
         check_image(dev_image, "ODC_DEV_IMAGE")
-    template = environment.get("ODC_POD_TEMPLATE")
     default = KubernetesSettings()
     return KubernetesSettings(
         kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
-        context=context,
+        context=context or environment.get("ODC_CONTEXT"),
         namespace_batch=_name(environment, "ODC_NAMESPACE_BATCH", default.namespace_batch),
         namespace_dev=_name(environment, "ODC_NAMESPACE_DEV", default.namespace_dev),
         image=image,
@@ -138,7 +153,10 @@ def read_kubernetes(
         cluster_domain=_matched(
             environment, "ODC_CLUSTER_DOMAIN", default.cluster_domain, _DOMAIN, "a DNS domain"
         ),
-        pod_template=Path(template).expanduser() if template else None,
+        pod_template=_path(environment, "ODC_POD_TEMPLATE"),
+        dev_pod_template=_path(environment, "ODC_DEV_POD_TEMPLATE"),
+        group_file=_path(environment, "ODC_GROUP_FILE"),
+        user_namespaces=_switch(environment, "ODC_USER_NAMESPACES", default.user_namespaces),
         tolerated=_taints(environment),
         node_grace=read_seconds(environment, "ODC_NODE_GRACE_S", default.node_grace),
         fence=_fence(environment),
@@ -149,12 +167,18 @@ def read_kubernetes(
         denied_budget=read_seconds(environment, "ODC_DENIED_S", default.denied_budget),
         orphan_grace=read_seconds(environment, "ODC_ORPHAN_S", default.orphan_grace),
         output_bytes=_bytes(environment, "ODC_OUTPUT_BYTES", default.output_bytes),
+        log_streams=_count(environment, "ODC_LOG_STREAMS", default.log_streams),
         quarantine=_switch(environment, "ODC_QUARANTINE", default.quarantine),
     )
 
 
 def _name(environment: Mapping[str, str], name: str, default: str) -> str:
     return _matched(environment, name, default, _NAME, "a namespace's name")
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    text = environment.get(name)
+    return Path(text).expanduser() if text else None
 
 
 def _claim(environment: Mapping[str, str]) -> str | None:
@@ -219,4 +243,13 @@ def _bytes(environment: Mapping[str, str], name: str, default: int) -> int:
         return default
     if not text.isdecimal() or not 131_072 <= int(text) <= 100_000_000:
         raise BadRequest(f'{name}="{text}" is not a number of bytes', "Give 131072 to 100000000.")
+    return int(text)
+
+
+def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise BadRequest(f'{name}="{text[:100]}" is not a number of logs', "Give 1 to 100000.")
     return int(text)

@@ -20,12 +20,15 @@ KILLED = "exit status 137"
 
 
 async def send_signal(
-    cluster: Cluster, pods: Sequence[Pod], job_id: int, number: int, *, batch_only: bool
-) -> None:
-    """Send it to all members at the same time. pods: of the members to signal. Raises the error of
-    the first member that did not receive it: WrongState, or RunnerDown if it may be tried again."""
+    cluster: Cluster, pods: Sequence[Pod], job_id: int, number: int, *, batch_only: bool,
+    once: bool = False,
+) -> None:  # fmt: skip
+    """Send it to all members at the same time. pods: of the members to signal. once: it is the
+    signal before the time limit, which a member receives once, also if it is sent again. Raises the
+    error of the first member that did not receive it: WrongState, or RunnerDown if it may be tried
+    again."""
     name = signal.Signals(number).name.removeprefix("SIG")
-    command = signal_command(name, batch_only=batch_only)
+    command = signal_command(name, batch_only=batch_only, once=once)
     running = [pod for pod in pods if not is_over(pod)]
     outcomes = await asyncio.gather(
         *(_send(cluster, pod, job_id, command) for pod in running), return_exceptions=True

@@ -152,12 +152,15 @@ class Starts:
                     await self._ends.confirm(attempt)
             except RunnerDown as error:
                 log.warning(
-                    "kubernetes.not_created", extra={"job": attempt[0], "why": error.message}
+                    "kubernetes.not_created",
+                    extra={**order.dispatch.log_facts, "why": error.message},
                 )
                 order.trouble = error.message
                 self._try_again(order, None)
             except ApiRefused as error:
-                log.warning("kubernetes.refused", extra={"job": attempt[0], "why": str(error)})
+                log.warning(
+                    "kubernetes.refused", extra={**order.dispatch.log_facts, "why": str(error)}
+                )
                 waited_s = self._clock.monotonic() - order.since_s
                 order.trouble = error.message
                 if may_pass(error) and waited_s < self._budgets.schedule_s:

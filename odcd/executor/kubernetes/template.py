@@ -1,5 +1,5 @@
 """A site's additions to every pod, from a YAML file: shared file systems, pull secrets,
-selectors."""
+selectors. Dev servers may have a template of their own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from odcd.errors import BadRequest
+from odcd.executor.kubernetes.template_rules import check_additions
 
 POD_LISTS = ("volumes", "tolerations", "imagePullSecrets")
 CONTAINER_LISTS = ("volumeMounts", "env")
 POD_MAPS = ("nodeSelector",)
 META_MAPS = ("labels", "annotations")
+PLACEMENT = ("tolerations", "nodeSelector")
+"""They decide which nodes accept pods, so they are the same for jobs and dev servers."""
 EXAMPLE = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
 
 Json = dict[str, Any]
@@ -48,8 +51,21 @@ class PodTemplate:
         return pod
 
 
+def read_dev_template(path: Path, jobs: PodTemplate) -> PodTemplate:
+    """The template of dev servers, which are placed like jobs. Raises BadRequest."""
+    own = read_template(path)
+    for key in PLACEMENT:
+        if key in own.additions:
+            raise BadRequest(
+                f'the pod template {path} of dev servers has "{key}"',
+                "Set it in ODC_POD_TEMPLATE: it applies to jobs and to dev servers.",
+            )
+    placement = {key: jobs.additions[key] for key in PLACEMENT if key in jobs.additions}
+    return PodTemplate({**own.additions, **placement})
+
+
 def read_template(path: Path) -> PodTemplate:
-    """Raises BadRequest."""
+    """Raises BadRequest, naming the field that is not accepted."""
     import yaml
 
     try:
@@ -64,6 +80,7 @@ def read_template(path: Path) -> PodTemplate:
     if not isinstance(content, dict):
         raise BadRequest(f"the pod template {path} is not a mapping", f"For example: {EXAMPLE}")
     additions = cast("dict[str, Any]", content)
+    check_additions(additions, f"the pod template {path}")
     for key, value in additions.items():
         if key not in allowed:
             raise BadRequest(

@@ -71,9 +71,9 @@ async def _load(session: Session, site: Site) -> None:
             rows = [{**row, "state": "UP", "state_at": site.start.isoformat()} for row in rows]
         if rows and table not in ("booking", "booking_node"):
             await session.execute("select simulate.load($1, $2::jsonb)", table, json.dumps(rows))
-    most = max((job.id for job in site.jobs), default=0)
+    last_id = max((job.id for job in site.jobs), default=0)
     tasks = sum(len(job.tasks) for job in site.jobs)
-    await session.execute("select simulate.ready($1)", most + tasks)
+    await session.execute("select simulate.ready($1)", last_id + tasks)
 
 
 class _Replay:

@@ -52,12 +52,14 @@ declare
     v_nodes record;
 begin
     for v_shape in select * from shape as s where s.booking_id is null order by s.id loop
+        -- The amounts of a heterogeneous job's shape are those of no node.
+        continue when v_shape.components is not null;
         begin
             select array_agg(n.gpu_type) as types, array_agg(n.gpus) as gpus, array_agg(n.cpus) as cpus, array_agg(n.mem_mib) as mems,
                    array_agg(n.partition_id) as partition_ids, array_agg(n.domain) as domains, array_agg(n.node_count) as counts
               into v_nodes
               from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr, _listed_nodes(v_shape),
-                                   v_shape.exclude_nodes) as n;
+                                   v_shape.exclude_nodes, v_shape.tmp_per_node_mib) as n;
             if v_nodes.gpus is null then
                 raise exception using errcode = 'OD008', message = 'no node has the type, features or names that it requests';
             end if;

@@ -50,16 +50,16 @@ def begin_s(submission: Submission) -> int:
 def request(submission: Submission, start: datetime, present: Collection[int]) -> dict[str, Any]:
     """The job as odc.submit_jobs takes it. present: jobs of the replay, by their own id."""
     job = submission.job
-    asked: dict[str, Any] = {
+    job_request: dict[str, Any] = {
         "name": job.name, "script_digest": DIGEST, "environment_digest": DIGEST, "work_dir": "/",
         "nice": job.nice, "requeue": job.requeue,
     }  # fmt: skip
     ready_s = begin_s(submission)
     if ready_s > job.submit_s:
-        asked["begin_at"] = (start + timedelta(seconds=ready_s)).isoformat()
+        job_request["begin_at"] = (start + timedelta(seconds=ready_s)).isoformat()
     if submission.is_array:
         numbers = [task.number for task in submission.tasks if task.number is not None]
-        asked["array"] = {
+        job_request["array"] = {
             "tasks": "{" + ",".join(f"[{number},{number + 1})" for number in numbers) + "}",
             "count": len(numbers), "min": min(numbers), "max": max(numbers), "step": 1,
             "throttle": job.throttle,
@@ -74,8 +74,8 @@ def request(submission: Submission, start: datetime, present: Collection[int]) -
     ]  # fmt: skip
     # A task that ran already has met its conditions; so has a job of which one was met before.
     if terms and submission.pinned_s is None and not (job.any_term and len(terms) < len(job.terms)):
-        asked["dependency"] = {"text": "replayed", "any": job.any_term, "terms": terms}
-    return asked
+        job_request["dependency"] = {"text": "replayed", "any": job.any_term, "terms": terms}
+    return job_request
 
 
 def columns(

@@ -13,8 +13,9 @@ if [ "${ODC_REGISTRY_HTTP:-}" = on ]; then
     attributes="$attributes,registry.insecure=true"
     cache="$cache,registry.insecure=true"
 fi
-# The credential can read the whole repository, with other users' images and caches. So a Dockerfile may not use images from it.
-printf '{"rules": [{"action": "DENY", "selector": {"identifier": "docker-image://%s*"}}]}' "$ODC_REPOSITORY" >/scratch/policy.json
+# A shared credential can read the whole repository, with other users' images. So a Dockerfile may not use images from it.
+deny='{"action": "DENY", "selector": {"identifier": "docker-image://%s*"}}'
+printf "{\"rules\": [$deny, $deny]}" "$ODC_REPOSITORY" "$ODC_PUSHED_TO" >/scratch/policy.json
 set --
 if [ -n "${ODC_CACHE:-}" ]; then
     set -- --import-cache "$cache" \

@@ -1,0 +1,103 @@
+"""Read jobs for the commands that list them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pwd
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from odcd.api.selectors import read_selectors
+from odcd.api.slurm.components import job_of
+from odcd.api.slurm.remote import Remote
+from odcd.errors import BadRequest, OdcError
+from odcd.records.job import Selector
+from odcd.slurm.columns.values import DECODER, FIELDS, JobRow
+from odcd.slurm.lists import parse_selector
+from odcd.slurm.usage import fail
+
+MIN_JOB_AGE_S = 300
+"""How long an ended job stays in squeue -t all."""
+PAGE = 10_000
+MAX_ROWS = 250_000
+"""More would take gigabytes of memory."""
+NAMES = ("partition", "account", "qos")
+
+
+async def fetch_jobs(
+    remote: Remote, filters: dict[str, object], fields: Collection[str], *, ended: bool,
+) -> list[JobRow]:  # fmt: skip
+    """All jobs that match, in the order of the store. A filter for a name that does not exist
+    matches nothing, as in Slurm."""
+    store, now = remote.api.store.jobs, remote.api.clock.now()
+    zone = remote.now().tzinfo
+    wanted = sorted({"id", "state", *fields} & FIELDS)
+    rows: list[JobRow] = []
+    after: int | None = None
+    turns = remote.call.turns()
+    while True:
+        try:
+            text, after = await store.list(
+                filters, now, ended=ended, after=after, limit=PAGE, fields=wanted
+            )
+        except OdcError as error:
+            if error.code in ("OD001", "OD002", "OD004"):
+                return []
+            raise
+        page = DECODER.decode(text)
+        asked = await store.list_requests([row.id for row in page]) if "asked" in fields else {}
+        for row in page:
+            row.now, row.zone, row.asked = now, zone, asked.get(row.id)
+        rows += page
+        if len(rows) > MAX_ROWS:
+            raise fail(
+                remote.name, f"more than {MAX_ROWS} jobs match: name jobs or users, or a later time"
+            )
+        if after is None:
+            if "score" in fields:
+                await _add_scores(remote, rows)
+            return rows
+        await turns.take()
+
+
+async def is_unknown(user: str) -> bool:
+    """Whether this machine has no such user. A look at the user database may be slow."""
+
+    def look() -> bool:
+        try:
+            pwd.getpwnam(user)
+        except KeyError:
+            return not user.isdigit()
+        return False
+
+    return await asyncio.to_thread(look)
+
+
+async def _add_scores(remote: Remote, rows: Sequence[JobRow]) -> None:
+    pending = {row.id: row for row in rows if row.state == "PENDING"}
+    text = await remote.api.store.accounting.list_priorities(
+        list(pending), None, None, None, len(pending), remote.api.clock.now()
+    )
+    for one in json.loads(text)["jobs"] if pending else ():
+        if one["id"] in pending:
+            pending[one["id"]].score = one["priority"]
+
+
+async def selectors(remote: Remote, name: str, texts: list[str]) -> list[Selector]:
+    """The jobs that -j names; a step's id names its job. Raises Usage in Slurm's words."""
+    texts = [job_of(text) for text in texts]
+    try:
+        return await read_selectors([text.partition(".")[0] for text in texts], remote.call.turns())
+    except BadRequest:
+        for text in texts:
+            try:
+                parse_selector(text.partition(".")[0])
+            except BadRequest:
+                raise fail(name, f"Invalid job id: {text[:60]}") from None
+        raise
+
+
+def recent(remote: Remote) -> datetime:
+    """Jobs that ended before are no longer in squeue."""
+    return remote.api.clock.now() - timedelta(seconds=MIN_JOB_AGE_S)

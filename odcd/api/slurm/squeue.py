@@ -1,0 +1,160 @@
+"""squeue: the queue, from the same rows as odcctl queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from odcd.api.slurm import jobs_json
+from odcd.api.slurm.components import FIELDS as COMPONENT_FIELDS
+from odcd.api.slurm.components import with_components
+from odcd.api.slurm.fetch import fetch_jobs, is_unknown, recent, selectors
+from odcd.api.slurm.remote import Finished, Remote
+from odcd.api.slurm.sinfo import inventory
+from odcd.api.slurm.step_rows import STEP_FIELDS, list_live
+from odcd.api.slurm.version import answer_about
+from odcd.slurm.columns import squeue as columns
+from odcd.slurm.columns import values as v
+from odcd.slurm.columns.table import fields_of, lines
+from odcd.slurm.columns.values import LIVE, JobRow
+from odcd.slurm.commands import squeue as command
+from odcd.slurm.commands.squeue import Squeue, is_live_only, parse_squeue
+from odcd.slurm.hostlists import expand_hosts
+from odcd.slurm.lists import parse_array
+from odcd.slurm.usage import Usage, fail
+
+UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified\n"
+EXPANDED = 100_000
+"""The maximum number of lines of -r."""
+MOST_COMPLAINTS = 20
+"""About unknown users. Each takes a look at the user database, which may be slow."""
+_ALWAYS = ("state", "ended_at", "partition")
+
+
+async def squeue(remote: Remote) -> Finished:
+    about = answer_about(remote, command.OPTIONS)
+    if about is not None:
+        return about
+    wanted = parse_squeue(remote.request.argv, remote.request.environment)
+    rows, known, complaints = await _rows(remote, wanted)
+    if len(wanted.ids) == 1 and not known:
+        raise Usage(UNKNOWN_ID)
+    if wanted.json:
+        return Finished(out=jobs_json.squeue(rows))
+    if wanted.steps:
+        jobs = [row for row in rows if not row.het_offset]
+        return await list_live(remote, jobs, header=wanted.header)
+    if wanted.one_by_one:
+        rows = [one for row in rows for one in expand(row)]
+    turns, found = remote.call.turns(), list[str]()
+    for line in lines(wanted.format, _sorted(rows, wanted.sort), header=wanted.header):
+        found.append(line)
+        if turns.are_due():
+            await turns.take()
+    text = "\n".join(found)
+    return Finished(out=f"{text}\n" if text else "", err=wanted.complaints + complaints)
+
+
+async def _rows(remote: Remote, wanted: Squeue) -> tuple[list[JobRow], bool, str]:
+    """The jobs; whether -j names any that squeue still knows; and complaints."""
+    filters: dict[str, object] = dict(wanted.filters)
+    complaints = ""
+    if wanted.me:
+        filters["user"] = [remote.who.user]
+    fields = {*fields_of(wanted.format), *_ALWAYS, *COMPONENT_FIELDS}
+    if wanted.json:
+        fields |= jobs_json.FIELDS
+    if wanted.sort:
+        fields |= {f for c in columns.LETTERS.values() for f in c.fields}
+    if wanted.steps:
+        fields |= STEP_FIELDS
+    if wanted.one_by_one:
+        fields |= {"array_job_id", "array_task_id", "array_tasks"}
+    if wanted.bookings:
+        fields.add("booking")
+    if wanted.nodes:
+        fields.add("node_names")
+    if wanted.ids:
+        # A job that has ended is known, so ended ones are read here whatever the states are.
+        filters["ids"] = await selectors(remote, "squeue", wanted.ids)
+        found = await fetch_jobs(remote, filters, fields, ended=True)
+    else:
+        found = await fetch_jobs(remote, filters, fields, ended=False)
+        if not is_live_only(wanted.states):
+            ended = {**filters, "ended_since": recent(remote).isoformat()}
+            found += await fetch_jobs(remote, ended, fields, ended=True)
+    found = with_components(found, wanted.ids)
+    since = recent(remote)
+    found = [row for row in found if row.ended_at is None or row.ended_at >= since]
+    states = frozenset(LIVE) if wanted.states is None else wanted.states
+    rows = [row for row in found if row.state in states]
+    if wanted.bookings:
+        rows = [row for row in rows if row.booking in wanted.bookings]
+    if wanted.nodes:
+        nodes, _ = await inventory(remote)
+        for name in expand_hosts(",".join(wanted.nodes)):
+            if name not in nodes:
+                raise fail("squeue", f"Invalid node name {name[:60]}")
+        hosts = set(expand_hosts(",".join(wanted.nodes)))
+        rows = [row for row in rows if not hosts.isdisjoint(row.node_names)]
+    for user in wanted.filters.get("user", [])[:MOST_COMPLAINTS] if not rows else []:
+        if await is_unknown(user):
+            complaints += f"squeue: error: Invalid user: {user}\n"
+    return rows, bool(found), complaints
+
+
+def _sorted(rows: list[JobRow], order: str) -> list[JobRow]:
+    """Pending jobs in the planner's order, then running ones, then ended ones; or by columns."""
+    rows = sorted(rows, key=lambda row: (row.partition or "", _rank(row)))
+    for part in reversed([part.strip() for part in order.split(",") if part.strip()]):
+        column = columns.LETTERS.get(part[-1])
+        if column is None:
+            raise Usage(f"squeue: error: Invalid sort specification: {part}\n")
+        rows.sort(key=lambda row: _key(row, part[-1]), reverse=part.startswith("-"))
+    return rows
+
+
+def _key(row: JobRow, letter: str) -> tuple[float, str]:
+    """Numbers and times by value, other columns by text."""
+    numbers = {
+        "A": row.id, "i": _place(row), "F": row.array_job_id or row.id, "D": row.node_count,
+        "l": row.time_limit_s or 2**31, "m": row.mem_per_node_mib, "y": row.nice,
+        "Q": v.priority(row), "p": v.priority(row),
+        "t": _rank(row), "T": _rank(row),
+    }  # fmt: skip
+    times = {"S": row.started_at or row.planned_start_at, "V": row.submitted_at, "e": row.ended_at}
+    if letter in numbers:
+        return float(numbers[letter]), ""
+    at = times.get(letter)
+    if at is not None:
+        return at.timestamp(), ""
+    return 0.0, columns.LETTERS[letter].value(row)
+
+
+def _place(row: JobRow) -> int:
+    """Tasks are sorted below the array's id, as their own ids are not shown."""
+    first = row.array_task_id if row.array_task_id is not None else 0
+    if row.array_tasks and (found := re.match("[0-9]+", row.array_tasks)):
+        first = int(found[0])
+    return ((row.array_job_id or row.id) << 21) + first
+
+
+def _rank(row: JobRow) -> int:
+    return 0 if row.state == "PENDING" else 1 if row.state in LIVE else 2
+
+
+def expand(row: JobRow) -> Iterator[JobRow]:
+    """A row for each pending task of an array, as -r shows them."""
+    if row.array_tasks is None or "..." in row.array_tasks:
+        yield row
+        return
+    from msgspec.structs import replace
+
+    done = 0
+    for first, last in parse_array(row.array_tasks).ranges:
+        for task in range(first, last + 1):
+            if done >= EXPANDED:
+                return
+            done += 1
+            yield replace(row, array_tasks=None, array_task_id=task,
+                          array_job_id=row.array_job_id or row.id)  # fmt: skip

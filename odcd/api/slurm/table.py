@@ -1,0 +1,43 @@
+"""The commands of Slurm that odc has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odcd.api.slurm.accounting import sacctmgr, sdiag, seff, sprio, sshare
+from odcd.api.slurm.remote import Run
+from odcd.api.slurm.sacct import sacct
+from odcd.api.slurm.salloc import salloc, sattach, sbcast
+from odcd.api.slurm.sbatch import sbatch
+from odcd.api.slurm.scancel import scancel
+from odcd.api.slurm.scontrol import scontrol
+from odcd.api.slurm.sinfo import sinfo
+from odcd.api.slurm.squeue import squeue
+from odcd.api.slurm.srun import srun
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """reads_only: it changes nothing, so the audit log leaves it out."""
+
+    run: Run
+    reads_only: bool = False
+
+
+COMMANDS: dict[str, Command] = {
+    "srun": Command(srun),
+    "salloc": Command(salloc),
+    "sattach": Command(sattach, reads_only=True),
+    "sbcast": Command(sbcast, reads_only=True),
+    "sbatch": Command(sbatch),
+    "squeue": Command(squeue, reads_only=True),
+    "scancel": Command(scancel),
+    "scontrol": Command(scontrol),
+    "sacct": Command(sacct, reads_only=True),
+    "sinfo": Command(sinfo, reads_only=True),
+    "sacctmgr": Command(sacctmgr, reads_only=True),
+    "sshare": Command(sshare, reads_only=True),
+    "sprio": Command(sprio, reads_only=True),
+    "sdiag": Command(sdiag, reads_only=True),
+    "seff": Command(seff, reads_only=True),
+}

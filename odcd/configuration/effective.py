@@ -1,0 +1,77 @@
+"""The settings of the file below those of the environment, and errors that name the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odcd.configuration.file import find_file, read_file, unread_file
+from odcd.errors import BadRequest
+from odcd.settings import Arguments, Settings, find_home, read_settings
+
+VARIABLE = re.compile(r"\bODC_[A-Z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    file: Path | None
+    """None: there is no file."""
+    values: Mapping[str, str]
+    """The settings of the file, by variable."""
+    environment: Mapping[str, str]
+    """The environment, and the settings of the file that it does not set."""
+    unread: Path | None = None
+    """A file in root's home."""
+
+    @property
+    def warning(self) -> str | None:
+        if self.unread is None:
+            return None
+        return (
+            f"{self.unread} is not read, because the account of odcd can write there; "
+            "move it and name it with --config or ODC_CONFIG"
+        )
+
+    def read(self, args: Arguments) -> Settings:
+        """The settings of `up` and `serve`: arguments, else environment, else file, else defaults.
+
+        Raises BadRequest with the invalid setting, and the file if it is from there.
+        """
+        with self._naming():
+            return replace(read_settings(args, self.environment), config=self.file)
+
+    @contextmanager
+    def _naming(self) -> Generator[None]:
+        """Errors about a value of the file name the file and the setting, not a variable."""
+        try:
+            yield
+        except BadRequest as error:
+            named = VARIABLE.search(error.message)
+            if named is None or not self.is_from_file(named[0]):
+                raise
+            message = VARIABLE.sub(lambda found: self._name(found[0]), error.message)
+            hint = error.hint and VARIABLE.sub(lambda found: self._name(found[0]), error.hint)
+            raise BadRequest(f"{self.file}: {message}", hint) from error
+
+    def is_from_file(self, variable: str) -> bool:
+        return variable in self.values and self.environment[variable] is self.values[variable]
+
+    def _name(self, variable: str) -> str:
+        if self.is_from_file(variable):
+            return variable.removeprefix("ODC_").lower()
+        return variable
+
+
+def configured(config: str | None, home: str | None, environment: Mapping[str, str]) -> Configured:
+    """config, home: of --config and --home. Raises BadRequest for an invalid file."""
+    named = config or environment.get("ODC_CONFIG") or None
+    folder = find_home(home, environment)
+    file = find_file(named, folder)
+    values = read_file(file) if file is not None else {}
+    return Configured(
+        file=file, values=values, environment={**values, **environment},
+        unread=unread_file(named, folder),
+    )  # fmt: skip

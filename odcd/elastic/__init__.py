@@ -1,0 +1,1 @@
+"""Elastic groups: Auto Scaling groups whose number of nodes the leader changes."""

@@ -1,0 +1,1 @@
+"""Job steps in pods: programs for /bin/sh that pods/exec starts in the containers of a job."""

@@ -1,0 +1,282 @@
+"""The order to start a step: its tasks, their variables and their files.
+
+odcd.runner.steps.supervisor describes the order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from typing import Any
+
+from odcd.errors import BadRequest
+from odcd.executor.cpu_bind import bound_cpus
+from odcd.executor.environment import component_variables, job_variables, member_variables
+from odcd.executor.output import MAX_PATH_BYTES, NO_TASK
+from odcd.records.dispatch import Dispatch, Member
+from odcd.records.step import PlacedNode, Placement
+from odcd.slurm.commands.srun import KILL_WAIT_S, StepCall
+from odcd.slurm.environment import exported_to_step
+from odcd.slurm.hostlists import compress_hosts
+from odcd.slurm.lists import is_number
+
+_PATTERN = re.compile(r"%(?:%|([0-9]*)([A-Za-z]))")
+MAX_PADDING = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOrder:
+    """A step to start. dispatch: the running attempt. window: rows and columns of the terminal."""
+
+    dispatch: Dispatch
+    placement: Placement
+    call: StepCall
+    environment: Mapping[str, str]
+    work_dir: str
+    umask: int
+    ends_at: float | None = None
+    window: tuple[int, int] | None = None
+    has_input: bool = True
+    """Whether the client has input for the tasks; otherwise they read /dev/null."""
+    inside: bool = False
+    """Whether environment and work_dir are those of a process of the job."""
+
+    @property
+    def parts(self) -> Mapping[int, StepCall]:
+        """The call for each component that the step runs in."""
+        return dict(sorted(self.call.parts.items())) or {0: self.call}
+
+    def group_of(self, rank: int) -> int:
+        """The component of a heterogeneous job that a member belongs to; else 0."""
+        first = 0
+        for group, count in enumerate(self.dispatch.component_nodes or ()):
+            first += count
+            if rank < first:
+                return group
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    number: int
+    local: int
+    at: int
+    """The position of its node within the step."""
+    node: PlacedNode
+    member: Member
+    group: int
+    call: StepCall
+    program: int
+
+
+def encode_step(
+    order: StepOrder, *, cluster: str, master_addr: str, gpu_ids_of: Any, cpus: Sequence[int]
+) -> dict[str, Any]:
+    """gpu_ids_of: the GPUs of a member as CUDA numbers them. cpus: the CPUs of this machine. Raises
+    BadRequest."""
+    call, place, d = order.call, order.placement, order.dispatch
+    base = exported_to_step(order.environment, call.export)
+    work_dir = os.path.normpath(os.path.join(order.work_dir, call.chdir or "."))  # noqa: PTH118
+    env = {
+        **job_variables(d, base, cluster=cluster, master_addr=master_addr), **base,
+        **_step_variables(order), "PWD": work_dir,
+    }  # fmt: skip
+    files = _Files(order, work_dir)
+    programs = [program for part in order.parts.values() for program in part.programs]
+    more = _of_components(order, base, cluster=cluster, master_addr=master_addr)
+    tasks = [
+        _encode_task(order, task, files, gpu_ids_of, cpus, more.get(task.group, {}))
+        for task in _tasks(order)
+    ]  # fmt: skip
+    stdin = call.stdin
+    return {
+        "job": d.job_id, "attempt": d.attempt, "step": place.step,
+        "name": f"{d.job_id}.{place.step}",
+        "uid": d.uid, "gid": d.gid, "umask": order.umask, "work_dir": work_dir, "env": env,
+        "node_env": _node_variables(place), "files": files.all,
+        "programs": [list(program) for program in programs],
+        "tasks": tasks,
+        "stdin": None if not order.has_input else int(stdin) if is_number(stdin)
+        else "all" if stdin == "all" else None,
+        "pty": call.pty, "rows": order.window[0] if order.window else None,
+        "columns": order.window[1] if order.window else None, "ends_at": order.ends_at,
+        "kill_on_bad_exit": call.kill_on_bad_exit, "wait_s": call.wait_s, "grace_s": KILL_WAIT_S,
+    }  # fmt: skip
+
+
+def _tasks(order: StepOrder) -> list[_Task]:
+    members = {member.rank: member for member in order.dispatch.members}
+    parts, found = order.parts, list[_Task]()
+    begins = dict.fromkeys(parts, -1)
+    programs = dict(zip(parts, accumulate(
+        (len(part.programs) for part in parts.values()), initial=0
+    ), strict=False))  # fmt: skip
+    for at, node in enumerate(order.placement.nodes):
+        group = order.group_of(node.rank)
+        call = parts[group]
+        begins[group] = len(found) if begins[group] < 0 else begins[group]
+        for local in range(node.tasks):
+            assigned = call.assigned[len(found) - begins[group]] if call.assigned else 0
+            found.append(_Task(
+                number=len(found), local=local, at=at, node=node, member=members[node.rank],
+                group=group, call=call, program=programs[group] + assigned,
+            ))  # fmt: skip
+    return found
+
+
+def _of_components(
+    order: StepOrder, base: Mapping[str, str], *, cluster: str, master_addr: str
+) -> dict[int, dict[str, str]]:
+    """By component: the variables in which its tasks differ from those of the first part."""
+    if order.dispatch.component_nodes is None:
+        return {}
+    found: dict[int, dict[str, str]] = {}
+    for group, call in order.parts.items():
+        own = exported_to_step(order.environment, call.export)
+        found[group] = (
+            {name: value for name, value in own.items() if base.get(name) != value}
+            | component_variables(order.dispatch, group, base, cluster=cluster,
+                                  master_addr=master_addr)
+            | _options_of(call)
+        )  # fmt: skip
+        # The step belongs to the whole job.
+        found[group]["SLURM_JOB_ID"] = str(order.dispatch.job_id)
+    return found
+
+
+def _node_variables(place: Placement) -> dict[str, dict[str, str]]:
+    """By rank: what is the same for all tasks of a node, and long if there are many."""
+    found: dict[str, dict[str, str]] = {}
+    first = 0
+    for node in place.nodes:
+        tasks = ",".join(map(str, range(first, first + node.tasks)))
+        found[str(node.rank)] = {"SLURM_GTIDS": tasks}
+        first += node.tasks
+    return found
+
+
+def _encode_task(
+    order: StepOrder, task: _Task, files: _Files, gpu_ids_of: Any, cpus: Sequence[int],
+    more: Mapping[str, str],
+) -> dict[str, Any]:  # fmt: skip
+    """more: variables of the task's component."""
+    call = task.call
+    gpus = task.node.gpu_indexes
+    if call.gpus_per_task:
+        first = task.local * call.gpus_per_task
+        gpus = gpus[first : first + call.gpus_per_task]
+    member = replace(task.member, gpu_indexes=gpus, cpus=task.node.cpus)
+    variables = {
+        **member_variables(order.dispatch, member, gpu_ids_of(member)),
+        "SLURM_PROCID": str(task.number), "SLURM_LOCALID": str(task.local),
+        "SLURM_NODEID": str(task.at),
+        "ODC_RANK": str(task.node.rank),
+    }  # fmt: skip
+    del variables["SLURM_GTIDS"]  # see _node_variables
+    # Variables of the job that the user changed in the script stay as they are.
+    variables = {
+        name: value for name, value in variables.items()
+        if name not in order.environment or name.startswith(("SLURM", "ODC_", "CUDA_", "GPU_"))
+    }  # fmt: skip
+    own = order.environment.get("CUDA_VISIBLE_DEVICES")
+    if not call.gpus_per_task and own is not None and gpus == task.member.gpu_indexes:
+        # The script may have narrowed them.
+        variables["CUDA_VISIBLE_DEVICES"] = own
+    return {
+        "host": task.node.node, "rank": task.node.rank, "env": {**more, **variables},
+        "program": task.program,
+        "in": files.input(task), "out": files.output(call.output, task),
+        "err": files.output(call.error or call.output, task),
+        "cpu_ids": bound_cpus(call, task.local, cpus),
+    }  # fmt: skip
+
+
+def _step_variables(order: StepOrder) -> dict[str, str]:
+    place, call = order.placement, order.call
+    nodes = compress_hosts(node.node for node in place.nodes)
+    counts = [node.tasks for node in place.nodes]
+    per_node = ",".join(
+        str(count) if (times := len(list(group))) == 1 else f"{count}(x{times})"
+        for count, group in groupby(counts)
+    )
+    tasks, hosts = str(place.task_count), str(len(place.nodes))
+    variables = {
+        "SLURM_JOB_ID": str(place.job_id), "SLURM_JOBID": str(place.job_id),
+        "SLURM_STEP_ID": str(place.step), "SLURM_STEPID": str(place.step),
+        "SLURM_STEP_NODELIST": nodes, "SLURM_STEP_NUM_NODES": hosts,
+        "SLURM_STEP_NUM_TASKS": tasks, "SLURM_STEP_TASKS_PER_NODE": per_node,
+        "SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks, "SLURM_NNODES": hosts,
+        "SLURM_NODELIST": nodes, "SLURM_TASKS_PER_NODE": per_node, "SLURM_MPI_TYPE": "none",
+        "SLURM_UMASK": f"{order.umask:04o}",
+    }  # fmt: skip
+    return variables | _options_of(call)
+
+
+def _options_of(call: StepCall) -> dict[str, str]:
+    optional = {
+        "SLURM_CPUS_PER_TASK": call.cpus_per_task, "SRUN_CPUS_PER_TASK": call.cpus_per_task,
+        "SLURM_NTASKS_PER_NODE": call.tasks_per_node, "SLURM_GPUS_PER_TASK": call.gpus_per_task,
+        "SLURM_CPU_BIND": call.cpu_bind,
+    }  # fmt: skip
+    return {name: str(value) for name, value in optional.items() if value is not None}
+
+
+class _Files:
+    """The files of a step's tasks, each once."""
+
+    def __init__(self, order: StepOrder, work_dir: str) -> None:
+        self._order = order
+        self._dir = work_dir
+        self._known: dict[str, int] = {}
+        self.all: list[dict[str, Any]] = []
+
+    def input(self, task: _Task) -> str | None:
+        name = self._order.call.stdin
+        if name in ("all", "none") or is_number(name):
+            return None
+        return self._expand(name, task)
+
+    def output(self, pattern: str | None, task: _Task) -> int | None:
+        """The index of the file; None: srun's own output."""
+        if pattern is None or pattern == "all":
+            return None
+        if is_number(pattern):
+            if int(pattern) == task.number:
+                return None
+            pattern = os.devnull
+        path = os.devnull if pattern == "none" else self._expand(pattern, task)
+        if path not in self._known:
+            self._known[path] = len(self.all)
+            empties = not self._order.call.append and path != os.devnull
+            self.all.append({"path": path, "truncate": empties})
+        return self._known[path]
+
+    def _expand(self, pattern: str, task: _Task) -> str:
+        text = pattern.replace("\\", "") if "\\" in pattern else _PATTERN.sub(
+            lambda found: self._value(found, task), pattern
+        )  # fmt: skip
+        path = os.path.normpath(os.path.join(self._dir, text))  # noqa: PTH118
+        if len(os.fsencode(path)) > MAX_PATH_BYTES:
+            raise BadRequest(f"the path of an output file is too long: {path[:60]}…")
+        return path
+
+    def _value(self, found: re.Match[str], task: _Task) -> str:
+        d, step = self._order.dispatch, self._order.placement.step
+        width, letter = found[1], found[2]
+        if letter is None:
+            return "%"
+        numbers = {
+            "j": d.job_id, "s": step, "t": task.number, "n": task.at,
+            "A": d.job_id if d.array_job_id is None else d.array_job_id,
+            "a": NO_TASK if d.array_task_id is None else d.array_task_id,
+        }  # fmt: skip
+        names = {
+            "J": f"{d.job_id}.{step}", "N": task.node.node.partition(".")[0], "u": d.user,
+            "x": task.call.name,
+        }  # fmt: skip
+        if letter in numbers:
+            return str(numbers[letter]).zfill(min(int(width[:9] or 0), MAX_PADDING))
+        return names.get(letter, found[0])

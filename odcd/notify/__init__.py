@@ -1,0 +1,1 @@
+"""Mail and webhooks: settings, the texts of messages, and how they are sent."""

@@ -1,0 +1,1 @@
+"""The columns of Slurm's commands as data, and the one renderer of their tables."""
