@@ -40,7 +40,11 @@ class Unreachable(Failure):
 class Refused(Failure):
     """The daemon rejected the request; its answer is application/problem+json."""
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+    def __init__(
+        self, status: int, problem: Mapping[str, Any], retry_after_s: int | None = None
+    ) -> None:
+        """retry_after_s: the server accepts the request again after that time; None: not known."""
+        self.retry_after_s = retry_after_s
         self.status = status
         self.problem = problem
         self.code: str | None = problem.get("code")

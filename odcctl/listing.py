@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from odcctl.exits import Failure
@@ -19,6 +19,10 @@ class Listing(NamedTuple):
     """The response with the first page."""
     whole: bool
     """That page has the whole list."""
+
+    def only(self, wanted: Callable[[dict[str, Any]], bool]) -> Listing:
+        """Without the other jobs."""
+        return self._replace(jobs=[job for job in self.jobs if wanted(job)], whole=False)
 
     @property
     def text(self) -> str:

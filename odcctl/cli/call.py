@@ -16,7 +16,7 @@ from odcctl.text import render
 from odcctl.text.complaints import describe, problem_of, problem_text
 
 if TYPE_CHECKING:
-    from odcctl.text.tables import Rows
+    from odcctl.text.tables import Narrow, Rows
 
 
 class Call:
@@ -71,20 +71,29 @@ class Call:
     def put_ids(self, ids: Iterable[object]) -> None:
         render.put("".join(f"{one}\n" for one in ids))
 
-    def put_table(self, header: Sequence[str], rows: Rows) -> None:
-        """Print a table or CSV: the columns of --format, without a header after --no-header."""
+    def put_table(
+        self, header: Sequence[str], rows: Rows, narrow: Narrow | None = None, *, cut: bool = True
+    ) -> None:
+        """Print a table or CSV: the columns of --format, without a header after --no-header.
+
+        narrow: how it fits a narrow terminal. cut: false: long lines wrap.
+        """
         from odcctl.text.tables import csv_text
 
-        head, rows = self.choose_columns(header, rows)
+        head, rows = self.choose_columns(header, rows, narrow)
         if self.form == "csv":
             render.put(csv_text(head, rows))
         else:
-            render.put(render.table(head, rows, render.terminal_width()))
+            render.put(render.table(head, rows, render.terminal_width() if cut else None))
 
-    def choose_columns(self, header: Sequence[str], rows: Rows) -> tuple[Sequence[str], Rows]:
-        """Return the columns of --format, and no header after --no-header."""
-        from odcctl.text.tables import select
+    def choose_columns(
+        self, header: Sequence[str], rows: Rows, narrow: Narrow | None = None
+    ) -> tuple[Sequence[str], Rows]:
+        """Return the columns of --format, or those that fit; and no header after --no-header."""
+        from odcctl.text.tables import fit, select
 
+        if narrow is not None and self.columns is None and self.form == "table":
+            header, rows = fit(header, rows, render.terminal_width(), narrow)
         try:
             header, rows = select(header, rows, self.columns)
         except ValueError as error:
@@ -92,7 +101,10 @@ class Call:
         return header if self.header else (), rows
 
     def watch_table(
-        self, fetch: Callable[[], tuple[Sequence[str], Rows]], look_s: float | None = None
+        self,
+        fetch: Callable[[], tuple[Sequence[str], Rows]],
+        look_s: float | None = None,
+        narrow: Narrow | None = None,
     ) -> int:
         """Show the table as it changes, until Ctrl-C. look_s: fetch at least that often."""
         from odcctl import live_table
@@ -102,7 +114,7 @@ class Call:
         return live_table.watch(
             self.client(),
             f"odcctl {self.verb} --watch",
-            lambda: self.choose_columns(*fetch()),
+            lambda: self.choose_columns(*fetch(), narrow),
             look_s or live_table.LOOK_S,
         )
 

@@ -5,6 +5,7 @@ Completion waits at most one second for the daemon. Without an answer, nothing i
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from odcctl.text import render
 
 TIMEOUT_S = 1.0
 MAX_JOBS = 200
+_PLAIN = re.compile(r"\w[\w.,:@%+=/-]*")
+"""Other values are not completed: bash inserts them unquoted, and would run a $(COMMAND)."""
 
 Values = list[tuple[str, str]]
 """Values and their descriptions."""
@@ -51,7 +54,7 @@ def reservations(ctx: typer.Context, incomplete: str) -> Values:
         answer = _fetch(Call.of(ctx).client(), "/v1/reservations", {"status": ",".join(LIVE)})
         found: list[Mapping[str, Any]] = answer["reservations"]
         ids = [(str(one["id"]), f"{one['status']} {one['name']}") for one in found]
-        return [*ids, *((str(one["name"]), one["status"]) for one in found)]
+        return _plain([*ids, *((str(one["name"]), str(one["status"])) for one in found)])
     return []
 
 
@@ -124,8 +127,14 @@ def _fetch(client: Client, path: str, params: Params | None) -> Any:
 def _of_list(incomplete: str, values: Iterable[tuple[str, str]]) -> Values:
     """Complete the last value of a comma-separated list."""
     before, comma, _ = incomplete.rpartition(",")
-    cleaned = {render.clean(word): render.clean(about) for word, about in values}
-    return [(f"{before}{comma}{word}", about) for word, about in cleaned.items()]
+    return [(f"{before}{comma}{word}", about) for word, about in _plain(values)]
+
+
+def _plain(values: Iterable[tuple[str, str]]) -> Values:
+    """Each value that a shell takes as one word, once; users choose some of them."""
+    return list({
+        word: render.clean(about) for word, about in values if _PLAIN.fullmatch(word)
+    }.items())  # fmt: skip
 
 
 @contextmanager

@@ -15,7 +15,7 @@ GROUPS = {
     "Accounts and limits": (
         "account", "user", "qos", "shares", "priority", "usage", "idle",
     ),
-    "This program": ("login", "logout", "config", "ssh-proxy", "completion"),
+    "This program": ("login", "logout", "config", "notify", "slurm", "ssh-proxy", "completion"),
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -70,6 +72,8 @@ def submit_argv(call: Call, command: str, argv: list[str]) -> tuple[Client, dict
     answer = submit(client, command, argv)
     for warning in answer.get("warnings") or ():
         note(f"odcctl: warning: {local_moments(warning)}")
+    if client.addresses[0].path is not None:
+        _warn_of_missing(answer.get("folders") or ())
     if answer.get("json"):
         call.json = True  # The daemon found --json among its options.
     if "test_only" in answer:
@@ -81,6 +85,19 @@ def submit_argv(call: Call, command: str, argv: list[str]) -> tuple[Client, dict
         if not answer.get("preview_preemption"):
             note(f"odcctl: {text}")
     return client, answer
+
+
+def _warn_of_missing(folders: Iterable[str]) -> None:
+    for folder in folders:
+        try:
+            os.stat(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            note(
+                f"odcctl: warning: folder {folder} does not exist; the job fails if it does not "
+                "exist when the job starts"
+            )
+        except OSError:
+            continue
 
 
 def print_submitted(call: Call, answer: dict[str, Any]) -> None:

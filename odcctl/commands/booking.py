@@ -23,7 +23,8 @@ CREATE = (
     "odcctl booking create driver --maintenance --start 18:00 --duration 2:00:00 \\\n"
     "    --nodes gpu-[01-04]\n"
     "odcctl booking create course --type h100 --count 2 --accounts ml101 \\\n"
-    "    --start 2026-02-02T09:00 --duration 3h --repeat weekly --until 2026-04-30"
+    "    --start 2026-02-02T09:00 --duration 3h --repeat weekly --until 2026-04-30 \\\n"
+    "    --zone Europe/Berlin"
 )
 
 app = new_app(
@@ -31,7 +32,8 @@ app = new_app(
     "Set nodes aside for a future window: create, list, show, edit, delete.\n\n"
     "Name the nodes, or choose them by type, partition and count. Owners run jobs there with "
     "submit --reservation NAME. Other jobs start there only if they end before the window. Times "
-    "are those of submit --begin, in your time zone; a booking repeats at the same time in UTC.",
+    "are those of submit --begin, in your time zone; a booking repeats at the same time in UTC, or "
+    "in the zone of --zone.",
 )
 
 Name = Annotated[
@@ -63,6 +65,14 @@ Until = Annotated[
     str | None,
     typer.Option(
         "--until", metavar="MOMENT", help="no repetition starts after this; '' for no end"
+    ),
+]  # fmt: skip
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        "--zone", metavar="ZONE",
+        help="repeat at the same local time, for example in Europe/Berlin; times without a zone "
+        "are there, too; '' for UTC",
     ),
 ]  # fmt: skip
 Nodes = Annotated[
@@ -136,6 +146,7 @@ def create_or_edit(
     end: End = None,
     repeat: Repeat = None,
     until: Until = None,
+    zone: Zone = None,
     nodes: Nodes = None,
     gpu_type: GpuType = None,
     partition: Partition = None,
@@ -153,7 +164,7 @@ def create_or_edit(
     texts = {
         "name": new_name, "starts_at": start, "duration": lasts, "ends_at": end,
         "repeats": repeat, "until": until, "gpu_type": gpu_type, "partition": partition,
-        "comment": comment,
+        "comment": comment, "zone": zone,
     }  # fmt: skip
     terms: dict[str, Any] = {
         field: text or None for field, text in texts.items() if text is not None
@@ -168,7 +179,7 @@ def create_or_edit(
     terms |= {"all_nodes": True} if every else {}
     terms |= {"ignore_running": True} if force else {}
     if (start, end, until) != (None, None, None):
-        terms["time_zone"] = os.environ.get("TZ", "")
+        terms["time_zone"] = zone or os.environ.get("TZ", "")
     if ctx.info_name == "edit":
         return _edit(call, name, terms, maintenance=maintenance)
     if new_name is not None:
@@ -265,7 +276,8 @@ def _repeats(booking: Mapping[str, Any]) -> str:
     if booking["repeats"] == "none":
         return ""
     until = f" until {render.when(booking['until'])}" if booking.get("until") else ""
-    return f"{booking['repeats']}{until}"
+    zone = f" at the same time in {booking['zone']}" if booking.get("zone") else ""
+    return f"{booking['repeats']}{zone}{until}"
 
 
 def _asks(booking: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import click
 import typer
 
 from odcctl.cli.call import Call
@@ -24,7 +25,17 @@ QUESTIONS = {"name": "Its new name", "add-user": "Their GitHub name"}
 app = new_app()
 
 
-@app.command(cls=Verb, epilog="odcctl edit 12 --name debug\nodcctl edit 12 --extend 0.5")
+class EditVerb(Verb):
+    """--extend without a value asks for the hours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for at, word in enumerate(args):
+            if word == "--extend" and (at + 1 == len(args) or args[at + 1].startswith("-")):
+                args[at] = "--extend="
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=EditVerb, epilog="odcctl edit 12 --name debug\nodcctl edit 12 --extend 0.5")
 def edit(
     ctx: typer.Context,
     reservation: Reservation = None,
@@ -32,7 +43,8 @@ def edit(
         str | None,
         typer.Option(
             "--extend", metavar="HOURS",
-            help="add this many hours, like odcctl extend: above 0 and up to 24"
+            help="add this many hours, like odcctl extend: above 0 and up to 24; without HOURS, a "
+            "terminal asks for them",
         ),
     ] = None,
     yes: Yes = False,
@@ -55,8 +67,7 @@ def edit(
     """Change a reservation: extend, rename or share it, start or stop Jupyter.
 
     Make one change at a time; without options, a terminal shows a menu. Without an ID, changes
-    your only reservation. A server that is too old rejects changes that it does not support.
-    """
+    your only reservation. A server that is too old rejects changes that it does not support."""
     call = Call.of(ctx, failing="nothing changed")
     values = {
         "extend": more_hours, "name": name, "add-user": add_user,
@@ -64,17 +75,18 @@ def edit(
     }  # fmt: skip
     given = [change for change, value in values.items() if value is not None]
     if len(given) > 1:
-        call.wrong(
-            f"--{given[0]} and --{given[1]} cannot be used together: make one change at a time"
-        )
+        both = f"--{given[0]} and --{given[1]}"
+        call.wrong(f"{both} cannot be used together: make one change at a time")
     if yes and given != ["extend"]:
         call.wrong("--yes requires --extend")
     if not given and not call.may_prompt():
         call.wrong("name at least one setting to change")
-    for change, value in (("name", name), ("add-user", add_user)):
-        if value == "":
+    for change in ("name", "add-user"):
+        if values[change] == "":
             call.wrong(f"--{change} is empty")
-    hours = hours_of(call, "extend", more_hours)
+    if more_hours == "" and not call.may_prompt():
+        call.wrong("give the hours to add: --extend HOURS")
+    hours = hours_of(call, "extend", more_hours or None)
     one = named_or_only(call, reservation, ("active",) if given == ["extend"] else LIVE)
     change, value = (given[0], name or add_user) if given else _prompt()
     if change == "extend":

@@ -12,16 +12,18 @@ from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Listing, new_app
 from odcctl.cli.params import Accounts, JobNames, Me, Partitions, Qos, Users, joined, past
+from odcctl.ended import end_text
 from odcctl.exits import DONE
 from odcctl.http.client import Client
 from odcctl.listing import fetch_jobs
 from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
 
-HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES")
+HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES",
+          "WHY")  # fmt: skip
 FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,name,user,partition,gpus_per_node,node_count,state,"
-    "reason,exit_code,signal,started_at,ended_at,node_names"
+    "reason,exit_code,signal,end_detail,started_at,ended_at,node_names"
 )
 LIMIT = 50
 
@@ -32,11 +34,24 @@ Since = Annotated[
         help="jobs that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
     ),
 ]  # fmt: skip
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", "-E", metavar="TIME", parser=past,
+        help="jobs that ended before: the same forms as for --since",
+    ),
+]  # fmt: skip
+NoSteps = Annotated[
+    bool,
+    typer.Option(
+        "--allocations", "-X", help="only jobs, without their steps, which is what history shows"
+    ),
+]  # fmt: skip
 Limit = Annotated[
     int | None,
     typer.Option(
         "--limit", metavar="N",
-        help=f"the last N jobs; default {LIMIT}, unless --since is given",
+        help=f"the last N jobs; default {LIMIT}, unless --since or --until is given",
     ),
 ]  # fmt: skip
 State = Annotated[
@@ -66,6 +81,7 @@ app = new_app()
 def history(
     ctx: typer.Context,
     since: Since = None,
+    until: Until = None,
     limit: Limit = None,
     user: Users = None,
     me: Me = False,
@@ -76,16 +92,18 @@ def history(
     qos: Qos = None,
     name: JobNames = None,
     efficiency: Efficiency = False,
+    allocations: NoSteps = False,
 ) -> int:  # fmt: skip
     """Show jobs that have ended, and how they ended.
 
-    The newest job comes last. EXIT is the exit code and, after the colon, the signal that ended
-    the job. With --efficiency, GPU-H is the allocated GPU-hours, BUSY the utilization in the
-    part of them that was monitored (SEEN), and MEMORY the peak memory of one GPU. CPU usage is
-    not measured. The sums include only the jobs shown.
+    The job that ended last comes last. EXIT is the exit code and, after the colon, the signal that
+    ended the job; WHY is the executor's report about the end. With --efficiency, GPU-H is the
+    allocated GPU-hours, BUSY the utilization in the part of them that was monitored (SEEN), and
+    MEMORY the peak memory of one GPU. The usage of CPUs and of the nodes' memory is not measured.
+    The sums include only the jobs shown.
     """
     call = Call.of(ctx)
-    if limit is None and since is None:
+    if limit is None and since is None and until is None:
         limit = LIMIT
     if limit is not None and limit < 1:
         call.wrong("--limit must be at least 1")
@@ -105,10 +123,11 @@ def history(
         "state": states,
         "ended": "true",
         "ended_since": since,
+        "ended_before": until,
         "fields": None if call.form == "json" else fields,
     }
     listing = fetch_jobs(client, params, limit)
-    oldest_first = listing.jobs[::-1]
+    oldest_first = sorted(listing.jobs[::-1], key=lambda job: job.get("ended_at") or "")
     if call.form == "json":
         render.put(listing.text)
     elif call.form == "quiet":
@@ -154,4 +173,5 @@ def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
         jobs.gpus(job), job["state"], jobs.exit_code(job),
         render.duration(render.seconds_between(job.get("started_at"), ended)),
         render.clock(ended, now_s) if ended else "-", fold(job.get("node_names") or ()) or "-",
+        end_text(job) or "-",
     )  # fmt: skip

@@ -10,9 +10,11 @@ import typer
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import JobId
+from odcctl.ended import explain_silence
 from odcctl.exits import DONE, Failure
 from odcctl.follow import Patience, output
 from odcctl.http.client import Client
+from odcctl.task_logs import print_tasks, tasks_of
 from odcctl.text import render
 from odcctl.text.jobs import check_selector
 
@@ -46,7 +48,11 @@ def logs(
         ),
     ] = False,
 ) -> int:  # fmt: skip
-    """Print the output of a job."""
+    """Print the output of a job.
+
+    For an array, prints the output of every task that has started, each line with its task.
+    With --follow, name one task.
+    """
     call = Call.of(ctx)
     check_selector(job)
     if rank not in (None, "all") and not rank.isdecimal():
@@ -62,10 +68,17 @@ def logs(
         "follow": "true" if follow else None,
         "rank": rank or "0",
     }
-    pieces = output(call.client(), job, params, Patience(), resumable=rank != "all")
-    for piece in pieces:
+    client = call.client()
+    tasks = None if follow else tasks_of(client, job)
+    if tasks is not None:
+        return print_tasks(client, tasks, params)
+    wrote = False
+    for piece in output(client, job, params, Patience(), resumable=rank != "all"):
+        wrote = True
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
+    if not wrote:
+        explain_silence(client, job, stderr=stderr)
     return DONE
 
 

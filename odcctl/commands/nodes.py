@@ -17,6 +17,9 @@ from odcctl.text import render
 from odcctl.text.hostlist import unfold
 
 STATES = {"IDLE", "MIXED", "ALLOCATED", "DRAIN", "DRAINING", "DOWN"}
+GROUPS_HEADER = (
+    "GROUP", "TYPE", "STATE", "NODES", "DESIRED", "MIN", "MAX", "JOBS / FAILURE",
+)  # fmt: skip
 TOPOLOGY_HEADER = ("NODE", "TYPE", "STATE", "GPUS", "ZONE", "GROUP", "TOPOLOGY")
 FREE_HEADER = (
     "TYPE", "NODES", "GPUS", "FREE", "WHOLE NODES", "FRAGMENTED", "FIT 1", "FIT 2", "FIT 4",
@@ -53,6 +56,10 @@ Topology = Annotated[
 Fragmentation = Annotated[
     bool, typer.Option("--fragmentation", help="show how the free GPUs are distributed, per type")
 ]  # fmt: skip
+Groups = Annotated[
+    bool,
+    typer.Option("--groups", help="show the elastic groups, whose number of nodes odc changes"),
+]  # fmt: skip
 
 
 app = new_app()
@@ -67,6 +74,7 @@ def nodes(
     gpu_type: GpuType = None,
     topology: Topology = False,
     fragmentation: Fragmentation = False,
+    groups: Groups = False,
     as_of: AsOf = None,
 ) -> int:  # fmt: skip
     """Show the nodes and their usage.
@@ -74,18 +82,21 @@ def nodes(
     GPUS, CPUS and MEMORY are used/all. GROUP is the placement group, and TOPOLOGY the network
     layers from the outermost to the node's block. FRAGMENTED is the share of free GPUs that are
     on partly used nodes, FIT n the number of jobs with n GPUs on one node that could start, and
-    LARGEST GANG the number of whole nodes that one job could get.
+    LARGEST GANG the number of whole nodes that one job could get. With --groups, NODES is the
+    number of nodes that are ready, and JOBS are the pending jobs for which more were requested.
     """
     call, types = Call.of(ctx), _split(gpu_type)
-    if fragmentation:
+    if fragmentation or groups:
+        own = "fragmentation" if fragmentation else "groups"
         for option, value in (
             ("as-of", as_of), ("partition", partition), ("state", state), ("topology", topology),
+            ("groups", groups and fragmentation),
         ):  # fmt: skip
             if value:
-                call.wrong(f"--fragmentation and --{option} cannot be used together")
+                call.wrong(f"--{own} and --{option} cannot be used together")
         if names:
-            call.wrong("--fragmentation covers all nodes; --type selects GPU types")
-        return _fragmentation(call, types)
+            call.wrong(f"--{own} covers all nodes; --type selects GPU types")
+        return _fragmentation(call, types) if fragmentation else _groups(call, types)
     reply = call.client().get("/v1/nodes", {"as_of": as_of})
     answer = reply.json()
     node_names = {name for word in names or () for name in unfold(word)}
@@ -136,6 +147,28 @@ def _fragmentation(call: Call, names: set[str]) -> int:
     else:
         call.put_table(FREE_HEADER, [_free(kind) for kind in types])
     return DONE
+
+
+def _groups(call: Call, types: set[str]) -> int:
+    answer = call.client().get("/v1/node-groups").json()
+    refuse_unknown("type", types, (one["gpu_type"] for one in answer["groups"]))
+    found = [one for one in answer["groups"] if not types or one["gpu_type"] in types]
+    if call.form == "json":
+        render.put_json({**answer, "groups": found})
+    elif call.form == "quiet":
+        call.put_ids(one["name"] for one in found)
+    else:
+        call.put_table(GROUPS_HEADER, [_group(one) for one in found])
+    return DONE
+
+
+def _group(one: Mapping[str, Any]) -> tuple[str, ...]:
+    jobs = ",".join(map(str, one["jobs"]))
+    return (
+        one["name"], one["gpu_type"], one["state"], str(one["nodes"]), str(one["desired_nodes"]),
+        str(one["min_nodes"]), str(one["max_nodes"]),
+        "; ".join(filter(None, (jobs, one["failure"]))) or "-",
+    )  # fmt: skip
 
 
 def _free(kind: Mapping[str, Any]) -> tuple[str, ...]:

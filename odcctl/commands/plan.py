@@ -72,9 +72,9 @@ def plan(
 ) -> int:
     """Show planned starts, the causes of changes, and what-if plans.
 
-    PLANNED is the latest time at which a job starts, EXPECTED the predicted start. --diff
-    compares two passes (by number) or times, and names the event that moved each planned start.
-    --what-if accepts sbatch's options. Values separated by commas are alternatives; every
+    PLANNED is the start if every job uses its whole time limit, EXPECTED the predicted start.
+    --diff compares two passes (by number) or times, and names the event that moved each planned
+    start. --what-if accepts sbatch's options. Values separated by commas are alternatives; every
     combination is planned as if it alone were submitted now. Nothing is submitted.
     """
     call = Call.of(ctx)

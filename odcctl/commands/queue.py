@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,19 +12,15 @@ from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Listing, new_app
 from odcctl.cli.params import Accounts, AsOf, JobNames, Me, Partitions, Qos, Users, joined
-from odcctl.exits import DONE
+from odcctl.exits import DONE, Failure
+from odcctl.http.client import Client, Params
 from odcctl.listing import Listing as Jobs
 from odcctl.listing import fetch_jobs
 from odcctl.text import jobs, render
+from odcctl.text.arrays import expanded, grouped
+from odcctl.text.hostlist import unfold
+from odcctl.text.queue_rows import LONG, NORMAL, START, View
 
-HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
-START_HEADER = (
-    "JOB", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "EXPECTED BETWEEN", "WHY",
-)  # fmt: skip
-FIELDS = (
-    "id,array_job_id,array_task_id,array_tasks,user,partition,qos,gpus_per_node,node_count,"
-    "node_count_max,state,time_limit_s,node_names,reason,why,planned_start_at"
-)
 EXAMPLE = "odcctl queue --partition h100 --state PENDING,RUNNING\nodcctl queue 17 18_[1-3]"
 
 Ids = Annotated[
@@ -47,6 +43,19 @@ Job = Annotated[
 Start = Annotated[
     bool, typer.Option("--start", help="list pending jobs by their expected starts")
 ]  # fmt: skip
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nodelist", "-w", metavar="NODES", help="only jobs on these nodes: gpu-[01-03],ws1",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+EveryTask = Annotated[
+    bool, typer.Option("--array", "-r", help="one row for each task of an array")
+]  # fmt: skip
+Long = Annotated[
+    bool, typer.Option("--long", "-l", help="more columns, and nothing is cut to the terminal")
+]  # fmt: skip
 Watch = Annotated[
     bool, typer.Option("--watch", help="update the table as it changes; Ctrl-C stops")
 ]  # fmt: skip
@@ -67,19 +76,26 @@ def queue(
     account: Accounts = None,
     qos: Qos = None,
     name: JobNames = None,
+    nodes: Nodes = None,
+    every_task: EveryTask = False,
+    long: Long = False,
     start: Start = False,
     as_of: AsOf = None,
     watch: Watch = False,
 ) -> int:  # fmt: skip
-    """Show running and pending jobs, and why pending jobs wait."""
+    """Show running and pending jobs, and why pending jobs wait.
+
+    The pending and running tasks of an array are one row, with the numbers of its tasks; with
+    --array, or if IDs name tasks, each task has a row. TIME is how long a job has run, PLANNED
+    its planned start. On a narrow terminal, the less important columns are left out.
+    """
     call = Call.of(ctx)
     call.exclude(me=me, user=user)
-    states, ended = jobs.parse_states(joined(state))
-    if start:
-        if states is not None:
-            call.wrong("--start shows pending jobs; it takes no --state")
-        states, ended = "PENDING", False
+    call.exclude(start=start, long=long)
+    states, ended = _states(call, joined(state), nodes is not None, start)
     chosen = jobs.check_selectors([*(ids or ()), *(job or ())])
+    view = START if start else LONG if long or call.columns is not None else NORMAL
+    every_task = every_task or any("_" in selector for selector in chosen)
     client = call.client()
     params = {
         "job": ",".join(chosen) or None,
@@ -91,47 +107,59 @@ def queue(
         "state": states,
         "ended": "true" if ended else None,
         "as_of": as_of,
-        "fields": None if call.form == "json" else f"{FIELDS},eta" if start else FIELDS,
+        "fields": None if call.form == "json" else view.fields,
     }
+    on_nodes = _known_nodes(client, joined(nodes))
     if watch:
         call.exclude(watch=watch, as_of=as_of)
-        return call.watch_table(lambda: lines(fetch_jobs(client, params), start=start))
-    listing = fetch_jobs(client, params)
+        return call.watch_table(
+            lambda: _table(view, _fetch(client, params, on_nodes), None, every_task),
+            narrow=view.narrow,
+        )
+    listing = _fetch(client, params, on_nodes)
     if call.form == "json":
         render.put(listing.text)
     elif call.form == "quiet":
         call.put_ids(map(jobs.job_id, listing.jobs))
     else:
-        call.put_table(*lines(listing, start=start))
+        call.put_table(*_table(view, listing, as_of, every_task), view.narrow, cut=not long)
     return DONE
 
 
-def lines(listing: Jobs, *, start: bool) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """The header and the rows. start: pending jobs by expected start."""
-    now_s = listing.reply.now_s
+def _states(call: Call, text: str | None, on_nodes: bool, start: bool) -> tuple[str | None, bool]:
+    """The states to show, and whether one of them is of ended jobs."""
+    states, ended = jobs.parse_states(text)
     if not start:
-        return HEADER, [_row(job, now_s) for job in listing.jobs]
-    ordered = sorted(listing.jobs, key=_expected_at)
-    return START_HEADER, [_start_row(job, now_s) for job in ordered]
+        return states, ended
+    if states is not None:
+        call.wrong("--start shows pending jobs; it takes no --state")
+    if on_nodes:
+        call.wrong("--start shows pending jobs, which have no nodes; it takes no --nodelist")
+    return "PENDING", False
 
 
-def _expected_at(job: dict[str, Any]) -> str:
-    """The sort key by expected start; jobs without one come last."""
-    eta = job.get("eta")
-    return eta["p50"] if eta else "9999"
+def _known_nodes(client: Client, text: str | None) -> frozenset[str]:
+    """The nodes that a list names, which must exist; without a list, none."""
+    names = frozenset(unfold(text or ""))
+    if names:
+        known = {node["name"] for node in client.get("/v1/nodes").json()["nodes"]}
+        if unknown := sorted(names - known):
+            raise Failure(f"node {unknown[0]} does not exist", "`odcctl nodes` lists all nodes.")
+    return names
 
 
-def _row(job: dict[str, Any], now_s: float) -> tuple[str, ...]:
-    return (
-        jobs.job_id(job), job["user"], job["partition"] or "-", job["qos"] or "-", jobs.gpus(job),
-        job["state"], render.limit(job["time_limit_s"]), jobs.place(job, now_s),
-    )  # fmt: skip
+def _fetch(client: Client, params: Params, on_nodes: frozenset[str]) -> Jobs:
+    """on_nodes: only jobs that have one of these nodes; empty: all."""
+    found = fetch_jobs(client, params)
+    if not on_nodes:
+        return found
+    return found.only(lambda job: not on_nodes.isdisjoint(job["node_names"]))
 
 
-def _start_row(job: dict[str, Any], now_s: float) -> tuple[str, ...]:
-    return (
-        jobs.job_id(job), job["user"], job["partition"] or "-", job["qos"] or "-", jobs.gpus(job),
-        render.limit(job["time_limit_s"]),
-        *(text or "-" for text in jobs.expected_start(job, now_s)),
-        jobs.place({**job, "planned_start_at": None}, now_s),
-    )  # fmt: skip
+def _table(
+    view: View, listing: Jobs, as_of: str | None, every_task: bool
+) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    now_s = listing.reply.now_s
+    at_s = render.moment(as_of).timestamp() if as_of else now_s
+    shown = expanded(listing.jobs) if every_task else grouped(listing.jobs)
+    return view.header, view.rows(shown, now_s, at_s)

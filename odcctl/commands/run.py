@@ -15,6 +15,7 @@ import typer
 from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
 from odcctl.commands._submitting import SubmitVerb, submit_argv
+from odcctl.ended import explain_ends
 from odcctl.exits import DONE, Failure, Refused, job_exit_code
 from odcctl.follow import Patience, outages, output
 from odcctl.http.client import Client
@@ -22,7 +23,7 @@ from odcctl.http.sse import Events
 from odcctl.http.wire import LostAnswer
 from odcctl.text.complaints import describe
 from odcctl.text.jobs import LIVE, place
-from odcctl.text.render import note, put_json
+from odcctl.text.render import harmless, note, put_json
 
 REPORT_WAIT_AFTER_S = 1.0
 """If the job has not started by then, the reason for its wait is printed."""
@@ -125,6 +126,7 @@ class RunningJob:
                 self._copy_output("all" if job["node_count"] > 1 else "0")
             ended = self._settle(attempt, patience)
             if ended is not None:
+                explain_ends(self.client, ended)
                 return job_exit_code(ended)
             note(f"odcctl: job {self.job} runs again")
             self.wait_for_start()
@@ -196,4 +198,4 @@ class RunningJob:
 
 def _print_now(text: str) -> None:
     # In a signal handler: written to the descriptor, since a print may be interrupted.
-    os.write(2, f"odcctl: {text}\n".encode())
+    os.write(2, f"odcctl: {harmless(text)}\n".encode())

@@ -61,8 +61,9 @@ def show(
         if as_of:
             call.wrong("--script and --as-of cannot be used together: scripts never change")
         for selector in selectors:
-            # The user's own text, unchanged, so that it can be saved and run.
-            sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
+            text = client.get(f"/v1/jobs/{quote(selector)}/script").text
+            # Unchanged, so that it can be saved and run; but operators read scripts of others.
+            sys.stdout.write(render.harmless(text) if sys.stdout.isatty() else text)
         return DONE
     listings = [_look(client, selector, as_of) for selector in selectors]
     found = [job for listing in listings for job in listing.jobs]

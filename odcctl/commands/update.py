@@ -15,13 +15,17 @@ from odcctl.cli.params import JobIds, Partitions, duration, joined
 from odcctl.http.client import quote
 from odcctl.text.jobs import check_selectors
 
-EXAMPLE = "odcctl update 7 --time 2-00:00:00\nodcctl update 8 --throttle 4 --nice 100"
+EXAMPLE = (
+    "odcctl update 7 --time 2-00:00:00\nodcctl update 9 --time +30\n"
+    "odcctl update 8 --throttle 4 --nice 100"
+)
 
 Time = Annotated[
     str | None,
     typer.Option(
         "--time", "-t", metavar="TIME", parser=duration,
-        help="time limit: 30 (minutes), 4h, 1:30:00, 1-0 or UNLIMITED",
+        help="time limit: 30 (minutes), 4h, 1:30:00, 1-0 or UNLIMITED; +30 or -1h changes it by "
+        "that much",
     ),
 ]  # fmt: skip
 Nice = Annotated[

@@ -9,6 +9,7 @@ import typer
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import JobIds
+from odcctl.ended import explain_ends
 from odcctl.exits import job_exit_code
 from odcctl.follow import Patience, wait_for_end
 from odcctl.http.client import quote
@@ -38,4 +39,6 @@ def wait(ctx: typer.Context, ids: JobIds) -> int:
         render.put_json({"jobs": ended, "ended": True})
     elif call.form == "quiet":
         call.put_ids(job["id"] for job in ended)
+    else:
+        explain_ends(client, ended)
     return job_exit_code(ended)

@@ -160,21 +160,33 @@ def _config_token(server: str) -> str | None:
 
 def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:
     """Connect to the first address that accepts. Raises Unreachable, which lists all of them."""
-    troubles: list[str] = []
+    troubles: list[OSError] = []
     for address in addresses:
         try:
             return _open(address), address
-        except FileNotFoundError:
-            troubles.append(f"{address}: no such socket")
-        except ConnectionRefusedError:
-            troubles.append(f"{address}: nothing listens there")
-        except PermissionError:
-            troubles.append(f"{address}: belongs to another user")
         except OSError as error:
-            troubles.append(f"{address}: {_reason(error)}")
-    tried = "\n".join(f"tried {trouble}" for trouble in troubles)
+            troubles.append(error)
+    raise unreachable(addresses, troubles)
+
+
+def unreachable(addresses: list[Address], troubles: list[OSError]) -> Unreachable:
+    """troubles: of the addresses, in their order."""
+    tried = "\n".join(
+        f"tried {address}: {_trouble(error)}"
+        for address, error in zip(addresses, troubles, strict=True)
+    )
     hint = f"{tried}\n{START_HINT}" if addresses[0].path is not None else tried
-    raise Unreachable("no daemon answers", hint)
+    return Unreachable("no daemon answers", hint)
+
+
+def _trouble(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such socket"
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing listens there"
+    if isinstance(error, PermissionError):
+        return "belongs to another user"
+    return _reason(error)
 
 
 def _open(address: Address) -> socket.socket:
@@ -193,13 +205,13 @@ def _open(address: Address) -> socket.socket:
 
 def _encrypted(connection: socket.socket, address: Address) -> socket.socket:
     try:
-        return _tls().wrap_socket(connection, server_hostname=address.host)
+        return tls_context().wrap_socket(connection, server_hostname=address.host)
     except BaseException:
         connection.close()
         raise
 
 
-def _tls() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """A context that trusts ODC_CA_FILE, else `ca_file` of the config file, else the system's CAs.
 
     Raises WrongUsage when the file cannot be used.

@@ -135,21 +135,30 @@ class Client:
         """Send a request; return the answer before its body has arrived. body: JSON, or bytes that
         are sent unchanged, with a Content-Type among the headers. timeout_s: how long the server
         may be silent while the body is read."""
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        sent = method, target(path, params), headers or {}, data
+        sent = method, target(path, params), headers or {}, encode_body(body)
         answer = self._send(*sent, timeout_s)
         if answer.status == 401:
-            refusal = _refusal(answer)
-            # The server has done nothing, so the request may be sent again with another key.
-            if self._kept is None:
-                raise refusal
-            if not self._kept.renew_rejected(self.addresses[0]):
-                raise self._kept.explain(refusal)
-            self.token = self._kept.token
+            refused = _refusal(answer)
+            if not self.renew_key():
+                raise self.explain(refused)
             answer = self._send(*sent, timeout_s)
         if answer.status >= 400:
             raise _refusal(answer)
         return answer
+
+    def renew_key(self) -> bool:
+        """After a 401: whether there is another key to try. The server has done nothing, so the
+        request may be sent again."""
+        if self._kept is None or not self._kept.renew_rejected(self.addresses[0]):
+            return False
+        self.token = self._kept.token
+        return True
+
+    def explain(self, refused: Refused) -> Refused:
+        """Add to the hint of a 401 why the key was not renewed."""
+        if self._kept is None or refused.status != 401:
+            return refused
+        return self._kept.explain(refused)
 
     def _send(
         self, method: str, goal: str, headers: Mapping[str, str], data: bytes | None,
@@ -199,6 +208,11 @@ def post_login(address: Address, body: Mapping[str, Any]) -> object:
         return None
 
 
+def encode_body(body: object) -> bytes | None:
+    """JSON; None and bytes unchanged."""
+    return body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+
+
 def target(path: str, params: Params | None = None) -> str:
     query = "&".join(
         f"{name}={quote(str(value))}" for name, value in (params or {}).items() if value is not None
@@ -220,14 +234,18 @@ def _gone(error: LostAnswer) -> Unreachable:
 
 
 def _refusal(answer: Answer) -> Refused:
-    body = answer.body()
+    return refusal(answer.status, answer.headers, answer.body())
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refused:
     try:
         problem = json.loads(body)
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
-        problem = {"detail": f"the server answered with HTTP status {answer.status}"}
-    return Refused(answer.status, problem)
+        problem = {"detail": f"the server answered with HTTP status {status}"}
+    after = headers.get("retry-after", "")
+    return Refused(status, problem, int(after[:9]) if after.isdecimal() else None)
 
 
 def _date(text: str) -> float | None:

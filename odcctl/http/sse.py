@@ -10,15 +10,43 @@ from typing import Any
 from odcctl.http.wire import Answer
 
 
+class Parser:
+    """Makes events of the bytes of a stream."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self.last_id: str | None = None
+
+    def feed(self, piece: bytes) -> list[dict[str, Any]]:
+        """The events that this piece completes."""
+        *blocks, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").split(b"\n\n")
+        found: list[dict[str, Any]] = []
+        for block in blocks:
+            data: list[str] = []
+            for line in block.decode("utf-8", "replace").split("\n"):
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                if name == "id":
+                    self.last_id = value
+                elif name == "data":
+                    data.append(value)
+            if data:
+                found.append(json.loads("\n".join(data)))
+        return found
+
+
 class Events:
     """Events of a stream, with a limit on how long to wait for the next."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._rest = b""
+        self._parser = Parser()
         self._ready: list[dict[str, Any]] = []
-        self.last_id: str | None = None
         self.ended = False
+
+    @property
+    def last_id(self) -> str | None:
+        return self._parser.last_id
 
     def next(self, timeout_s: float | None = None) -> dict[str, Any] | None:
         """The next event; None if none arrived in time, or the stream has ended."""
@@ -31,7 +59,7 @@ class Events:
             if piece == b"":
                 self.ended = True
             elif piece:
-                self._take(piece)
+                self._ready += self._parser.feed(piece)
         return self._ready.pop(0)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -44,17 +72,3 @@ class Events:
 
     def close(self) -> None:
         self._answer.close()
-
-    def _take(self, piece: bytes) -> None:
-        *blocks, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").split(b"\n\n")
-        for block in blocks:
-            data: list[str] = []
-            for line in block.decode("utf-8", "replace").split("\n"):
-                name, _, value = line.partition(":")
-                value = value.removeprefix(" ")
-                if name == "id":
-                    self.last_id = value
-                elif name == "data":
-                    data.append(value)
-            if data:
-                self._ready.append(json.loads("\n".join(data)))

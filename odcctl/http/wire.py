@@ -17,24 +17,45 @@ class LostAnswer(Exception):
     """The connection ended before the answer did: the daemon may or may not have acted."""
 
 
-class Answer:
-    """An answer whose head has arrived; the body is read on demand, as it arrives."""
+class Incoming:
+    """An answer as far as it has arrived; of any kind of connection."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self) -> None:
         self.headers: dict[str, str] = {}
-        self.status = 0
-        self._connection = connection
+        self.has_head = False
+        self.is_whole = False
         self._chunks: list[bytes] = []
-        self._head = False
-        self._whole = False
         self._parser = httptools.HttpResponseParser(self)
-        try:
-            while not self._head:
-                self._receive()
-        except BaseException:
-            self.close()
-            raise
-        self.status = self._parser.get_status_code()
+
+    @property
+    def status(self) -> int:
+        return self._parser.get_status_code()
+
+    @property
+    def has_body(self) -> bool:
+        return bool(self._chunks)
+
+    def take_body(self) -> bytes:
+        """The part of the body that has arrived since the last call."""
+        pieces, self._chunks = self._chunks, []
+        return b"".join(pieces)
+
+    def feed(self, data: bytes) -> None:
+        """Parse what arrived; b"" is the end of the connection. Raises LostAnswer."""
+        if data:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserError as error:
+                # A signal arrived in a callback: the parser hid its exception behind its own error.
+                if error.__context__ and not isinstance(error.__context__, Exception):
+                    raise error.__context__ from None
+                if self.is_whole:
+                    return  # The answer is complete; ignore the rest.
+                raise LostAnswer(f"not an HTTP answer: {error}") from error
+        elif self.has_head and not self.headers.keys() & {"content-length", "transfer-encoding"}:
+            self.is_whole = True
+        else:
+            raise LostAnswer("the daemon closed the connection")
 
     # Called by the parser.
 
@@ -42,15 +63,27 @@ class Answer:
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        self._head = True
+        self.has_head = True
 
     def on_body(self, body: bytes) -> None:
         self._chunks.append(body)
 
     def on_message_complete(self) -> None:
-        self._whole = True
+        self.is_whole = True
 
-    # Called by commands.
+
+class Answer(Incoming):
+    """An answer whose head has arrived; the body is read on demand, as it arrives."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._connection = connection
+        try:
+            while not self.has_head:
+                self._receive()
+        except BaseException:
+            self.close()
+            raise
 
     def body(self) -> bytes:
         return b"".join(self)
@@ -77,7 +110,7 @@ class Answer:
         if timeout_s is not None:
             self._connection.settimeout(max(timeout_s, 0.001))
         try:
-            while not self._chunks and not self._whole:
+            while not self.has_body and not self.is_whole:
                 self._receive()
         except TimeoutError:
             if timeout_s is None:
@@ -86,8 +119,7 @@ class Answer:
         finally:
             if timeout_s is not None:
                 self._connection.settimeout(before)
-        pieces, self._chunks = self._chunks, []
-        return b"".join(pieces)
+        return self.take_body()
 
     def fileno(self) -> int:
         return self._connection.fileno()
@@ -102,20 +134,7 @@ class Answer:
             raise
         except OSError as error:
             raise LostAnswer(str(error)) from error
-        if data:
-            try:
-                self._parser.feed_data(data)
-            except httptools.HttpParserError as error:
-                # A signal arrived in a callback: the parser hid its exception behind its own error.
-                if error.__context__ and not isinstance(error.__context__, Exception):
-                    raise error.__context__ from None
-                if self._whole:
-                    return  # The answer is complete; ignore the rest.
-                raise LostAnswer(f"not an HTTP answer: {error}") from error
-        elif self._head and not self.headers.keys() & {"content-length", "transfer-encoding"}:
-            self._whole = True
-        else:
-            raise LostAnswer("the daemon closed the connection")
+        self.feed(data)
 
 
 def exchange(
@@ -126,14 +145,8 @@ def exchange(
     body: bytes | None = None,
 ) -> Answer:
     """Send one request and wait for the head of its answer. Raises LostAnswer."""
-    lines = [f"{method} {target} HTTP/1.1", "Connection: close"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    if body is not None:
-        lines += [] if "Content-Type" in headers else ["Content-Type: application/json"]
-        lines += [f"Content-Length: {len(body)}"]
-    head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
     try:
-        connection.sendall(head + (body or b""))
+        connection.sendall(encoded(method, target, headers, body))
     except (BrokenPipeError, ConnectionResetError):
         pass  # A server that refuses a large body answers and closes before all of it is sent.
     except OSError as error:
@@ -143,3 +156,16 @@ def exchange(
         return Answer(connection)
     except TimeoutError:
         raise LostAnswer("the daemon did not answer in time") from None
+
+
+def encoded(
+    method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+) -> bytes:
+    """The bytes of a request; the connection ends after its answer."""
+    lines = [f"{method} {target} HTTP/1.1", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if body is not None:
+        lines += [] if "Content-Type" in headers else ["Content-Type: application/json"]
+        lines += [f"Content-Length: {len(body)}"]
+    head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+    return head + (body or b"")

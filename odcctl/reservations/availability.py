@@ -60,5 +60,21 @@ def waits(kind: Kind) -> str:
     return ", ".join(f"{'-'.join(_ends(sizes))}: {how_long}" for how_long, sizes in groups)
 
 
+def reasons(kind: Kind) -> list[str]:
+    """Why sizes have no wait: for each limit or reason the smallest size, as 2x8: never: ..."""
+    each, known = kind["gpus_per_node"], dict[str, str]()
+    for size in sorted(kind["waits"], key=lambda one: (one["nodes"], one["gpus"])):
+        if size["wait_s"] is not None:
+            continue
+        nodes = size["nodes"]
+        name = f"{nodes}x{each}" if nodes > 1 else str(size["gpus"] or 1)
+        if size.get("refused"):
+            # The numbers of the request differ, and the limit is the same: the first one names it.
+            known.setdefault("never", f"{name}: never: {size['refused']}")
+        elif size.get("reason"):
+            known.setdefault(size["reason"], f"{name}: no start is in sight: {size['reason']}")
+    return list(known.values())
+
+
 def _ends(sizes: list[str]) -> list[str]:
     return [sizes[0], sizes[-1]] if len(sizes) > 1 else sizes

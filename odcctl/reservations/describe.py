@@ -45,6 +45,8 @@ def status(one: Reservation) -> str:
         more.append(phase.replace("_", " "))
     if (one.get("idle_s") or 0) >= IDLE_S:
         more.append(f"idle {render.duration(one['idle_s'])}")
+    if one.get("node_notice"):
+        more.append("node drained" if "drained" in one["node_notice"] else "maintenance")
     if one.get("oom_count"):
         more.append(render.counted(one["oom_count"], "OOM kill"))
     return f"{one['status']} ({', '.join(more)})" if more else one["status"]
@@ -160,6 +162,7 @@ def describe(one: Reservation, now_s: float, *, whole: bool = True) -> str:
         ("queue", queue_place(one, now_s) if one["status"] in ("pending", "queued") else ""),
         *(requested if whole else requested[3:]),
         ("nodes", fold(one.get("node_names") or ()) if whole else ""),
+        ("notice", _node_notice(one, now_s)),
         ("storage", storage(one)),
         ("created", render.when(one["created_at"]) if whole else ""),
         ("active", render.when(one.get("launched_at"))),
@@ -203,6 +206,13 @@ def _out_of_memory(one: Reservation) -> str:
     return render.counted(one["oom_count"], "kill") + (
         f", last {render.when(last)}" if last else ""
     )
+
+
+def _node_notice(one: Reservation, now_s: float) -> str:
+    until_at = one.get("node_notice_until")
+    more = f"; time left: {until(until_at, now_s)}" if until_at else ""
+    text = one.get("node_notice")
+    return f"{local_times(text, now_s)}{more}" if text else ""
 
 
 def _warnings(one: Reservation, now_s: float) -> str:

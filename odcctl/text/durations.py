@@ -34,6 +34,8 @@ def seconds_of(text: str) -> int | None:
 def for_daemon(text: str) -> str:
     """The duration in Slurm's form, which the daemon reads. Other text is not changed: the daemon
     also reads words such as UNLIMITED, and reports errors."""
+    if text[:1] in ("+", "-"):
+        return text[0] + for_daemon(text[1:])
     if not _SPAN.fullmatch(text):
         return text
     minutes, seconds = divmod(seconds_of(text) or 0, 60)

@@ -39,7 +39,10 @@ def job_id(job: Job) -> str:
 
 def gpus(job: Job) -> str:
     """2x8 for a gang of 2 nodes with 8 GPUs each, 8 for one node, - for none; 2-4x8 while it waits
-    for 2 to 4 nodes."""
+    for 2 to 4 nodes; 8+2x4 for a heterogeneous job."""
+    if job.get("components"):
+        counts = [gpus({**one, "components": None}) for one in job["components"]]
+        return "+".join("0" if count == "-" else count for count in counts)
     each, number = job.get("gpus_per_node") or 0, nodes(job)
     if not each:
         return "-"
@@ -56,15 +59,21 @@ def place(job: Job, now_s: float) -> str:
     """The nodes of a job that has some; for a pending job its reason and planned start."""
     if job["state"] != "PENDING":
         return fold(job.get("node_names") or ()) or clean(job.get("reason") or "")
+    text, planned = reason(job, now_s), job.get("planned_start_at")
+    if planned:
+        text += f"; planned {clock(planned, now_s)}" if text else f"planned {clock(planned, now_s)}"
+    return text
+
+
+def reason(job: Job, now_s: float) -> str:
+    """Why a pending job waits: Slurm's word and the first cause."""
     text = job.get("reason") or ""
     if text == "None":  # Slurm's word for a job that no pass has considered yet
         text = ""
-    why, planned = job.get("why"), job.get("planned_start_at")
+    why = job.get("why")
     if why:
         cause = local_times(why[0]["text"], now_s)
         text = f"{text}: {cause}" if text else cause
-    if planned:
-        text += f"; planned {clock(planned, now_s)}" if text else f"planned {clock(planned, now_s)}"
     return text
 
 

@@ -3,10 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 Rows: TypeAlias = Sequence[Sequence[str]]
+MIN_LAST = 24
+"""Columns are left out until the last column has this width, or the width of its text."""
+
+
+class Narrow(NamedTuple):
+    """How a table fits a narrow terminal: columns whose text is cut, to which width; then columns
+    that are left out, the least important one first."""
+
+    cut: Mapping[str, int]
+    drop: Sequence[str]
+
+
+def fit(
+    header: Sequence[str], rows: Rows, width: int | None, narrow: Narrow | None
+) -> tuple[Sequence[str], Rows]:
+    """The columns that fit into the width; None: all."""
+    if width is None or narrow is None or not rows or _needs(_widths(header, rows)) <= width:
+        return header, rows
+    for title, most in narrow.cut.items():
+        place = header.index(title)
+        rows = [[*row[:place], _cut(row[place], most), *row[place + 1 :]] for row in rows]
+    widths = _widths(header, rows)
+    left = list(range(len(header)))
+    for title in narrow.drop:
+        if _needs([widths[place] for place in left]) <= width:
+            break
+        left.remove(header.index(title))
+    return [header[place] for place in left], [[row[place] for place in left] for row in rows]
+
+
+def _widths(header: Sequence[str], rows: Rows) -> list[int]:
+    return [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+
+def _needs(widths: Sequence[int]) -> int:
+    """The width that a table needs, with its last column cut."""
+    return sum(widths[:-1]) + 2 * (len(widths) - 1) + min(widths[-1], MIN_LAST)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def column_name(title: str) -> str:

@@ -1,0 +1,56 @@
+"""Why a job ended as it did: what the executor reported, and where else its output is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from odcctl.http.client import Client, quote
+from odcctl.text.jobs import ENDED, job_id
+from odcctl.text.render import clean, local_moments, note
+
+MAX_EXPLAINED = 10
+"""A command that ends with many failed jobs explains only the first."""
+
+
+def end_text(job: Mapping[str, Any]) -> str:
+    """The executor's report about the end; empty if there is none."""
+    return local_moments(clean(job.get("end_detail") or ""))
+
+
+def find_end(client: Client, selector: str) -> str:
+    """The executor's report about the end of this job; empty if there is none."""
+    job = _job(client, selector)
+    return "" if job is None else end_text(job)
+
+
+def explain_ends(client: Client, ended: Iterable[Mapping[str, Any]]) -> None:
+    """Print on standard error why jobs failed, unless they have an exit code."""
+    failed = [job for job in ended if job["state"] != "COMPLETED" and job["exit_code"] is None]
+    for one in failed[:MAX_EXPLAINED]:
+        job = _job(client, str(one["id"]))
+        if job is not None and (text := end_text(job)):
+            note(f"odcctl: job {job_id(job)} is {job['state']}: {text}")
+    if len(failed) > MAX_EXPLAINED:
+        note(f"odcctl: {len(failed) - MAX_EXPLAINED} more have failed; `odcctl show ID` says why")
+
+
+def explain_silence(client: Client, selector: str, *, stderr: bool) -> None:
+    """Print on standard error why a job has no output, if it has ended."""
+    job = _job(client, selector)
+    if job is None or job["state"] not in ENDED:
+        return
+    stream = "standard error" if stderr else "standard output"
+    text = end_text(job)
+    note(
+        f"odcctl: job {job_id(job)} is {job['state']} and wrote nothing to {stream}"
+        + (f": {text}" if text else "")
+    )
+    if not stderr and job.get("stderr"):
+        note(f"  Its standard error is in {clean(job['stderr'])}: odcctl logs {selector} --stderr")
+
+
+def _job(client: Client, selector: str) -> Mapping[str, Any] | None:
+    """The job of the selector; None unless it is a single one."""
+    found = client.get(f"/v1/jobs/{quote(selector)}").json()["jobs"]
+    return found[0] if len(found) == 1 else None

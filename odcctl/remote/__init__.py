@@ -1,0 +1,1 @@
+"""Slurm's commands: one small program with many names, and the folders that it is linked into."""
