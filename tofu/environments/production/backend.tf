@@ -1,0 +1,8 @@
+# Where the state is kept: docs/operating/cloud.md shows how the bucket is made. The lock is a file beside the state.
+terraform {
+  backend "s3" {
+    key          = "odc/production.tfstate"
+    encrypt      = true
+    use_lockfile = true
+  }
+}
