@@ -6,11 +6,13 @@ import argparse
 import platform
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 
-from benchmarks import large, looking, planning, policies, runner_alone, running, submitting
+from benchmarks import large, looking, planning, policies, runner_alone, running, slurm, submitting
 from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.results import RESULTS, git, kept_sections, machine
+from benchmarks.slurm_server import NotInstalled
 from odcd.home.postgres_files import INSTALLS
 
 FIGURES: dict[str, Callable[[int], list[Figure]]] = {
@@ -42,9 +44,16 @@ def main() -> int:
     if options.write and options.only:
         parser.error("--write writes all figures; leave --only out")
     figures: list[Figure] = []
+    cells: dict[str, str] = {}
+    try:
+        if not options.only:
+            cells = slurm.measure(options.runs)
+    except NotInstalled as reason:
+        print(f"Slurm is not measured: {reason}.", flush=True)
     print(HEAD, flush=True)
     for name in options.only or FIGURES:
-        for figure in FIGURES[name](options.runs):
+        for measured in FIGURES[name](options.runs):
+            figure = replace(measured, slurm=cells.get(measured.slurm, ""))
             figures.append(figure)
             print(figure.row(), flush=True)
     print("", *explained(figures), sep="\n")
@@ -63,7 +72,8 @@ def report(figures: list[Figure], runs: int, date: str | None) -> str:
         'Written by `make bench`; do not edit. The median of the runs counts; "times better" is',
         "how far the figure is on the good side of the target. One more run warms up and is not "
         "counted.",
-        "Clients, daemon, PostgreSQL, runner and jobs share the machine.",
+        "Clients, daemon, PostgreSQL, runner and jobs share the machine. Slurm was measured by",
+        "`benchmarks/slurm.py` in the same run; it keeps its state in a file and no accounting.",
         "",
         f"- Command: `make bench`, which is `python -m benchmarks --write`; {runs} runs.",
         f"- Version: odc {version('odc')}, commit {commit or 'unknown'}, {date or day}.",

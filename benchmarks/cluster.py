@@ -90,9 +90,11 @@ def plain(number: int) -> str:
     return f"odc-{PLAIN + number}-1"
 
 
-async def burst(kubeconfig: Path, sample: Manifest, count: int, at_once: int) -> float:
-    """Create this many copies of the pod, with a ConfigMap each, on one node after the other.
-    Returns the seconds it took."""
+async def burst(
+    kubeconfig: Path, sample: Manifest, count: int, at_once: int, *, scripts: bool = False
+) -> float:
+    """Create this many copies of the pod on one node after the other; scripts: with a ConfigMap
+    each. Returns the seconds it took."""
     cluster = await Cluster.connect(kubeconfig)
     numbers = iter(range(count))
     text = json.dumps(sample)
@@ -111,9 +113,10 @@ async def burst(kubeconfig: Path, sample: Manifest, count: int, at_once: int) ->
                 "requiredDuringSchedulingIgnoredDuringExecution": {
                     "nodeSelectorTerms": [{"matchFields": [pinned]}]}}}  # fmt: skip
             await cluster.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
-            made = {"apiVersion": "v1", "kind": "ConfigMap",
-                    "metadata": {"name": plain(number)}, **script}  # fmt: skip
-            await cluster.post(f"/api/v1/namespaces/{NAMESPACE}/configmaps", made)
+            if scripts:
+                made = {"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": plain(number)}, **script}  # fmt: skip
+                await cluster.post(f"/api/v1/namespaces/{NAMESPACE}/configmaps", made)
 
     try:
         begin = time.perf_counter()

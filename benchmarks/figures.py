@@ -24,7 +24,7 @@ class Figure:
     at_least: bool = False
     """True for a rate: higher is better."""
     slurm: str = ""
-    """The figure of Slurm 22.05, tuned, on the same kind of machine."""
+    """The name of Slurm's figure in benchmarks/slurm.py; in a printed row, that figure."""
     note: str = ""
     """The dominant cost, and the method of measurement if it is not obvious."""
 

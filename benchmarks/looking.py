@@ -18,7 +18,7 @@ def commands(runs: int) -> list[Figure]:
     return [
         Figure(
             f"`odcctl queue` with {MANY:,} pending, whole process", queue, "ms", 350,
-            slurm="squeue 165-226 ms",
+            slurm="queue",
             note="PostgreSQL writes the JSON, which dominates, and odcctl formats the table",
         ),
         Figure(
@@ -38,7 +38,7 @@ def memory(runs: int) -> list[Figure]:
     return [
         Figure(
             f"daemon resident memory with {PENDING:,} pending", [resident], "MiB", 150,
-            slurm="70 MB at 10,000",
+            slurm="memory",
             note=f"after submitting them in batches of {MANY:,} and listing them all once; "
             f"Pss {proportional:.0f} MiB. Python, its libraries and the buffers of the biggest "
             "request dominate: no job is kept in the daemon",

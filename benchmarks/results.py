@@ -28,9 +28,12 @@ HISTORY = "## History"
 ARRAY_ENDS = "## One array's ends"
 BLOCKS = "## Gangs in a fat tree"
 STORM = "## A storm of connections"
+SLURM_COMMANDS = "## Slurm's commands"
+STEPS = "## Job steps"
 KEPT = (
     RESTRUCTURED, TRACES, ORDER, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, DEPENDENCIES,
     FAIL_OVER, BUSY_API, HISTORY, ARRAY_ENDS, BLOCKS, STORM,
+    SLURM_COMMANDS, STEPS,
 )  # fmt: skip
 """Sections that `make bench` does not write, but copies from the existing file."""
 
