@@ -23,9 +23,10 @@ from tests.support.harness.database import (
 )
 from tests.support.harness.workers import TRIED_AGAIN, ByFolder
 
-# A run in the background of a shell without job control ignores SIGINT, one of nohup SIGHUP, and so
-# would every child.
+# A run in the background of a shell without job control ignores SIGINT and SIGQUIT, one of nohup
+# SIGHUP, and so would every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 

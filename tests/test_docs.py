@@ -14,6 +14,7 @@ import pytest
 import odcctl.reference
 import odcd.reference.events
 import odcd.reference.pages
+import odcd.slurm.commands.reference
 import odcd.slurm.reference
 from odcctl.cli.verbs import VERBS
 from odcd import commands
@@ -24,6 +25,7 @@ GENERATED = {
     **odcd.reference.pages.PAGES,
     "odcctl.md": odcctl.reference.page,
     "submit-options.md": odcd.slurm.reference.reference_page,
+    "slurm-options.md": odcd.slurm.commands.reference.reference_page,
 }
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -116,6 +117,42 @@ def test_a_body_is_no_longer_counted_after_its_client_disconnects(database_url: 
         }  # fmt: skip
         await service.app(scope, receive, send)
         assert sizes == [0, 10 * MIB, 10 * MIB, 10 * MIB]
+        assert bodies_of(service).size == 0
+
+    serve(database_url, work)
+
+
+def test_the_body_of_a_command_is_counted_until_the_command_ends(database_url: str) -> None:
+    """Before: 500 commands of one user could keep gigabytes while they waited."""
+
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            job = (await client.post("/v1/jobs", content=JOB)).json()["id"]
+        body = json.dumps({"argv": ["wait_job", str(job)], "files": {"x": "y" * MIB}}).encode()
+        messages = [
+            {"type": "http.request", "body": body[: MIB // 2], "more_body": True},
+            {"type": "http.request", "body": body[MIB // 2 :], "more_body": False},
+        ]
+        begun, leaves = asyncio.Event(), asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop(0)
+            await leaves.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            begun.set()
+
+        scope = {
+            "type": "http", "method": "POST", "path": "/v1/slurm/scontrol", "query_string": b"",
+            "headers": [], "state": {"peer": ALICE},
+        }  # fmt: skip
+        command = asyncio.ensure_future(service.app(scope, receive, send))
+        await begun.wait()
+        assert bodies_of(service).size >= MIB // 2
+        leaves.set()
+        await command
         assert bodies_of(service).size == 0
 
     serve(database_url, work)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odcd.api.events import _of_tasks  # pyright: ignore
-from odcd.clock import SystemClock
+from odcd.clock import TURN_S, SystemClock
 from odcd.events import Event, EventHub, Heartbeat
 from odcd.events.pages import PAGE
 from odcd.slurm.lists import parse_selector
@@ -138,6 +138,45 @@ def test_other_requests_are_served_while_a_page_of_events_is_filtered(
     assert len(seen) == count * streams
     # One before the others' turn, and one after it.
     assert max(Counter(seen).values()) <= 2
+
+
+def test_streams_that_read_the_past_leave_most_of_the_time_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before: 60 streams of one user that read all events from the first one used the loop all
+    the time, and others' requests took 30 times as long."""
+    rests: list[float] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        later = loop.call_later
+
+        def call_later(delay: float, callback: Any, *args: Any, **more: Any) -> Any:
+            if getattr(callback, "__name__", "") == "_begin":
+                rests.append(delay)
+            return later(delay, callback, *args, **more)
+
+        monkeypatch.setattr(loop, "call_later", call_later)
+        hub = EventHub(Pages(5), SystemClock())
+        orders: list[int] = []
+
+        async def read(number: int) -> None:
+            def slow(_event: Event) -> bool:
+                time.sleep(TURN_S)
+                orders.append(number)
+                return False
+
+            stream = hub.stream(0, matches=slow, follow=False)
+            assert await anext(stream, None) is None
+
+        await asyncio.gather(*map(read, range(3)))
+        assert len(orders) == 15
+        # They take turns, too.
+        assert {0, 1, 2} == set(orders[:6])
+
+    asyncio.run(work())
+    assert len(rests) >= 5
+    assert min(rests) >= 2 * TURN_S
 
 
 def test_a_stream_of_many_ranges_without_follow_ends_after_the_existing_events(

@@ -65,6 +65,20 @@ def test_only_the_user_who_floods_the_daemon_is_limited(database_url: str) -> No
     serve(database_url, work, **limited(requests=1))
 
 
+@pytest.mark.parametrize("path", ["/v1/jobs/1/attach", "/v1/reservations/1/ssh"])
+def test_requests_for_terminals_and_tunnels_count_as_requests(database_url: str, path: str) -> None:
+    """Before: only those that were open counted, so refused ones came without a limit, and their
+    statements were not counted for their user either."""
+
+    async def work(service: Service) -> None:
+        codes = [(await _attach(service, path, ALICE))[0] for _ in range(40)]
+        assert 429 not in codes[:10]
+        assert codes[-1] == 429
+        assert (await _attach(service, path, BOB))[0] != 429
+
+    serve(database_url, work, **limited(requests=1))
+
+
 def test_the_streams_of_a_user_are_limited_until_some_end(database_url: str) -> None:
     async def work(service: Service) -> None:
         job = await service.submit(BOB)

@@ -42,3 +42,20 @@ def test_a_user_requests_few_lists_of_keys_per_minute(database_url: str) -> None
 
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     serve(database_url, work, fairness=Fairness(clock=clock))
+
+
+def test_a_user_sets_few_names_per_minute(database_url: str) -> None:
+    """Before: 140 per second, each an event in the database and a pass."""
+
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as alice:
+            codes = [
+                (await alice.put("/v1/users/me", json={"github_user": f"n{at}"})).status_code
+                for at in range(TRIES)
+            ]
+        assert codes == [200] * LOOKUPS + [429] * (TRIES - LOOKUPS)
+        async with service.client(BOB) as bob:
+            assert (await bob.put("/v1/users/me", json={"github_user": "n"})).status_code == 200
+
+    clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    serve(database_url, work, fairness=Fairness(clock=clock))

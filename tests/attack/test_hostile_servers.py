@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.odcctl.conftest import Odcctl, environment, home, odcctl, peer
-from tests.odcctl.peer import Peer
+from tests.odcctl.objects import a_reservation
+from tests.odcctl.peer import Peer, Reply
 from tests.odcctl.test_login import AWS, Server, server
 from tests.odcctl.test_submit import ARGV, needs_script
+from tests.odcctl.test_terminal import Terminal
 
 __all__ = ["environment", "home", "odcctl", "peer", "server"]
 
@@ -109,3 +113,44 @@ def test_a_login_is_signed_for_no_other_server(odcctl: Odcctl, server: Server) -
         odcctl("login", "--server", server.url, "--server-id", "x", **AWS, ODC_SERVER=OURS).code
         == 0
     )
+
+
+NAMES = ("x;$(touch pwned)", "x`id`", "x y", "x>f", "x~", "-x", "=x", "good.name-1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "answer"),
+    [
+        (("connect", ""), "/v1/reservations", [a_reservation(12, name=name) for name in NAMES]),
+        (("queue", "-p", ""), "/v1/partitions", [{"name": name} for name in NAMES]),
+    ],
+)
+def test_a_name_that_a_shell_would_run_is_not_completed(
+    peer: Peer, odcctl: Odcctl, arguments: tuple[str, ...], path: str, answer: list[object]
+) -> None:
+    """Before: bash completed a name of $(COMMAND) as it was, and ran the command with the line."""
+    peer.on("GET", path, {path.rpartition("/")[2]: answer})
+    done = odcctl(
+        _ODCCTL_COMPLETE="bash_complete", COMP_WORDS=" ".join(("odcctl", *arguments)),
+        COMP_CWORD=str(len(arguments)),
+    )  # fmt: skip
+    values = [line.partition(",")[2] for line in done.out.splitlines() if line]
+    assert [value for value in values if value != "12"] == ["good.name-1"]
+
+
+def test_a_script_is_printed_to_a_terminal_without_its_escapes(
+    peer: Peer, environment: dict[str, str]
+) -> None:
+    """Before: an operator who looked at a user's script let it control the terminal."""
+    script = b"#!/bin/sh\n# \x1b]0;owned\x07\n"
+    peer.on("GET", "/v1/jobs/7/script", Reply(pieces=[script], media_type="text/plain"))
+    screen = Terminal(environment, "show", "7", "--script")
+    try:
+        assert b"\x1b" not in screen.until(b"# \\u001b]0;owned\\u0007")
+        assert screen.end() == 0
+    finally:
+        screen.close()
+    # A file gets it unchanged, so that it can be run.
+    command = [sys.executable, "-m", "odcctl", "show", "7", "--script"]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=True)
+    assert done.stdout == script

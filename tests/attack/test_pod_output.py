@@ -30,8 +30,9 @@ def test_output_in_the_database_is_limited(database_url: str) -> None:
         async with Database(database_url, size=1) as database:
             store = OutputStore(database)
             gone = [await store.drop(0, most) for most in (100 * SIZE, 10 * SIZE, 10 * SIZE)]
-            content, written = await store.get((jobs[0], 1, 0)) or (b"", 0)
-            assert (zlib.decompress(content), written) == (GONE, SIZE)
+            stored = await store.get((jobs[0], 1, 0))
+            assert stored is not None
+            assert (zlib.decompress(stored.content), stored.written) == (GONE, SIZE)
             return gone
 
     assert asyncio.run(work()) == [0, 22, 0]

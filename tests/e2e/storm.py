@@ -158,6 +158,7 @@ class Storm:
             "stdout": "out/%j.%t",
             "gpus_per_node": chance.choice([1, 1, 2]),
             "node_count": expected.ranks,
+            "launch": "all",
             "requeue": expected.requeue,
             "time_limit_s": 600,
         }

@@ -128,7 +128,7 @@ def test_a_dev_server_survives_a_killed_daemon_and_keeps_its_expiry(odc: Odc) ->
 
 
 def test_a_queued_reservation_shows_its_reason_and_starts_when_gpus_are_free(odc: Odc) -> None:
-    """SCH-18, LIF-17: one queue for dev servers and jobs."""
+    """SCH-18: one queue for dev servers and jobs."""
     job = odc.submit("--exclusive", "-N", "2", "--gpus-per-node", "h100:8", "-t", "60",
                      "--wrap", "sleep 600")  # fmt: skip
     odc.wait_for(job, "RUNNING")

@@ -43,7 +43,8 @@ def kill_daemon(odc: Odc) -> None:
 def test_a_chain_of_jobs_runs_in_order_and_a_broken_one_stops(odc: Odc) -> None:
     log = odc.work / "chain"
     prepare = odc.submit("--array", "0-3%2", "--wrap", f"echo prepare >> {log}")
-    train = odc.submit("-d", f"afterok:{prepare}", "-N", "2", "--gpus-per-node", "h100:8",
+    train = odc.submit("-d", f"afterok:{prepare}", "-N", "2", "--launch=all",
+                       "--gpus-per-node", "h100:8",
                        "--wrap", f"echo train $ODC_RANK $MASTER_ADDR >> {log}")  # fmt: skip
     broken = odc.submit("-d", f"afterok:{train}", "--wrap", f"echo broken >> {log}; exit 3")
     never = odc.submit("-d", f"afterok:{broken}", "--wrap", f"echo never >> {log}")

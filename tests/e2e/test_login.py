@@ -17,7 +17,7 @@ from tests.support.harness.users import needs_root
 @pytest.mark.long
 @needs_root
 def test_users_log_in_to_a_daemon_with_their_aws_credentials(odc: Odc) -> None:
-    """AUT-01 to AUT-07, CLI-46, CLI-47."""
+    """AUT-01 to AUT-07, CLI-47."""
     url = f"http://127.0.0.1:{free_port()}"
     with serving_sts() as sts:
         ann, eve = sts.add("ann"), sts.add("eve", role="Other")

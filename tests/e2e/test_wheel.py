@@ -18,7 +18,7 @@ from tests.support.harness.daemon import Odc, new_odc
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements" / "image.lock"
 BUILT_FROM = (
-    "odcd", "odcctl", "sql", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE",
+    "odc", "odcd", "odcctl", "sql", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE",
 )  # fmt: skip
 PIP = (
     "-m",
@@ -67,6 +67,7 @@ def test_the_wheel_carries_every_file_of_sql(wheel: Path) -> None:
     assert len(sources) > 50
     assert {f"odcd/{name}" for name in sources} <= files
     assert {"odcd/__main__.py", "odcctl/__main__.py", "odcd/runner/__main__.py"} <= files
+    assert {"odc/__init__.py", "odc/py.typed", "odc/worker.py"} <= files
     assert "odcd/jobs/login_shell/login_shell.sh" in files
     assert {"odcd/simulate/step.sql", "odcd/simulate/data/philly-sample.csv.gz"} <= files
     assert not [name for name in files if name.startswith("tests/")]

@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,10 @@ from tests.support.harness.controlplane.kwok import Kwok
 from tests.support.harness.controlplane.nodes import a_node, delete_nodes, many_nodes, until_ready
 from tests.support.harness.controlplane.plane import Cluster, ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes, why_not
+from tests.support.harness.database import TestServer
 from tests.support.harness.kube import ODCD, Kube, as_list
+from tests.support.harness.pod_steps import Steps
+from tests.support.harness.stacks import Stack, on_kubernetes
 
 _HERE = Path(__file__).parent
 PATIENCE_S = 120
@@ -236,3 +240,35 @@ def zoned_nodes(
         made.volumes.mkdir()
         yield made
     delete_nodes(shared_plane.api, made.names)
+
+
+@pytest.fixture(scope="module")
+def four_nodes(
+    shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProcessNodes]:
+    if why := why_not():
+        pytest.skip(why)
+    with ProcessNodes(shared_plane, tmp_path_factory.mktemp("kubelet"), many_nodes(h100=4)) as made:
+        yield made
+    delete_nodes(shared_plane.api, made.names)
+
+
+@pytest.fixture(scope="module")
+def steps_stack(
+    installed: Kube, shared_plane: ControlPlane, postgres_server: TestServer,
+    four_nodes: ProcessNodes,
+) -> Iterator[Stack]:  # fmt: skip
+    with ExitStack() as undo:
+        dsn = postgres_server.clone()
+        undo.callback(postgres_server.drop, dsn)
+        account: Path = shared_plane.account_kubeconfig("gpu-controlplane", "odcd")
+        yield undo.enter_context(on_kubernetes(dsn, account, four_nodes.names))
+
+
+@pytest.fixture
+def four(steps_stack: Stack, odcd: Kube, tmp_path: Path) -> Iterator[Steps]:
+    made = Steps(steps_stack, tmp_path / "bin", odcd)
+    made.hold()
+    yield made
+    steps_stack("cancel", str(made.job), check=False)
+    steps_stack.end(made.job)

@@ -38,7 +38,7 @@ def test_a_pod_of_every_gpu_type_is_admitted(odcd: Kube, gpu_type: GpuType, part
 def test_a_dev_server_of_every_gpu_type_is_admitted(
     odcd: Kube, gpu_type: GpuType, part: str
 ) -> None:
-    """POD-01, POD-03, MNE-12: root in its container, and nothing of the node."""
+    """POD-01: root in its container, and nothing of the node."""
     gpus = gpu_type.gpus if part == "whole node" else min(1, gpu_type.gpus)
     assert odcd.refusal(a_pod(gpu_type, gpus, gang=2, dev_server=True)) == ""
 
@@ -52,7 +52,7 @@ PROFILING: dict[str, object] = {"labels": {"nsight": "true"}}
 
 
 def test_sys_admin_is_for_dev_servers_on_nodes_for_profiling(odcd: Kube) -> None:
-    """PRF-04, SEC-05, POD-05: which their node selector makes sure of."""
+    """SEC-05: which their node selector makes sure of."""
     pod = a_pod(H100, 1, dev_server=True, ask=PROFILING)
     assert "SYS_ADMIN" in str(pod)
     assert odcd.refusal(pod) == ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import signal
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,8 +20,9 @@ from typing import Any
 import pytest
 
 from odcd.builds.settings import BuildSettings
-from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
+from odcd.executor.kubernetes.build_jobs import BuildPlace, credential_of, job_of
 from odcd.records.build import Build
+from tests.attack.test_build_registry import make_key
 from tests.kubernetes.test_dev_servers import DevServerSite, a_github, open_folder
 from tests.support.builders.pods import changed
 from tests.support.fakes.github import ED25519
@@ -270,7 +272,7 @@ def test_reserve_reports_a_missing_build_registry(
     builds = next(site)
     path = builds.folder("FROM busybox\n") / "Dockerfile"
     output = builds.stack("reserve", "--no-wait", "--dockerfile", str(path), check=False)
-    assert "Operators set ODC_BUILD_REGISTRY" in output
+    assert "an operator sets ODC_BUILD_REGISTRY" in output
     site.close()
 
 
@@ -338,6 +340,37 @@ def test_a_dockerfile_finds_no_credential(real_builds: BuildSite) -> None:
     assert "DOCKER_CONFIG=" not in log
 
 
+@pytest.fixture
+def keyed_builds(
+    shared_plane: ControlPlane, postgres_server: TestServer, installed: Kube, open_folder: Path,
+    processes: Callable[..., ProcessNodes], nodes: Callable[..., list[str]],
+) -> Iterator[BuildSite]:  # fmt: skip
+    """Like real_builds, but each build has a credential of its own."""
+    names = nodes(h100=2)
+    processes(cpu_x86=1)
+    key = open_folder / "key"
+    make_key(key)
+    for path in (key, *key.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    yield from _site(shared_plane, postgres_server, names, open_folder, ODC_BUILD_KEY=str(key))
+
+
+def test_a_build_pushes_to_its_users_repository_and_its_steps_find_no_credential(
+    keyed_builds: BuildSite,
+) -> None:
+    job_id = keyed_builds.build(LOOK)
+    pod = keyed_builds.build_pod(keyed_builds.job())
+    [named] = [one["secret"] for one in pod["spec"]["volumes"] if "secret" in one]
+    assert named["secretName"] == pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+    image = keyed_builds.image(job_id)
+    assert re.fullmatch(rf"{REGISTRY}/u\d+@sha256:[0-9a-f]{{64}}", image)
+    build = keyed_builds.call("GET", f"/v1/builds/{keyed_builds.show(job_id)['build']}")
+    log = keyed_builds.log_of(build["digest"])
+    assert "uid=1000" in log, "the steps ran"
+    assert "eyJ" not in log, "as every token begins"
+    assert "registrytoken" not in log
+
+
 # -- the fence ----------------------------------------------------------------------------------
 
 
@@ -356,6 +389,18 @@ def a_build_pod() -> Manifest:
     meta = {"namespace": "gpu-builds", "name": f"{job['metadata']['name']}-abcde"}
     meta |= {"labels": template["metadata"]["labels"], "ownerReferences": [owner]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+def test_a_build_with_a_credential_of_its_own_is_admitted(installed: Kube) -> None:
+    own = BuildSettings(registry=REGISTRY, key=Path("/unused"), user_namespaces=True)
+    job = job_of(BUILD, BuildPlace(settings=own, term=1))
+    odcd = installed.as_user(ODCD)
+    assert odcd.refusal(job) == ""
+    pod = a_build_pod() | {"spec": job["spec"]["template"]["spec"]}
+    assert pod["spec"]["hostUsers"] is False
+    assert installed.as_user(BUILDER).refusal(pod) == ""
+    secret = credential_of(BUILD, own, json.dumps({"auths": {}}), "uid")
+    assert odcd.refusal(secret) == ""
 
 
 def test_only_odcd_can_create_builds(installed: Kube) -> None:
@@ -402,6 +447,17 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
     ),
     "another secret": (
         "spec/volumes/4", {"name": "registry", "secret": {"secretName": "push"}}, "volumes are"
+    ),
+    "another build's credential": (
+        "spec/volumes/4",
+        {
+            "name": "registry",
+            "secret": {
+                "secretName": "odc-build-8-1-0123456789",
+                "items": [{"key": ".dockerconfigjson", "path": "config.json"}],
+            },
+        },
+        "volumes are",
     ),
     "another's context": (
         "spec/volumes/0",

@@ -55,7 +55,6 @@ def steps() -> list[str]:
 
 @pytest.mark.parametrize("package", APT)
 def test_every_package_is_installed_and_looked_for(package: str) -> None:
-    """IMG-02, PRF-05"""
     installed = {word for step in steps() if "apt-get install" in step for word in step.split()}
     assert package in installed
     assert APT[package] in CHECK
@@ -63,21 +62,18 @@ def test_every_package_is_installed_and_looked_for(package: str) -> None:
 
 @pytest.mark.parametrize("package", PYTHON)
 def test_every_python_package_is_pinned_and_looked_for(package: str) -> None:
-    """IMG-02"""
     assert re.search(rf"^{package}==\S+ .*?\\\n +--hash=sha256:", LOCK, re.M)
     assert re.search(rf"\b{PYTHON[package]}\b", CHECK)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_everything_else_is_there_by_a_version(name: str) -> None:
-    """IMG-01, IMG-02, MNE-19"""
     installed, looked_for = OTHERS[name]
     assert installed in DOCKERFILE
     assert looked_for in CHECK
 
 
 def test_both_cudas_are_there_and_the_older_is_the_default() -> None:
-    """IMG-01, IMG-04"""
     variables = dict(re.findall(r"\b(\w+)=(\S+)", DOCKERFILE))
     assert variables["CUDA_12_PATH"] == variables["CUDA_HOME"] == "/usr/local/cuda-12.8"
     assert variables["CUDA_13_PATH"] == "/usr/local/cuda-13.0"
@@ -92,7 +88,6 @@ def test_both_cudas_are_there_and_the_older_is_the_default() -> None:
 
 
 def test_the_dev_user_has_its_uid_and_sudo() -> None:
-    """IMG-03"""
     assert re.search(r"useradd --uid 1081 .*--shell /usr/bin/zsh dev\b", DOCKERFILE)
     assert "dev ALL=(ALL:ALL) NOPASSWD:ALL" in DOCKERFILE
     assert '"$(id -u dev)" = 1081' in CHECK
@@ -130,7 +125,6 @@ def test_every_base_image_and_download_is_pinned() -> None:
 
 @pytest.mark.parametrize("name", [".zshrc", ".bashrc", ".zprofile", ".bash_profile"])
 def test_a_new_home_contains_the_default_shell_files(name: str) -> None:
-    """IMG-02"""
     file = FOLDER / "skel" / name
     assert name in CHECK
     shell = "zsh" if name.startswith(".z") else "bash"

@@ -213,7 +213,7 @@ def test_an_ssh_session_has_the_environment_of_its_job(inside: Inside) -> None:
 
 
 def test_a_login_shows_the_greeting_and_runs_no_user_text_as_a_command(inside: Inside) -> None:
-    """ACC-21, BUG-30"""
+    """BUG-30"""
     done = subprocess.run(
         inside.command("-tt"), input="exit\n", capture_output=True, text=True, timeout=120,
         check=False,
@@ -237,6 +237,7 @@ def test_warnings_reach_the_home_and_the_terminals_and_an_extension_clears_them(
                 "notify odc",
             )
             inside.wait_for_output("cat WARN_EXPIRES_IN_15MIN.txt", "ends in 15 minutes")
+            inside.wait_for_output("cat /etc/motd", "ends in 15 minutes")
             assert NAME in inside.ssh("cat WARN_EXPIRES_IN_15MIN.txt")
             assert inside.ssh("stat -c %U WARN_EXPIRES_IN_15MIN.txt") == "dev"
             assert "pwned" not in inside.ssh("ls /home/dev")

@@ -340,7 +340,6 @@ def test_a_missing_image_fails_at_once_with_the_message_of_the_registry(
 
 
 def test_an_image_without_ssh_server_fails_with_the_reason(site: DevServerSite) -> None:
-    """IMG-06"""
     job_id = site.reserve()
     message = "installing\nodc: the image has no SSH server, and none could be installed"
     site.say(

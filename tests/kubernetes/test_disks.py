@@ -330,7 +330,7 @@ def test_a_daemon_that_was_down_at_an_expiry_ends_the_reservation_after_its_star
 
 
 def test_a_confirmed_extension_survives_a_killed_daemon(site: DiskSite) -> None:
-    """EXP-05, BUG-01: kill -9 right after the answer."""
+    """EXP-05: kill -9 right after the answer."""
     job_id = site.active(hours=1)
     extended = site.call("POST", f"/v1/reservations/{job_id}/extend", {"hours": 2})
     site.stack.kill(signal.SIGKILL)

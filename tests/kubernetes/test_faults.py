@@ -151,7 +151,8 @@ def test_a_missing_interpreter_is_reported(stack: Stack, plane: ControlPlane) ->
 def test_an_orphan_is_reported_and_removed(
     stack: Stack, plane: ControlPlane, account: Path
 ) -> None:
-    job = stack.submit("--gpus", "1", script="sleep 60")
+    long = "x" * 9_000  # a shorter script would need no ConfigMap
+    job = stack.submit("--gpus", "1", script=f"sleep 60\n# {long}")
     stack.until(job, "RUNNING")
     pod = plane.api.get(f"/api/v1/namespaces/gpu-batch/pods/odc-{job}-1-0")
     stray = {"apiVersion": "v1", "kind": "Pod", "spec": pod["spec"], "metadata": {}}

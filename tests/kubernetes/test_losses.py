@@ -37,7 +37,7 @@ def test_a_gang_that_loses_a_member_runs_again_even_if_another_member_fails_firs
         f"until [ \"$SLURM_NODEID\" = 0 ] && bash -c ': 3<>/dev/tcp/127.0.0.1/{gate}' 2>/dev/null\n"
         "do sleep 0.1; done\nexit 1"
     )
-    job = stack.submit("-N", "2", "--gpus-per-node", "1", script=script)
+    job = stack.submit("-N", "2", "--launch=all", "--gpus-per-node", "1", script=script)
     stack.until(job, "RUNNING")
     path = f"/api/v1/namespaces/gpu-batch/pods/odc-{job}-1-1"
     plane.api.until(path, lambda pod: pod["status"]["phase"] == "Running")

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from odcd.builds.settings import read_builds
+from odcd.executor.kubernetes.build_credentials import ISSUER, SERVICE
 from odcd.settings import read_settings
 from tests.support.builders.manifests import (
     CUSTOM,
@@ -27,7 +29,7 @@ from tests.support.builders.manifests import (
     pod_spec,
     render,
 )
-from tests.support.builders.pods import GpuType, a_pod, gpu_types
+from tests.support.builders.pods import MIGRATION, ROW, GpuType, a_pod, gpu_types
 from tests.support.harness.arguments import read_arguments
 from tests.support.harness.controlplane.nodes import KINDS
 
@@ -90,6 +92,16 @@ CLUSTER = closed(
             podAntiAffinityType={"enum": ["required", "preferred"]},
             topologyKey=TEXT,
         ),
+        topologySpreadConstraints={
+            "type": "array",
+            "items": closed(
+                "maxSkew topologyKey whenUnsatisfiable labelSelector",
+                maxSkew={"type": "integer", "minimum": 1},
+                topologyKey=TEXT,
+                whenUnsatisfiable={"enum": ["DoNotSchedule", "ScheduleAnyway"]},
+                labelSelector={"type": "object"},
+            ),
+        },
         storage=closed("size", size=SIZE, storageClass=TEXT),
         walStorage=closed("size", size=SIZE, storageClass=TEXT),
         resources={"type": "object"},
@@ -305,21 +317,104 @@ def test_jobs_reach_no_private_address(
 
 
 @pytest.mark.parametrize("namespace", ["gpu-batch", "gpu-dev"])
-def test_jobs_reach_one_another_names_and_the_internet(
+def test_jobs_reach_names_and_the_internet_and_no_pod_reaches_them(
     overlay: list[Manifest], namespace: str
 ) -> None:
-    """ACC-22, MNE-07: on all ports, 29500 among them."""
+    """ACC-22: the members of a gang reach each other by a policy of their own, on all
+    ports; tests/odcd/executor/kubernetes/test_networks.py tries them together."""
     policy = named(overlay, "NetworkPolicy", "jobs", namespace)["spec"]
-    ours = {"podSelector": {"matchLabels": {"app.kubernetes.io/managed-by": "odcd"}}}
-    assert policy["podSelector"] == ours["podSelector"]
-    assert policy["ingress"] == [{"from": [ours]}]
-    assert policy["egress"][0] == {"to": [ours]}
-    assert {(p["port"], p["protocol"]) for p in policy["egress"][1]["ports"]} == {
-        (53, "UDP"), (53, "TCP"),
-    }  # fmt: skip
-    internet = policy["egress"][2]
+    assert policy["podSelector"] == {"matchLabels": {"app.kubernetes.io/managed-by": "odcd"}}
+    assert "ingress" not in policy
+    assert "Ingress" in policy["policyTypes"]
+    names, internet = policy["egress"]
+    assert {(p["port"], p["protocol"]) for p in names["ports"]} == {(53, "UDP"), (53, "TCP")}
     assert "ports" not in internet
     assert {each["ipBlock"]["cidr"] for each in internet["to"]} == {"0.0.0.0/0", "::/0"}
+
+
+@pytest.mark.parametrize("namespace", ["gpu-batch", "gpu-dev"])
+def test_no_policy_lets_jobs_with_networks_of_their_own_reach_each_other(
+    overlay: list[Manifest], namespace: str
+) -> None:
+    for policy in overlay:
+        if policy["kind"] != "NetworkPolicy" or policy["metadata"]["namespace"] != namespace:
+            continue
+        peers = [
+            peer
+            for rules, side in (("ingress", "from"), ("egress", "to"))
+            for rule in policy["spec"].get(rules, [])
+            for peer in rule.get(side, [])
+            if "podSelector" in peer and "namespaceSelector" not in peer
+        ]
+        older = {"key": "odc.dev/network", "operator": "DoesNotExist"}
+        for peer in peers:
+            assert older in peer["podSelector"]["matchExpressions"], policy["metadata"]["name"]
+
+
+CATALOGUE = {row["instance"]: row for row in ROW.finditer(MIGRATION.read_text("utf-8"))}
+MORE = ("p6-b300.48xlarge", "p5e.48xlarge", "p4de.24xlarge", "g6e.12xlarge", "g6e.48xlarge")
+"""Instance types of the catalogue's GPUs in other sizes."""
+
+
+def _instances(manifests: list[Manifest], name: str) -> set[str]:
+    needs = named(manifests, "DaemonSet", name)["spec"]["template"]["spec"]["affinity"]
+    terms = needs["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return {
+        value
+        for term in terms["nodeSelectorTerms"]
+        for one in term["matchExpressions"]
+        if one["key"] == "node.kubernetes.io/instance-type"
+        for value in one["values"]
+    }
+
+
+@pytest.mark.parametrize("name", ["nvidia-device-plugin", "image-prepull", "dcgm-exporter"])
+def test_daemonsets_cover_the_gpu_types_of_the_catalogue(kubectl: Path, name: str) -> None:
+    manifests = render(kubectl, FOLDER / "overlays" / "monitoring")
+    gpus = {instance for instance, row in CATALOGUE.items() if int(row["gpus"])}
+    assert len(gpus) > 5
+    assert {*gpus, *MORE} <= _instances(manifests, name)
+
+
+def test_the_plugin_of_efa_covers_the_types_with_efa(production: list[Manifest]) -> None:
+    efa = {instance for instance, row in CATALOGUE.items() if int(row["efa"])}
+    assert {*efa, *MORE} <= _instances(production, "aws-efa-k8s-device-plugin")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nvidia-device-plugin", "aws-efa-k8s-device-plugin", "image-prepull", "dcgm-exporter"],
+)
+@pytest.mark.parametrize(
+    "taint",
+    ["nvidia.com/gpu", "vpc.amazonaws.com/efa", "odc.dev/team", "dedicated"],
+)
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_daemonsets_tolerate_the_taints_that_jobs_tolerate(
+    kubectl: Path, name: str, taint: str, effect: str
+) -> None:
+    """Else a node with one of them has no devices. `dedicated` stands for ODC_TOLERATIONS."""
+    manifests = render(kubectl, FOLDER / "overlays" / "monitoring")
+    tolerations = named(manifests, "DaemonSet", name)["spec"]["template"]["spec"]["tolerations"]
+    assert any(
+        one.get("key", taint) == taint
+        and one.get("operator") == "Exists"
+        and one.get("effect", effect) == effect
+        for one in tolerations
+    )
+
+
+def test_postgresql_is_spread_over_zones(overlay: list[Manifest]) -> None:
+    found = [m for m in overlay if m["kind"] in ("Cluster", "StatefulSet")]
+    [spec] = [
+        m["spec"] if m["kind"] == "Cluster" else m["spec"]["template"]["spec"]
+        for m in found
+        if m["metadata"]["name"] == "odc-db"
+    ]
+    [spread] = spec["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["maxSkew"]) == ("topology.kubernetes.io/zone", 1)
+    # An instance whose volume is in a crowded zone must be able to come back.
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
 def test_odcd_finds_its_settings_and_its_database(overlay: list[Manifest]) -> None:
@@ -426,13 +521,18 @@ def test_each_registry_has_a_cache_and_built_images_have_one(
 def test_builds_reach_the_registry_of_builds_and_nothing_else_inside(
     production: list[Manifest],
 ) -> None:
-    """IMG-12: and odcd is configured with it."""
+    """IMG-12: and odcd is configured with it. They do not reach the port that nodes pull from,
+    which needs no credential."""
     policy = named(production, "NetworkPolicy", "to-registry-builds", "gpu-builds")["spec"]
     [rule] = policy["egress"]
-    assert rule["ports"] == [{"port": 5000, "protocol": "TCP"}]
+    assert rule["ports"] == [{"port": 5001, "protocol": "TCP"}]
     pods = rule["to"][0]["podSelector"]["matchLabels"]
     registry = named(production, "Deployment", "registry-builds")["spec"]["template"]
     assert pods.items() <= registry["metadata"]["labels"].items()
+    rules = named(production, "NetworkPolicy", "registry-builds")["spec"]["ingress"]
+    for one in rules:
+        by_builds = any("podSelector" in peer for peer in one["from"])
+        assert [port["port"] for port in one["ports"]] == ["push" if by_builds else "http"]
     settings = next(
         m["data"]
         for m in production
@@ -440,7 +540,38 @@ def test_builds_reach_the_registry_of_builds_and_nothing_else_inside(
     )
     read = read_builds(settings)
     assert read.registry_http
-    assert read.target().startswith("registry-builds.gpu-controlplane.svc.cluster.local:5000/")
+    host = "registry-builds.gpu-controlplane.svc.cluster.local"
+    assert read.target().startswith(f"{host}:5000/")
+    assert read.push_host == f"{host}:5001"
+    odcd = named(production, "Deployment", "odcd")["spec"]["template"]["spec"]
+    mounts = {one["mountPath"]: one["name"] for one in odcd["containers"][0]["volumeMounts"]}
+    [key] = [one for one in odcd["volumes"] if one["name"] == mounts[str(read.key)]]
+    assert key["secret"] == {"secretName": "odc-build-key", "optional": True, "defaultMode": 0o440}
+
+
+def test_the_registry_of_builds_checks_credentials_and_deletes_nothing(
+    production: list[Manifest],
+) -> None:
+    """tests/attack/test_build_registry.py runs a registry with these files."""
+    pod = named(production, "Deployment", "registry-builds")["spec"]["template"]["spec"]
+    servers = {one["name"]: one for one in pod["containers"]}
+    files = next(
+        m["data"]
+        for m in production
+        if m["kind"] == "ConfigMap" and m["metadata"]["name"].startswith("registry-builds-")
+    )
+    for name, container in servers.items():
+        assert container["args"] == ["serve", f"/etc/odc/{name}.yml"]
+        settings = yaml.safe_load(files[f"{name}.yml"])
+        assert settings["storage"]["delete"] == {"enabled": False}
+        port = int(settings["http"]["addr"].removeprefix(":"))
+        assert [one["containerPort"] for one in container["ports"]] == [port]
+        assert "REGISTRY_STORAGE_DELETE_ENABLED" not in str(container)
+    push, pull = (yaml.safe_load(files[f"{name}.yml"]) for name in ("push", "pull"))
+    assert (push["auth"]["token"]["issuer"], push["auth"]["token"]["service"]) == (ISSUER, SERVICE)
+    assert pull["storage"]["maintenance"]["readonly"] == {"enabled": True}
+    [key] = [one["secret"] for one in pod["volumes"] if one["name"] == "key"]
+    assert [item["key"] for item in key["items"]] == ["tls.crt"], "it cannot sign"
 
 
 def test_nodes_use_the_registry_caches_of_the_cluster(tmp_path: Path) -> None:
@@ -499,7 +630,7 @@ def test_a_pod_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> None:
 
 @pytest.mark.parametrize("gpu_type", gpu_types(), ids=lambda each: each.name)
 def test_a_dev_server_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> None:
-    """GPU-01, POD-03"""
+    """GPU-01"""
     for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
         for ask in ({}, {"preserve_entrypoint": True}):
             pod = a_pod(gpu_type, gpus, gang=2, dev_server=True, ask=ask)

@@ -27,6 +27,7 @@ NEEDED = [
             "get pods --subresource=exec",
             "create pods --subresource=exec",
             "create configmaps",
+            "create networkpolicies.networking.k8s.io",
             f"get services/{namespace}-headless",
             "get serviceaccounts/job",
         )
@@ -40,6 +41,7 @@ NEEDED = [
     "create pods --subresource=portforward --namespace=gpu-dev",
     *[f"{verb} jobs.batch --namespace=gpu-builds" for verb in ("create", "get", "list", "delete")],
     "create configmaps --namespace=gpu-builds",
+    "create secrets --namespace=gpu-builds",
     "get pods --subresource=log --namespace=gpu-builds",
     "list events --namespace=gpu-builds",
     "get serviceaccounts/build --namespace=gpu-builds",
@@ -57,7 +59,8 @@ REFUSED = [
             "--all-namespaces",
             *[f"--namespace={each}" for each in ("gpu-controlplane", "gpu-builds", *NAMESPACES)],
         )
-        if (verb, place) != ("create", "--namespace=gpu-dev")
+        if (verb, place)
+        not in (("create", "--namespace=gpu-dev"), ("create", "--namespace=gpu-builds"))
     ],
     "list events --namespace=gpu-batch",
     "create events --namespace=gpu-dev",
@@ -88,8 +91,14 @@ REFUSED = [
             "create rolebindings",
             "get services/other",
             "create jobs.batch",
+            *[
+                f"{verb} networkpolicies.networking.k8s.io"
+                for verb in ("get", "list", "update", "patch", "delete", "deletecollection")
+            ],
         )
     ],
+    "create networkpolicies.networking.k8s.io --namespace=gpu-controlplane",
+    "create networkpolicies.networking.k8s.io --namespace=gpu-builds",
     *[
         f"{permission} --namespace=gpu-builds"
         for permission in (

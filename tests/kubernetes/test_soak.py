@@ -18,6 +18,7 @@ from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.proxy import FaultProxy
 from tests.support.harness.controlplane.watch import Watch
 from tests.support.harness.members import Members
+from tests.support.harness.phases import Phases
 from tests.support.harness.served import Site, a_site
 from tests.support.harness.soak import Soak
 from tests.support.harness.troubles import Faults
@@ -81,6 +82,18 @@ def test_every_job_ends_as_expected_during_faults(
         own_plane, own_kwok, proxy, site, daemons, members, SEED,
         gap_s=(8.0, 20.0) if large else (3.0, 8.0), pause_s=60.0 if large else 8.0,
     )  # fmt: skip
+
+    def processes() -> dict[str, int]:
+        postgres = site.postgres.postmaster()
+        children = {
+            "API server": own_plane.apiserver, "etcd": own_plane.etcd, "KWOK": own_kwok,
+            "scheduler": own_plane.scheduler, "controllers": own_plane.controllers,
+            **{f"odcd {one.log.stem}": one for one in daemons},
+        }  # fmt: skip
+        found = {name: one.pid for name, one in children.items() if one.running}
+        found["this test"] = os.getpid()
+        return found | ({} if postgres is None else {"PostgreSQL": postgres.pid})
+
     watch = Watch(own_plane.api, "/api/v1/pods", members.record, **PODS)
     try:
         for daemon in daemons:
@@ -92,6 +105,7 @@ def test_every_job_ends_as_expected_during_faults(
                 faults,
                 members,
                 watch,
+                Phases(processes, members.counts),
                 JOBS,
                 SEED,
                 spread_s=JOBS / (20 if large else 15),

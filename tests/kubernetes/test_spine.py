@@ -125,7 +125,7 @@ def test_prometheus_finds_the_members_of_a_job(stack: Stack) -> None:
 
 def test_a_gang_starts_together_and_its_members_reach_each_other(stack: Stack) -> None:
     script = 'echo "rank $ODC_RANK of $ODC_NODE_COUNT, master $MASTER_ADDR:$MASTER_PORT"'
-    job = stack.submit("-N", "2", "--gpus-per-node", "4", script=script)
+    job = stack.submit("-N", "2", "--launch=all", "--gpus-per-node", "4", script=script)
     ended = stack.end(job)
     assert (ended["state"], sorted(ended["node_names"])) == ("COMPLETED", sorted(stack.nodes[:2]))
     lines = wait(
@@ -144,7 +144,7 @@ def test_a_gang_starts_together_and_its_members_reach_each_other(stack: Stack) -
 
 def test_a_failed_member_ends_its_gang(stack: Stack) -> None:
     job = stack.submit(
-        "-N", "2", "--gpus-per-node", "8",
+        "-N", "2", "--launch=all", "--gpus-per-node", "8",
         script='[ "$ODC_RANK" = 1 ] && { sleep 1; exit 4; }; sleep 60',
     )  # fmt: skip
     ended = stack.end(job)
@@ -201,7 +201,7 @@ def test_output_goes_to_the_requested_files(stack: Stack) -> None:
     script = f"echo one; echo two >&2; cat {output}-%j 2>/dev/null; exit 0"
     job = stack.submit("-o", "/tmp/said-%j", script=script)
     assert stack.end(job)["state"] == "COMPLETED"
-    wait(lambda: stack("logs", str(job)) == "one\ntwo\n", stack.log)
+    wait(lambda: stack("logs", str(job)) == "one\ntwo\n", lambda: stack("logs", str(job)))
 
 
 def test_output_is_followed_to_its_end(stack: Stack) -> None:

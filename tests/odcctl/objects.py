@@ -35,7 +35,8 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "exit_code": None, "signal": None, "end_detail": None, "checkpoint_at": None,
         "preemption": None, "dependency": None,
         "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
-        "comment": None, "booking": None, "licences": None, "gpu_use": None,
+        "comment": None, "booking": None, "licences": None, "array_progress": None,
+        "gpu_use": None, "components": None,
     }  # fmt: skip
     return _checked(job | fields, job_answers.Job)
 
@@ -69,7 +70,8 @@ def a_reservation(number: int = 12, status: str = "active", **fields: Any) -> Ob
         "ssh_addresses": [],
         "connect": "terminal" if status == "active" else None, "host_keys": [],
         "github_user": None,
-        "secondary_users": [], "failure_reason": None, "warnings": [], "oom_count": 0,
+        "secondary_users": [], "failure_reason": None, "warnings": [],
+        "node_notice": None, "node_notice_until": None, "oom_count": 0,
         "idle_s": None,
         "last_oom_at": None, "labels": {}, "comment": None, "phases": [], "history": [],
     }  # fmt: skip
@@ -140,7 +142,9 @@ def a_type(gpu_type: str = "h100", free: int = 11, **fields: Any) -> Object:
 
     def size(gpus: int, nodes: int, wait_s: int | None, refused: str | None = None) -> Object:
         at = None if wait_s is None else f"2026-07-01T{12 + wait_s // 3600}:00:00Z"
-        return {"gpus": gpus, "nodes": nodes, "start_at": at, "wait_s": wait_s, "refused": refused}
+        reason = None if wait_s is not None or refused else "QOSMaxGRESPerJob"
+        return {"gpus": gpus, "nodes": nodes, "start_at": at, "wait_s": wait_s, "refused": refused,
+                "reason": reason}  # fmt: skip
 
     some = free > 0
     waits = [size(gpus, 1, 0 if some else 3600) for gpus in (1, 2, 4, 8)]
@@ -150,7 +154,7 @@ def a_type(gpu_type: str = "h100", free: int = 11, **fields: Any) -> Object:
         "nodes": 3, "nodes_up": 2, "free_nodes": int(some), "total": 16, "free": free,
         "max_on_one_node": 8 if some else 0, "max_reservable": 8 if some else 0, "running": 1,
         "queued": 0 if some else 4, "maintenance": None,
-        "waits": [*waits, size(16, 2, 7200), size(24, 3, None, "no")],
+        "waits": [*waits, size(16, 2, 7200), size(24, 3, None, "QOS normal allows 16 GPUs")],
     }  # fmt: skip
     return _checked(answer | fields, reservation_answers.Availability)
 
@@ -162,7 +166,7 @@ def a_cpu_type(**fields: Any) -> Object:
         "nodes": 2, "nodes_up": 2, "free_nodes": 2, "total": 2, "free": 2, "max_on_one_node": 0,
         "max_reservable": 0, "running": 0, "queued": 0, "maintenance": None,
         "waits": [{"gpus": 0, "nodes": 1, "start_at": "2026-07-01T12:00:00Z", "wait_s": 0,
-                   "refused": None}],
+                   "refused": None, "reason": None}],
     }  # fmt: skip
     return _checked(answer | fields, reservation_answers.Availability)
 
@@ -186,14 +190,18 @@ def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:
     )
 
 
+SWEEP = {"tasks": 12, "pending": 7, "running": 2, "done": 2, "failed": 1}
+
+
 def a_mixed_queue() -> list[Object]:
     """Running and pending, one node and gangs, an array's task and its range, a held job."""
     return [
         gang(4127, 2, 8, state="RUNNING", time_limit_s=28800,
              node_names=["gpu-h100-07", "gpu-h100-03"]),
         a_job(4128, "RUNNING", array_job_id=4126, array_task_id=1, gpus_per_node=1, gpus=1,
-              name="sweep", node_names=["gpu-h100-01"]),
+              array_progress=SWEEP, name="sweep", node_names=["gpu-h100-01"]),
         a_job(4126, array_job_id=4126, array_tasks="3-9%2", name="sweep", gpus_per_node=1, gpus=1,
+              array_progress=SWEEP,
               reason="JobArrayTaskLimit", why=[_cause("limit", "2 of its tasks are running, the "
               "array allows 2 at once, and 7 are waiting", limit="array_throttle")]),
         gang(4130, 4, 8, user="bob", uid=1002, reason="Resources", name="pretrain",
@@ -261,6 +269,18 @@ def a_policy(name: str, **fields: Any) -> Object:
     return _checked(policy | fields, partition_answers.Policy)
 
 
+def a_node_group(
+    name: str, gpu_type: str, jobs: list[int] | None = None, failure: str | None = None
+) -> Object:
+    return {
+        "name": name, "gpu_type": gpu_type, "gpus": 8, "cpus": 190, "mem_mib": 2_000_000,
+        "features": ["amd64"], "state": "waiting" if failure else "growing", "min_nodes": 0,
+        "max_nodes": 6, "desired_nodes": 2, "nodes": 1, "leaving_nodes": 0, "jobs": jobs or [],
+        "cooldown_s": 60, "idle_s": 600, "boot_s": 300, "failures": 1 if failure else 0,
+        "failure": failure, "retry_at": "2026-01-01T00:05:00Z" if failure else None,
+    }  # fmt: skip
+
+
 def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
     """Of four nodes: two whole ones, one with 5 and one without free GPUs; or nothing free."""
     some = int(free > 0)
@@ -278,6 +298,7 @@ def a_booking(name: str = "driver", **fields: Any) -> Object:
         "id": 3, "name": name, "kind": "maintenance", "state": "PLANNED",
         "state_at": "2026-07-01T08:00:00Z", "starts_at": "2026-07-01T18:00:00Z",
         "ends_at": "2026-07-01T20:00:00Z", "duration_s": 7200, "repeats": "none", "until": None,
+        "zone": None,
         "node_list": ["gpu-01", "gpu-02", "gpu-04"], "gpu_type": None, "partition": None,
         "all_nodes": False, "node_count": None, "node_names": ["gpu-01", "gpu-02", "gpu-04"],
         "users": [], "accounts": [], "jobs": [], "ignore_running": False, "comment": None,
@@ -316,7 +337,7 @@ def an_event(event_id: int, kind: str, **fields: Any) -> Object:
 def submitted(job_id: int = 7, **fields: Any) -> Object:
     answer: Object = {
         "id": job_id, "wait": False, "parsable": False, "quiet": False, "json": False, "pty": False,
-        "warnings": [],
+        "warnings": [], "folders": [],
     }  # fmt: skip
     return _checked(answer | fields, submit_answers.SubmittedArgv)
 

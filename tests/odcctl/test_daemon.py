@@ -84,6 +84,45 @@ def test_a_job_is_submitted_waited_for_read_and_remembered(odcctl: Odcctl, home:
     assert kinds == ["submitted", "started", "ended"]
 
 
+def test_a_job_that_could_not_start_says_why_in_every_command(
+    odcctl: Odcctl, submit: Callable[..., str], home: Path
+) -> None:
+    job = submit("--output", "missing/out.txt", "--wrap", "echo never")
+    warned = odcctl("submit", "--hold", "-e", "missing/%j/e", "-o", "gone/%j", "--wrap", "true")
+    assert warned.err == (
+        f"odcctl: warning: folder {home}/gone does not exist; the job fails if it does not exist "
+        "when the job starts\n"
+    )
+    assert odcctl("cancel", warned.out.split()[-1]).code == 0
+    waited = odcctl("wait", job)
+    cause = f"cannot open the output file {home}/missing/out.txt: No such file or directory"
+    assert (waited.code, waited.err) == (4, f"odcctl: job {job} is FAILED: {cause}\n")
+    logs = odcctl("logs", job)
+    assert logs.out == ""
+    assert logs.err == (
+        f"odcctl: job {job} is FAILED and wrote nothing to standard output: {cause}\n"
+    )
+    assert _ok(odcctl("why", job)) == f"job {job} is FAILED (JobLaunchFailure)\n  {cause}\n"
+    [row] = _ok(odcctl("history", "-j", job, "--no-header", "-o", "job,why")).splitlines()
+    assert row.split(maxsplit=1) == [job, cause]
+    ran = odcctl("run", "--quiet", "--chdir", "/nowhere", "true")
+    assert ran.code == 4
+    assert "is FAILED: " in ran.err
+    assert "/nowhere" in ran.err
+
+
+def test_logs_names_the_separate_file_of_standard_error(
+    odcctl: Odcctl, submit: Callable[..., str], home: Path
+) -> None:
+    job = submit("--error", "err.txt", "--wrap", "echo oops >&2")
+    assert odcctl("wait", job).code == 0
+    assert odcctl("logs", job).err == (
+        f"odcctl: job {job} is COMPLETED and wrote nothing to standard output\n"
+        f"  Its standard error is in {home}/err.txt: odcctl logs {job} --stderr\n"
+    )
+    assert _ok(odcctl("logs", job, "--stderr")) == "oops\n"
+
+
 def test_a_job_that_waits_says_why_and_can_be_changed(
     odcctl: Odcctl, submit: Callable[..., str]
 ) -> None:
@@ -188,7 +227,7 @@ def test_nodes_are_shown_drained_and_resumed(odcctl: Odcctl) -> None:
 def test_a_dev_server_is_reserved_entered_extended_and_ended(
     odcctl: Odcctl, environment: dict[str, str]
 ) -> None:
-    """CLI-17, CLI-18, CLI-23 to CLI-25, CLI-31, CLI-33, CLI-35, LIF-05."""
+    """CLI-17, CLI-18, CLI-23 to CLI-25, CLI-31, CLI-35, LIF-05."""
     made = odcctl("reserve", "-t", "H100", "-g", "2", "-h", "0.5", "-n", "my server", "--trace")
     assert made.code == 0, made.err
     job = made.out.split()[1]

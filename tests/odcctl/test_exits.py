@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from odcctl.exits import job_exit_code
 from tests.odcctl.conftest import Odcctl, interrupt
-from tests.odcctl.objects import a_job, ended, outcome
+from tests.odcctl.objects import a_job, a_mixed_queue, ended, outcome
 from tests.odcctl.peer import Peer, problem
+from tests.odcctl.test_terminal import Terminal, terminal
+
+__all__ = ["terminal"]
 
 UNKNOWN = problem(404, "UnknownJob", "OD006", "job 9 does not exist", "`odcctl queue` lists jobs.")
 
@@ -33,7 +39,7 @@ def test_no_daemon_is_3_and_names_the_sockets_that_were_tried(odcctl: Odcctl, ho
         ["queue", "-u"], ["queue", "-t", "SLEEPING"], ["queue", "--me", "-u", "bob"],
         ["queue", "--start", "-t", "R"], ["queue", "-j", "x"], ["show", "7.0"],
         ["show", "7_[1"], ["show", "--script"], ["cancel"], ["cancel", "--all", "7"],
-        ["cancel", "abc"], ["hold"],
+        ["cancel", "abc", "7"], ["cancel", "abc", "-n", "x"], ["cancel", "7", "--yes"], ["hold"],
         ["update", "7"], ["update", "7", "--nice", "much"], ["logs", "7", "8"],
         ["logs", "7", "--rank", "first"], ["history", "-t", "RUNNING"], ["history", "--limit", "0"],
         ["history", "--since", "once"], ["node", "drain", "a"], ["node", "paint", "a"],
@@ -126,6 +132,45 @@ def test_options_of_every_command_may_stand_before_it(peer: Peer, odcctl: Odcctl
     for form in ("quiet", "json"):
         before, after = odcctl("--output", form, "queue"), odcctl("queue", "--output", form)
         assert (before.code, before.out, before.err) == (0, after.out, "")
+
+
+def test_cancel_by_name_selects_only_ones_own_jobs(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("POST", "/v1/jobs/cancel", {"jobs": [outcome(7, "cancelled")]}, {"jobs": []})
+    assert odcctl("cancel", "train", "eval").out == "job 7 cancelled\n"
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert peer.requests[-1].body == {"user": me, "name": "train,eval"}
+    none = odcctl("cancel", "train")
+    assert (none.code, none.err) == (
+        1,
+        f"odcctl: nothing cancelled: no live job of {me} has the name train\n",
+    )
+
+
+def test_cancel_all_ends_only_ones_own_jobs(
+    peer: Peer, odcctl: Odcctl, terminal: Callable[..., Terminal]
+) -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    peer.on("POST", "/v1/jobs/cancel", {"jobs": [outcome(7, "cancelled")]})
+    assert odcctl("cancel", "-a").code == 0
+    assert peer.requests[-1].body == {"user": me}
+    assert odcctl("cancel", "--all", "--user", "bob").code == 0
+    assert peer.requests[-1].body == {"user": "bob"}
+    peer.on("GET", "/v1/jobs", {"jobs": a_mixed_queue(), "next": None})
+    count = len(peer.requests_to("/v1/jobs/cancel"))
+    screen = terminal("cancel", "--all")
+    shown = screen.until(b"Cancel all of these jobs? (y/n) [n]: ")
+    assert b"4130" in shown
+    screen.type(b"\r")
+    screen.until(b"you did not confirm")
+    assert screen.end() == 1
+    assert len(peer.requests_to("/v1/jobs/cancel")) == count
+    screen = terminal("cancel", "--all")
+    screen.until(b"(y/n) [n]: ")
+    screen.type(b"y\r")
+    screen.until(b"job 7 cancelled")
+    assert screen.end() == 0
+    screen = terminal("cancel", "--all", "--yes")
+    assert b"(y/n)" not in screen.until(b"job 7 cancelled")
 
 
 def test_changes_say_what_they_mean_to_the_daemon(peer: Peer, odcctl: Odcctl) -> None:

@@ -28,6 +28,7 @@ def test_wait_outlives_a_restart_of_the_daemon(peer: Peer, odcctl: Odcctl) -> No
 
 
 def test_logs_copies_bytes_and_names_stream_and_rank(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(7, "RUNNING")], "next": None})
     peer.on("GET", LOGS, lambda _: Reply(pieces=[b"a\n", b"b\r\n", "ü".encode()]))
     assert odcctl("logs", "7").out == "a\nb\r\nü"
     assert peer.requests[-1].query == {"stream": "stdout", "rank": "0"}

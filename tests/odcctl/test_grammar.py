@@ -21,7 +21,7 @@ from tests.odcctl.peer import Peer, Reply, event_stream, problem
 LISTS = {
     "queue", "history", "nodes", "list", "avail", "idle", "usage", "shares", "priority", "events",
     "plan", "account list", "user list", "qos list", "partition list", "policy list",
-    "booking list", "licence list", "disk list", "disk strays",
+    "booking list", "licence list", "disk list", "disk strays", "notify show",
 }  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def test_columns_are_chosen_by_name_and_in_that_order(peer: Peer, odcctl: Odcctl
     assert odcctl("queue", "--format", "job", "--no-header").out == "7\n"
     wrong = odcctl("queue", "-o", "colour")
     assert (wrong.code, wrong.out) == (2, "")
-    assert 'no column "colour"; there are: job, user, partition' in wrong.err
+    assert 'no column "colour"; there are: job, name, user, partition' in wrong.err
 
 
 @pytest.mark.parametrize(

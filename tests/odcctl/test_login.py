@@ -114,7 +114,7 @@ def test_the_answer_as_json_has_no_key(odcctl: Odcctl, server: Server) -> None:
 def test_with_credentials_and_a_server_nothing_else_is_needed(
     odcctl: Odcctl, home: Path, server: Server
 ) -> None:
-    """CLI-46: a first command logs in by itself, and is done once."""
+    """A first command logs in by itself, and is done once."""
     config = home / ".config" / "odcctl" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(f'server = "{server.url}"\ngithub_user = "octocat"\n')

@@ -13,6 +13,7 @@ from tests.odcctl.objects import (
     a_job,
     a_mixed_queue,
     a_node,
+    a_node_group,
     a_preemption,
     an_event,
     gang,
@@ -42,7 +43,7 @@ def test_a_range_of_nodes_is_told_until_it_has_some(peer: Peer, odcctl: Odcctl) 
     waits = gang(7, 2, 8, node_count_max=4, switches=1, switches_wait_s=300)
     runs = gang(8, 3, 8, state="RUNNING", node_count_max=4, switches=1, node_names=["n1"])
     peer.on("GET", "/v1/jobs", {"jobs": [runs, waits], "next": None})
-    gpus = [line.split()[4] for line in odcctl("queue", "--no-header").out.splitlines()]
+    gpus = [line.split()[5] for line in odcctl("queue", "--no-header").out.splitlines()]
     assert gpus == ["3x8", "2-4x8"]
     peer.on("GET", "/v1/jobs/7", {"jobs": [waits]})
     peer.on("GET", "/v1/jobs/8", {"jobs": [runs]})
@@ -68,7 +69,7 @@ def test_all_pages_of_a_long_array_are_shown(peer: Peer, odcctl: Odcctl) -> None
 def test_times_are_told_in_the_local_zone(peer: Peer, odcctl: Odcctl) -> None:
     job = gang(1, 2, 8, planned_start_at="2026-07-01T14:20:00Z")
     peer.on("GET", "/v1/jobs", {"jobs": [job], "next": None})
-    assert "planned 16:20\n" in odcctl("queue", TZ="Europe/Zurich").out
+    assert "  16:20  " in odcctl("queue", TZ="Europe/Zurich").out
 
 
 def test_show_tells_all_there_is_of_a_job(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
@@ -193,6 +194,17 @@ def test_nodes_shows_how_free_gpus_lie(peer: Peer, odcctl: Odcctl, golden: Golde
     assert odcctl("nodes", "--fragmentation", "--topology").code == 2
 
 
+def test_elastic_groups(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    growing = a_node_group("odc-h100", "h100", jobs=[4130, 4131])
+    groups = {"groups": [growing, a_node_group("odc-t4", "t4", failure="no capacity")]}
+    peer.on("GET", "/v1/node-groups", groups)
+    golden("nodes-groups", odcctl("nodes", "--groups").out)
+    assert json.loads(odcctl("nodes", "--groups", "--json").out) == groups
+    assert odcctl("nodes", "--groups", "--type", "t4", "--output", "quiet").out == "odc-t4\n"
+    for wrong in (["gpu-01"], ["--topology"], ["--fragmentation"]):
+        assert odcctl("nodes", "--groups", *wrong).code == 2
+
+
 def test_diag_shows_whatever_the_daemon_tells(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     peer.on("GET", "/v1/cluster", a_cluster())
     golden("diag", odcctl("diag").out)
@@ -262,6 +274,10 @@ def test_filters_reach_the_daemon_as_they_are_meant(peer: Peer, odcctl: Odcctl) 
     odcctl("history", "--since", "2026-07-01T12:00", "-t", "F")
     query = peer.requests[-1].query
     assert (query["ended_since"], query["state"]) == ("2026-07-01T12:00:00+00:00", "FAILED")
+    odcctl("history", "-E", "2026-07-02T12:00", "-X")
+    query = peer.requests[-1].query
+    assert query["ended_before"] == "2026-07-02T12:00:00+00:00"
+    assert query["limit"] == "10000"
 
 
 def test_an_empty_table_is_its_header(peer: Peer, odcctl: Odcctl) -> None:

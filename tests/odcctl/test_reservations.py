@@ -86,7 +86,7 @@ def test_list_watches_every_two_seconds_without_flicker(
 def test_show_tells_a_reservations_own_fields_after_the_jobs(
     peer: Peer, odcctl: Odcctl, golden: Golden
 ) -> None:
-    """CLI-24, LIF-05: and the history."""
+    """LIF-05: and the history."""
     reservation = a_reservation(
         12, extensions=1, extended_s=7200, oom_count=1, last_oom_at="2026-07-01T11:00:00Z",
         warnings=[{"minutes": 30, "at": "2026-07-01T17:30:05Z"}], labels={"nsight": "true"},
@@ -103,6 +103,21 @@ def test_show_tells_a_reservations_own_fields_after_the_jobs(
     assert shown == [{**reservation, **job}]
 
 
+def test_a_drained_node_is_named_in_lists_and_details(peer: Peer, odcctl: Odcctl) -> None:
+    drained = a_reservation(12, node_notice="gpu-01 is drained: new kernel")
+    booked = a_reservation(
+        13, node_notice='gpu-01 has maintenance "firmware" from 2026-07-01T14:00:00Z',
+        node_notice_until="2026-07-01T14:00:00Z",
+    )  # fmt: skip
+    listed(peer, drained, booked)
+    rows = odcctl("list").out
+    assert "active (node drained)" in rows
+    assert "active (maintenance)" in rows
+    shown = odcctl("show").out
+    assert "gpu-01 is drained: new kernel" in shown
+    assert "; time left: " in shown
+
+
 def test_show_asks_nothing_more_of_a_batch_job(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/jobs/7", {"jobs": [a_job(7)]})
     assert odcctl("show", "7").code == 0
@@ -110,7 +125,6 @@ def test_show_asks_nothing_more_of_a_batch_job(peer: Peer, odcctl: Odcctl) -> No
 
 
 def test_show_without_an_id_tells_mine(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
-    """CLI-24."""
     listed(peer, *some_reservations())
     golden("show-mine", odcctl("show").out)
     assert peer.requests[0].query == {"status": LIVE}
@@ -416,7 +430,23 @@ def test_edit_is_a_menu_on_a_terminal(peer: Peer, terminal: Callable[..., Termin
     assert screen.end() == 0
 
 
+def test_edit_asks_for_the_hours_of_extend(peer: Peer, terminal: Callable[..., Terminal]) -> None:
+    extending(peer)
+    for argv in (("edit", "12", "--extend"), ("edit", "--extend", "--yes")):
+        screen = terminal(*argv)
+        screen.until(
+            b"More hours for reservation 12 (1, 2, 4, 8, 12, 24, or any number up to 24): "
+        )
+        screen.type(b"1\r")
+        if "--yes" not in argv:
+            screen.until(b"(y/n) [y]: ")
+            screen.type(b"\r")
+        screen.until(b"reservation 12 extended: it expires 2026-07-01 18:30:05Z\r\n")
+        assert screen.end() == 0
+
+
 WRONG = {
+    "extend alone": ["edit", "12", "--extend"],
     "extend how long": ["extend", "12"],
     "extend nothing": ["extend", "12", "-h", "0"],
     "extend nothing at all": ["extend", "12", "-h", "0.0"],
@@ -475,8 +505,10 @@ def test_cancel_without_an_id_is_a_menu_of_mine(
 def test_avail_shows_what_is_free_and_how_long_the_rest_takes(
     peer: Peer, odcctl: Odcctl, golden: Golden
 ) -> None:
-    """CLI-33, CLI-34."""
-    down = a_type("l4", 0, gpus_per_node=4, waits=[])
+    """CLI-34."""
+    limit = {"start_at": None, "wait_s": None, "refused": None, "reason": "QOSMaxGRESPerUser"}
+    limited = [{"gpus": gpus, "nodes": 1, **limit} for gpus in (1, 2, 4)]
+    down = a_type("l4", 0, gpus_per_node=4, waits=limited)
     types = availability(a_type(), a_type("a100", 0), down, a_cpu_type())
     peer.on("GET", "/v1/availability", types)
     golden("avail", odcctl("avail").out)
@@ -485,7 +517,6 @@ def test_avail_shows_what_is_free_and_how_long_the_rest_takes(
 
 
 def test_avail_can_be_watched(peer: Peer, terminal: Callable[..., Terminal]) -> None:
-    """CLI-33."""
     peer.on("GET", "/v1/events", lambda _: Reply(pieces=event_stream([], peer.stopping)))
     peer.on("GET", "/v1/availability", availability(a_type()))
     screen = terminal("avail", "--watch")

@@ -95,7 +95,7 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
 def test_only_the_given_options_are_sent_once(
     dev_server: DevServer, odcctl: Odcctl, case: str
 ) -> None:
-    """CLI-03 to CLI-11, CLI-14, CLI-15: without a terminal nothing is asked (CLI-16)."""
+    """CLI-05 to CLI-11, CLI-14, CLI-15: without a terminal nothing is asked (CLI-16)."""
     options, body = OPTIONS[case]
     done = odcctl("reserve", *options)
     assert (done.code, dev_server.sent) == (0, body)

@@ -142,7 +142,6 @@ def test_without_a_terminal_it_waits_and_says_so(rich: DevServer, odcctl: Odcctl
 
 
 def test_a_daemon_without_disks_says_why(rich: DevServer, terminal: Screens) -> None:
-    """CLI-54."""
     rich.peer.on("GET", "/v1/disks", disks(default_gib=None))
     rich.peer.on(
         "POST", "/v1/reservations",

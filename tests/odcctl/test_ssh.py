@@ -78,7 +78,7 @@ def test_host_keys_that_the_daemon_tells_are_pinned(peer: Peer, odcctl: Odcctl, 
 def test_show_and_connect_keep_the_file_up_and_list_and_cancel_take_it_away(
     peer: Peer, odcctl: Odcctl, home: Path
 ) -> None:
-    """CLI-29, ACC-17: with the links that open editors."""
+    """ACC-17: with the links that open editors."""
     conf = home / ".odc/ssh/12.conf"
     listed(peer, an_ssh_reservation())
     peer.on("GET", "/v1/jobs/12", {"jobs": [a_job(12, "RUNNING", kind="reservation")]})
@@ -234,7 +234,7 @@ def test_connect_asks_which_node(
 
 
 def test_reserve_makes_it_known_and_asks_once(peer: Peer, odcctl: Odcctl, home: Path) -> None:
-    """CLI-43, ACC-17, AUT-10: elsewhere than on a terminal nothing is asked or included."""
+    """CLI-43, ACC-17: elsewhere than on a terminal nothing is asked or included."""
     peer.on("POST", PATH, Reply(an_ssh_reservation(status="pending", connect=None), 201))
     peer.on("GET", f"{PATH}/12", an_ssh_reservation())
     peer.on("GET", "/v1/jobs/12/events", Reply(pieces=[], media_type="text/event-stream"))

@@ -30,7 +30,7 @@ def test_a_change_is_pushed_and_only_its_line_is_written(
         lambda _: Reply({"jobs": after if changed.is_set() else jobs, "next": None}),
     )
     screen = terminal("queue", "--watch")
-    shown = screen.until(b"PENDING  4:00:00\x1b[0K")
+    shown = screen.until(b"PENDING  -        -        4:00:00\x1b[0K")
     assert shown.count(b"alice") == 3
     assert b"Priority" in shown
     request_count = len(peer.requests_to("/v1/jobs"))

@@ -258,7 +258,7 @@ class Simulation:
             changes["begin_at"] = now + timedelta(seconds=self.random.choice([30, 3000]))
         if self.random.random() < 0.05:
             changes["deadline_at"] = now + timedelta(seconds=100_000)
-        spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", **changes)  # type: ignore[arg-type]
+        spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", **{"launch": "all", **changes})  # type: ignore[arg-type]
         await self.take(who, spec)
 
     async def reserve(self) -> None:

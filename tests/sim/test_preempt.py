@@ -27,7 +27,9 @@ class Calm(Simulation):
         return Run(seconds=86_400)
 
     async def ask(self, **fields: Any) -> int:
-        spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", time_limit_s=86_400, **fields)
+        spec = JobSpec(
+            script="#!/bin/sh\ntrue\n", work_dir="/tmp", launch="all", time_limit_s=86_400, **fields
+        )
         prepared = prepare(USERS[0], [spec], key=None, dry_run=False)
         [[answer]] = await self.store.jobs.submit(
             json.dumps([prepared.request]), list(prepared.texts), list(prepared.texts.values()),

@@ -54,3 +54,13 @@ def test_the_migrations_add_up_to_the_golden_schema(database_url: str) -> None:
     if "ODC_WRITE_GOLDEN" in os.environ:
         GOLDEN.write_text(found)
     assert found == GOLDEN.read_text(), "see the head of this file"
+
+
+def test_every_time_has_a_zone() -> None:
+    """DAT-04, BUG-19: times are timestamptz, never text, numbers or times without a zone."""
+    schema = GOLDEN.read_text()
+    assert "timestamp without time zone" not in schema
+    times = re.findall(r"^    (\w+_at) ([a-z ]+)", schema, re.MULTILINE)
+    assert len(times) > 50
+    wrong = {(name, kind) for name, kind in times if not kind.startswith("timestamp with time")}
+    assert wrong == set()

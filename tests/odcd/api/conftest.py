@@ -14,7 +14,7 @@ from tests.support.harness.warm import cool
 SEEDED = (
     "term", "gpu_type", "partition", "account", "qos", "policy", "priority_weight",
     "priority_setting", "account_setting", "gpu_meter", "migration", "install", "past_since",
-    "facts",
+    "facts", "notify_state",
 )  # fmt: skip
 
 

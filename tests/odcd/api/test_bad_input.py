@@ -72,12 +72,24 @@ WRONG: dict[str, Sequence[object]] = {
     "mem_per_node_mib": (*AMOUNT, 64_001),
     "mem_per_cpu_mib": (*AMOUNT, 64_001),
     "mem_per_gpu_mib": (*AMOUNT, 64_001),
+    "tmp_mib": AMOUNT,
     "exclusive": FLAG,
     "constraint": (*TEXT, "x" * 1025, "a&&b", "a\0"),
     "node_list": (*TEXTS, ["n99"], [""], ["a\0"]),
     "exclude_nodes": (*TEXTS, ["n99"], [""], ["a\0"]),
     "booking": (*TEXT, "", "nothing", "a\0"),
     "licences": ("matlab", ["matlab"], {"matlab": 1}, {"matlab": 0}, {"": 1}, {"a\0": 1}, 3),
+    "components": (
+        *TEXT,
+        {},
+        [{}],
+        [3, {}],
+        [{"gpus": -1}, {}],
+        [{"no": 1}, {}],
+        [{"gpus": 999}, {}],
+        [{"constraint": "a\0"}, {}],
+        [{}] * 129,
+    ),
     "array": (*TEXT, "", "x", "5-1", "0-100000000", "-1", "0-9%0", "1-3:0", "9" * 200_001),
     "dependency": (
         *TEXT,
@@ -92,11 +104,21 @@ WRONG: dict[str, Sequence[object]] = {
     "signal_number": (0, 65, "TERM", 1.5),
     "signal_before_s": (-1, 65_536, "1", 1.5),
     "signal_batch": FLAG,
+    "mail_types": ("END", [3], ["NEVER"], ["end "], ["END"] * 21),
+    "mail_user": (
+        *TEXT,
+        "",
+        "ann",
+        "a@b@c",
+        "a@b.example\nBcc: x@y.example",
+        "x" * 300 + "@y.example",
+    ),
     "requeue": (1, "true", []),
     "submit_host": (*TEXT, "x" * 256, "a\0"),
     "submit_line": (*TEXT, "x" * 32_769, "a\0"),
     "spool_output": FLAG,
     "pty": FLAG,
+    "launch": ("", "some", 1),
     "image": [5, "", "x" * 2000],
     "no_such_field": (1,),
 }
@@ -390,17 +412,24 @@ def test_a_wrong_change_is_refused(database_url: str) -> None:
 def test_wrong_paths_and_methods_are_problems_too(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
-            for method, path, status in (
-                ("GET", "/nope", 404),
-                ("GET", "/v1/jobs/7/nope", 404),
-                ("DELETE", "/v1/jobs/7", 405),
-                ("PUT", "/v1/jobs", 405),
-                ("POST", "/health", 405),
-                ("GET", "/v1/jobs/7/attach/x", 404),
+            for method, path, allow in (
+                ("GET", "/nope", None),
+                ("GET", "/v1/jobs/7/nope", None),
+                ("DELETE", "/v1/jobs/7", "GET, HEAD, PATCH"),
+                ("PUT", "/v1/jobs", "GET, HEAD, POST"),
+                ("OPTIONS", "/v1/disks/data", "DELETE, GET, HEAD"),
+                ("POST", "/health", "GET, HEAD"),
+                ("GET", "/v1/jobs/7/attach/x", None),
             ):
                 answer = await client.request(method, path)
-                assert answer.status_code == status, (method, path)
                 _check_problem(answer)
+                problem = answer.json()
+                assert answer.headers.get("allow") == allow, (method, path)
+                assert (answer.status_code, problem["code"], problem["title"]) == (
+                    (404, "OD045", "UnknownPath") if allow is None
+                    else (405, "OD046", "MethodNotAllowed")
+                )  # fmt: skip
+                assert path in problem["detail"]
 
     serve(database_url, work)
 

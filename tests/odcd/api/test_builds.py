@@ -33,7 +33,7 @@ def serve_builds(url: str, work: Any) -> None:
 
 
 def test_a_context_is_uploaded_and_used_in_a_reservation(database_url: str) -> None:
-    """IMG-07, IMG-08, IMG-10: identical uploads are one build; the reservation waits for it."""
+    """IMG-07, IMG-08: identical uploads are one build; the reservation waits for it."""
 
     async def work(service: Service) -> None:
         first = await send(service)
@@ -111,7 +111,7 @@ def test_an_invalid_build_reference_is_refused(database_url: str, fields: dict[s
 
 
 def test_builds_on_a_single_machine_are_refused_with_the_reason(database_url: str) -> None:
-    """IMG-07: where reservations are not containers."""
+    """Where reservations are not containers."""
 
     async def work(service: Service) -> None:
         refused = (await send(service)).json()

@@ -198,6 +198,19 @@ def test_an_update_is_shown_at_once(database_url: str, body: Any, shown: Any) ->
     serve(database_url, work)
 
 
+@pytest.mark.parametrize(("change_by", "limit_s"), [("+30", 9000), ("-1:00:00", 3600)])
+def test_a_time_limit_with_a_sign_is_added(database_url: str, change_by: str, limit_s: int) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit(time_limit_s=7200)
+        body = {"time_limit": change_by}
+        await change(service, f"/v1/jobs/{job_id}", body, method="PATCH")
+        async with service.client() as client:
+            [job] = (await client.get(f"/v1/jobs/{job_id}")).json()["jobs"]
+        assert job["time_limit_s"] == limit_s
+
+    serve(database_url, work)
+
+
 def test_an_array_throttle_is_changed_and_removed(database_url: str) -> None:
     async def work(service: Service) -> None:
         array = await service.submit(array="0-9%1")

@@ -124,7 +124,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
 
 
 def test_refusals_have_their_http_statuses(database_url: str) -> None:
-    """CLI-37, CLI-40, AUT-08, AUT-09, API-05: 404 unknown, 410 deleted, 409 in use or there."""
+    """CLI-40, API-05: 404 unknown, 410 deleted, 409 in use or there."""
 
     async def work(service: Service) -> None:
         for name in ("main", "busy", "gone"):
@@ -166,7 +166,7 @@ def test_a_daemon_without_disks_refuses_with_the_reason_and_the_setting(
 
 
 def test_a_missing_disk_is_refused_at_once(database_url: str) -> None:
-    """STO-11, BUG-09."""
+    """STO-11."""
 
     async def work(service: Service) -> None:
         answer = await ask(service, "POST", PATH, {"disk": "nothing"})

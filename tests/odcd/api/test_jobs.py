@@ -54,6 +54,33 @@ def test_a_started_job_shows_the_files_it_writes(database_url: str) -> None:
     serve(database_url, work)
 
 
+def test_a_list_shows_the_files_that_its_jobs_write(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        own = await service.submit(name="train", stdout="%x-%j.out", stderr="/var/%N.err")
+        array = await service.submit(array="3")
+        spooled = await service.submit(spool_output=True)
+        await service.plan()
+        waits = await service.submit(hold=True, stdout="%j.out")
+        expected = {
+            own: f"/tmp/train-{own}.out", array: f"/tmp/slurm-{array}_3.out", spooled: None,
+            waits: "%j.out",
+        }  # fmt: skip
+        async with service.client() as client:
+
+            async def listed(**params: str) -> list[dict[str, Any]]:
+                return (await client.get("/v1/jobs", params=params)).json()["jobs"]
+
+            assert {job["id"]: job["stdout"] for job in await listed()} == expected
+            some = await listed(fields="state,stdout,id")
+            assert {job["id"]: job["stdout"] for job in some} == expected
+            assert [list(job) for job in some] == [["state", "stdout", "id"]] * 4
+            assert [list(job) for job in await listed(fields="id")] == [["id"]] * 4
+            errors = await listed(fields="stderr", job=str(own), ended="true")
+            assert errors == [{"stderr": "/var/n1.err"}]
+
+    serve(database_url, work)
+
+
 def test_pages_follow_the_cursor_to_the_end(database_url: str) -> None:
     async def work(service: Service) -> None:
         jobs = [await service.submit(gpus=8) for _ in range(5)]

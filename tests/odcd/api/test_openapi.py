@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import msgspec
+import pytest
 
 from odcd.api.answers.jobs import Job
 from odcd.api.app import operations
+from odcd.api.http.operation_ids import operation_id
 from odcd.records.job import JobSpec
 from tests.odcd.api.service import Service, serve
 
@@ -38,10 +40,7 @@ def test_every_operation_is_in_the_document_and_nothing_else(database_url: str) 
         }
         assert documented == served | sockets
         ids = [
-            of["operationId"]
-            for path, methods in document["paths"].items()
-            for of in methods.values()
-            if ("GET", path) not in sockets
+            of["operationId"] for methods in document["paths"].values() for of in methods.values()
         ]
         assert len(ids) == len(set(ids))
 
@@ -75,7 +74,7 @@ def test_every_creating_operation_accepts_an_idempotency_key(database_url: str) 
         assert keyed == {
             "/v1/jobs", "/v1/jobs/batch", "/v1/submit-argv", "/v1/bookings", "/v1/accounts",
             "/v1/qos", "/v1/accounts/{account}/users", "/v1/reservations",
-            "/v1/disks",
+            "/v1/disks", "/v1/slurm/{command}",
         }  # fmt: skip
         limit = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "limit")
         assert (limit["schema"]["maximum"], limit["schema"]["default"]) == (10_000, 1000)
@@ -83,6 +82,52 @@ def test_every_creating_operation_accepts_an_idempotency_key(database_url: str) 
         assert cursor["description"] == "`next` from the previous page."
         spec = (await fetch(service))["components"]["schemas"]["JobSpec"]["properties"]
         assert "0-99%4" in spec["array"]["description"]
+
+    serve(database_url, work)
+
+
+IDS = {
+    ("GET", "/v1/jobs"): "list_jobs",
+    ("GET", "/v1/jobs/{id}"): "get_job",
+    ("GET", "/v1/jobs/{id}/why"): "explain_job",
+    ("POST", "/v1/jobs/{id}/cancel"): "cancel_job",
+    ("POST", "/v1/jobs/cancel"): "cancel_jobs",
+    ("PATCH", "/v1/nodes/{name}"): "update_node",
+    ("GET", "/v1/node-groups"): "list_node_groups",
+    ("DELETE", "/v1/policies/{policy}"): "delete_policy",
+    ("GET", "/v1/policies"): "list_policies",
+    ("POST", "/v1/qos"): "create_qos",
+    ("PUT", "/v1/licences/{licence}"): "set_licence",
+    ("POST", "/v1/disks/{disk}/rename"): "rename_disk",
+    ("GET", "/v1/disks/{disk}/content"): "get_disk_content",
+    ("POST", "/v1/page/tickets"): "create_page_ticket",
+}
+
+
+@pytest.mark.parametrize("of", IDS)
+def test_operation_ids_are_a_verb_and_a_noun(of: tuple[str, str]) -> None:
+    assert operation_id(*of) == IDS[of]
+
+
+def test_every_example_is_accepted_by_its_type(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        paths = (await fetch(service))["paths"]
+        for operation in operations(service.api):
+            described = paths[operation.path][operation.method.lower()]
+            if operation.body is not None:
+                body = described["requestBody"]["content"]["application/json"]
+                msgspec.convert(body["example"], operation.body)
+            for status, forms in operation.answers.items():
+                if operation.media_type != "application/json" or not forms:
+                    continue
+                content = described["responses"][str(status)]["content"]["application/json"]
+                assert list(content["examples"]) == [form.__name__ for form in forms]
+                for form in forms:
+                    msgspec.convert(content["examples"][form.__name__]["value"], form)
+        example = paths["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]
+        async with service.client() as client:
+            answer = await client.post("/v1/jobs", json=example["example"])
+        assert answer.status_code == 201, answer.text
 
     serve(database_url, work)
 

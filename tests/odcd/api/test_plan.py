@@ -114,3 +114,21 @@ def test_what_if_accepts_sbatch_options(database_url: str) -> None:
             assert "nodes" in answer.json()["detail"]
 
     serve(database_url, work)
+
+
+def test_what_if_says_when_a_licence_lets_the_job_start(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.database.execute("insert into odc.licence values ('matlab', 1)")
+        await service.submit(gpus=1, time_limit_s=600, licences={"matlab": 1})
+        await service.plan()
+        async with service.client() as client:
+            argv = [["--gres=gpu:h100:1", "-t", "10", "-L", "matlab"]]
+            answer = await client.post("/v1/plan/what-if", json={"argv": argv})
+            [job] = msgspec.json.decode(answer.content, type=WhatIf).jobs
+            assert (job.limit, job.promised) == ("Licenses", True)
+            assert job.text == (
+                "the job would wait for licences in use, and start at "
+                f"{job.start_at} at the latest on n1"
+            )
+
+    serve(database_url, work)

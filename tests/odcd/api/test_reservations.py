@@ -16,7 +16,7 @@ from odcd.api.answers.reservations import (
     ReservationList,
 )
 from odcd.api.answers.submit import Preview
-from odcd.errors import BadRequest
+from odcd.errors import BadRequest, NeverFits
 from odcd.jobs.gpu_types import TypeThere, sizes_of
 from odcd.jobs.reservations import Reserve, find_type, seconds_of, spec_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
@@ -132,7 +132,8 @@ def test_a_reservation_accepts_no_environment_variables(database_url: str) -> No
 
 
 def test_several_nodes_must_be_whole_nodes_with_four_or_eight_gpus() -> None:
-    """MNE-27, CLI-03: up to six nodes, of nodes with four GPUs 8, 12, 16 and 20, too."""
+    """MNE-01, MNE-27, CLI-03: multiples of a node, up to six nodes; of nodes with four GPUs 8, 12,
+    16 and 20, too."""
 
     def kind(name: str, gpus: int) -> TypeThere:
         return TypeThere(
@@ -176,6 +177,36 @@ def test_availability_shows_what_a_reservation_would_get(database_url: str) -> N
             (await ask(service, "GET", "/v1/cluster/use")).content, type=ClusterCount
         )
         assert (count.gpus, count.gpus_free, count.jobs.running) == (16, 8, 1)
+
+    serve(database_url, work, nodes=2)
+
+
+def test_the_wait_of_a_size_that_a_limit_refuses_names_the_limit(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.submit(peer=ALICE, hold=True)
+        limit = {"limits": {"job": {"gpus": 4}}}
+        changed = await ask(service, "PATCH", "/v1/qos/normal", limit, peer=OPERATOR)
+        assert changed.status_code == 200, changed.text
+        there = msgspec.json.decode(
+            (await ask(service, "GET", "/v1/availability")).content, type=AvailabilityList
+        )
+        waits = {wait.gpus: wait for wait in there.types[0].waits}
+        assert [(waits[n].wait_s, waits[n].reason) for n in (2, 4)] == [(0, None), (0, None)]
+        for size in (8, 16):
+            assert waits[size].wait_s is None
+            assert "4" in str(waits[size].refused)
+            assert "normal" in str(waits[size].refused)
+
+        # Not refused, but it waits until an operator changes the limit.
+        pends = {"deny_on_limit": False}
+        changed = await ask(service, "PATCH", "/v1/qos/normal", pends, peer=OPERATOR)
+        assert changed.status_code == 200, changed.text
+        there = msgspec.json.decode(
+            (await ask(service, "GET", "/v1/availability?hours=7")).content, type=AvailabilityList
+        )
+        reasons = {wait.gpus: (wait.refused, wait.reason) for wait in there.types[0].waits}
+        assert reasons[4] == (None, None)
+        assert reasons[8] == reasons[16] == (None, "QOSMaxGRESPerJob")
 
     serve(database_url, work, nodes=2)
 
@@ -245,7 +276,7 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
 def test_an_invalid_request_is_refused_and_creates_nothing(
     database_url: str, body: Any, status: int, word: str
 ) -> None:
-    """CLI-05, CLI-09, CLI-37, CLI-54, SCH-17, API-06, API-07, API-08."""
+    """CLI-05, CLI-09, CLI-37, CLI-54, API-06, API-07, API-08."""
 
     async def work(service: Service) -> None:
         answer = await ask(service, "POST", "/v1/reservations", body)
@@ -347,6 +378,16 @@ def test_a_partial_node_gets_its_share_and_a_whole_node_everything() -> None:
     assert (gang.node_count, gang.gpus_per_node, gang.exclusive) == (3, 8, True)
     cpu = spec_of(Reserve(gpu_type="CPU-X86"), [H100, CPU], "/", "/bin/sh")
     assert (cpu.gpus_per_node, cpu.exclusive, cpu.name) == (0, True, "cpu-x86")
+
+
+def test_a_cpu_type_takes_no_gpus_and_24_hours_at_most() -> None:
+    """SCH-17, GPU-09: and a whole node, so there is one reservation per node."""
+    one = spec_of(Reserve(gpu_type="cpu-x86", hours=24), [H100, CPU], "/", "/bin/sh")
+    assert (one.gpus_per_node, one.exclusive, one.time_limit_s) == (0, True, 86_400)
+    with pytest.raises(NeverFits, match="have no GPUs"):
+        spec_of(Reserve(gpu_type="cpu-x86", gpus=1), [H100, CPU], "/", "/bin/sh")
+    with pytest.raises(BadRequest, match=r"between 0\.0833 and 24"):
+        spec_of(Reserve(gpu_type="cpu-x86", hours=24.5), [H100, CPU], "/", "/bin/sh")
 
 
 def test_every_option_is_kept_with_the_request() -> None:

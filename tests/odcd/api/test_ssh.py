@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -199,7 +200,7 @@ def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
             process = await laptop.start(
                 *laptop.ssh("-N", "-L", f"{local}:127.0.0.1:{port}", laptop.host)
             )
-            await until(local.exists)
+            await until(lambda: _listens(local))
             reader, writer = await asyncio.open_unix_connection(str(local))
             writer.write(b"hi\n")
             async with asyncio.timeout(60):
@@ -210,6 +211,12 @@ def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
         await until(lambda: all(stream.closed for stream in laptop.dev_server.streams))
 
     on_laptop(database_url, folder, work)
+
+
+def _listens(path: Path) -> bool:
+    """A socket's file exists a moment before connections are accepted."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
 
 
 @pytest.mark.long
@@ -319,7 +326,7 @@ def test_a_lost_connection_is_reported_with_the_state_of_the_reservation(
 def test_a_connection_that_ends_with_its_reservation_reports_that(
     database_url: str, folder: Path
 ) -> None:
-    """CLI-27, CLI-29: cancelled; and ssh no longer has its configuration."""
+    """CLI-27: cancelled; and ssh no longer has its configuration."""
 
     async def work(laptop: Laptop) -> None:
         process = await laptop.start(*laptop.ssh(laptop.host, "echo on; sleep 60"))

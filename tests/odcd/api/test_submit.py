@@ -131,11 +131,35 @@ def test_a_command_line_is_accepted_after_the_server_requested_its_script(
             answer = await client.post("/v1/submit-argv", json={**request, "script": script})
             assert answer.status_code == 201
             submitted = answer.json()
-            assert list(submitted) == ["id", "wait", "parsable", "quiet", "json", "pty", "warnings"]
+            assert list(submitted) == [
+                "id",
+                "wait",
+                "parsable",
+                "quiet",
+                "json",
+                "pty",
+                "warnings",
+                "folders",
+            ]
             [job] = (await client.get(f"/v1/jobs/{submitted['id']}")).json()["jobs"]
             assert (job["name"], job["gpus"], job["work_dir"]) == ("hello", 2, "/tmp")
             stored = await client.get(f"/v1/jobs/{submitted['id']}/script")
             assert stored.text == script
+
+    serve(database_url, work)
+
+
+def test_lines_of_options_are_refused_where_they_are_not_read(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            job = {"script": "#!/bin/sh\n#SBATCH --gpus=8\ntrue\n", "work_dir": "/tmp"}
+            for path, body in (("/v1/jobs", job), ("/v1/jobs/batch", {"jobs": [job]})):
+                answer = await client.post(path, json=body)
+                assert answer.status_code == 400
+                assert "line 2 of the script has options" in answer.json()["detail"]
+                assert "/v1/submit-argv" in answer.json()["hint"]
+            late = {**job, "script": "#!/bin/sh\n##SBATCH x\ntrue\n#SBATCH --gpus=8\n"}
+            assert (await client.post("/v1/jobs", json=late)).status_code == 201
 
     serve(database_url, work)
 

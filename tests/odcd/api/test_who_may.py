@@ -220,12 +220,20 @@ NEW_BOOKING = {"name": "{new}", "starts_at": "now+9h", "duration_s": 60, "node_c
 NO_STREAM = "?after=0&follow=false"
 ALICES = "?user=alice"
 
+
+async def _command(_scene: Scene) -> str:
+    return "squeue"
+
+
 TABLE: dict[str, Rule] = {
     "POST /v1/jobs": everybody(body=BODY, **ONCE),
     "POST /v1/jobs/batch": everybody(body={"jobs": [BODY]}, **ONCE),
     "POST /v1/submit-argv": everybody(
         body={"argv": ["--wrap", "true"], "work_dir": "/tmp"}, **ONCE
     ),
+    "POST /v1/slurm/{command}": everybody(_command, body={}),
+    "POST /v1/slurm-steps/{job}/{attempt}/{step}": own(Scene.running, body={}, ok=(409, 503)),
+    "POST /v1/slurm-allocations/{job}/release": own(Scene.running, body={}, ok=(204, 409, 503)),
     "POST /v1/plan/what-if": everybody(body={"jobs": [BODY]}),
     "GET /v1/submit-options": everybody(),
     "GET /v1/jobs": everybody(),
@@ -246,6 +254,7 @@ TABLE: dict[str, Rule] = {
     "POST /v1/jobs/{id}/checkpoint": own(Scene.begun),
     "PATCH /v1/jobs/{id}": own(Scene.pending, {"comment": "x"}),
     "GET /v1/events": everybody(query=NO_STREAM),
+    "GET /v1/node-groups": everybody(),
     "GET /v1/nodes": everybody(),
     "GET /v1/nodes/{name}": everybody(lambda _: _node()),
     "PATCH /v1/nodes/{name}": operators({"state": "DRAIN", "reason": "x"}, lambda _: _node("n9")),
@@ -322,6 +331,10 @@ TABLE: dict[str, Rule] = {
     "GET /v1/cluster/fragmentation": everybody(),
     "GET /v1/users/me": everybody(),
     "PUT /v1/users/me": everybody(body={"github_user": "octocat"}),
+    "GET /v1/users/me/webhook": everybody(),
+    "PUT /v1/users/me/webhook": everybody(body={"url": "https://93.184.215.14/x"}),
+    "DELETE /v1/users/me/webhook": everybody(ok=(200, 400)),
+    "POST /v1/users/me/webhook/test": everybody(ok=(201, 400)),
     "GET /v1/reservations/{id}/ssh": own(Scene.reached, ok=(4500,)),
     "GET /v1/reservations/{id}/jupyter": own(Scene.reached, ok=(4500,)),
     "GET /v1/plan/gantt": everybody(),
@@ -384,7 +397,7 @@ async def _verdict(scene: Scene, operation: str, rule: Rule, peer: Peer | None) 
     """yes, no (not the caller's), who? (no identity), or any other result."""
     method, _, path = operation.partition(" ")
     x = await rule.target(scene) if rule.target else ""
-    path = path.replace("{account}/", "lab/")
+    path = path.replace("{account}/", "lab/").replace("{attempt}/{step}", "1/0")
     if "{" in path:
         path = f"{path[: path.index('{')]}{x}{path[path.index('}') + 1 :]}"
     body = None if rule.body is None else _filled(rule.body, x, scene.name())

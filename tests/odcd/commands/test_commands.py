@@ -231,6 +231,21 @@ def test_migrate_and_token_work_on_any_database(odc_home: Path, empty_database_u
 
 
 @pytest.mark.long
+def test_up_takes_its_settings_from_the_file_and_refuses_an_invalid_one(fresh: Odc) -> None:
+    odc = fresh
+    file = odc.home.parent / "odcd.toml"
+    file.write_text('nodes = ["n[1-2]=h100:8"]\nlistn = "127.0.0.1:1"\n')
+    file.chmod(0o644)
+    done = odc.odcd("up", "--config", str(file), "--detach", check=False)
+    assert done.returncode == 2
+    assert 'there is no setting "listn"; did you mean listen?' in done.stderr
+    file.write_text('nodes = ["n[1-2]=h100:8"]\nlisten = "none"\n')
+    output = odc.up("--config", str(file))
+    assert "nodes   n1 (8 x h100, declared), n2 (8 x h100, declared)" in output
+    assert "page" not in output
+
+
+@pytest.mark.long
 def test_a_backup_that_cannot_be_written_leaves_no_file(odc_home: Path, database_url: str) -> None:
     odc = Odc(odc_home, odc_home)
     done = odc.odcd("backup", "/no/such/folder/q.odc", "--dsn", database_url, check=False)

@@ -373,7 +373,7 @@ def test_a_full_pool_answers_busy_and_not_that_postgresql_is_gone(
 def test_slow_statements_of_a_user_leave_cpus_for_passes_and_delay_no_other_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("odcd.database.slots.SLOW_S", 0.0)
+    monkeypatch.setattr("odcd.database.pace.SLOW_S", 0.0)
 
     async def work() -> None:
         slots, go, free = Slots(slow=1, patience_s=0.1), asyncio.Event(), asyncio.Event()

@@ -109,6 +109,12 @@ def test_memory_variables_follow_the_requested_form() -> None:
     assert "SLURM_MEM_PER_NODE" not in env
 
 
+def test_steps_learn_that_output_files_are_appended_to() -> None:
+    # submitit's jobs are requeued, and their steps would empty the files of the run before.
+    assert _environment(open_mode="append")["SLURM_OPEN_MODE"] == "a"
+    assert "SLURM_OPEN_MODE" not in _environment()
+
+
 def test_an_array_element_knows_its_array() -> None:
     env = _environment(
         job_id=50, array_job_id=40, array_task_id=7, array_min=1, array_max=9, array_count=5,
@@ -149,3 +155,27 @@ def test_booking_and_licences_are_in_the_environment() -> None:
     assert env["SLURM_JOB_LICENSES"] == "ansys:1,matlab:2"
     plain = _environment()
     assert not {"SLURM_JOB_RESERVATION", "SLURM_JOB_LICENSES"} & plain.keys()
+
+
+def test_a_heterogeneous_job_has_variables_for_each_component() -> None:
+    env = _environment(
+        job_id=42, members=tuple(a_member(rank, cpus=rank + 2) for rank in range(3)),
+        component_nodes=(1, 2), options={
+            "launch": "first",
+            "components": [{"name": "one", "ntasks": 1},
+                           {"ntasks": 4, "cpus_per_task": 2, "gpus_spec": {"gpus": "8"}}],
+        },
+    )  # fmt: skip
+    assert (env["SLURM_HET_SIZE"], env["SLURM_JOB_ID"], env["SLURM_JOB_NAME"]) == ("2", "42", "one")
+    assert (env["SLURM_JOB_NODELIST"], env["SLURM_NTASKS"]) == ("gpu-01", "1")
+    assert "SLURM_CPUS_PER_TASK" not in env
+    assert (env["ODC_NODELIST"], env["ODC_NODE_COUNT"]) == ("gpu-[01-03]", "3")
+    groups = {name: value for name, value in env.items() if name.endswith("_HET_GROUP_1")}
+    assert {
+        "SLURM_JOB_ID_HET_GROUP_1": "43", "SLURM_JOB_NAME_HET_GROUP_1": "train",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "gpu-[02-03]", "SLURM_NTASKS_HET_GROUP_1": "4",
+        "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1": "3,4", "SLURM_CPUS_PER_TASK_HET_GROUP_1": "2",
+        "SLURM_GPUS_HET_GROUP_1": "8", "SLURM_TASKS_PER_NODE_HET_GROUP_1": "2(x2)",
+    }.items() <= groups.items()  # fmt: skip
+    assert env["SLURM_JOB_NODELIST_HET_GROUP_0"] == "gpu-01"
+    assert "SLURM_HET_SIZE" not in _environment()

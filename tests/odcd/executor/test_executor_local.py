@@ -288,6 +288,24 @@ def test_logs_follow_until_the_end(home: RunnerHome, work_dir: Path) -> None:
     run(an_executor(home), body)
 
 
+def test_logs_of_a_job_that_the_runner_does_not_have_yet_are_followed(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    """Before: they ended at once, without any output."""
+    dispatch, texts = a_dispatch_of("#!/bin/sh\necho one\n", work_dir=str(work_dir))
+
+    async def body(watched: Watched) -> None:
+        pieces = _all(watched.executor.logs(dispatch, 0, stderr=False, follow=True))
+        follower = asyncio.create_task(pieces)
+        done, _ = await asyncio.wait([follower], timeout=0.3)
+        assert not done
+        await watched.executor.start([dispatch], texts)
+        async with asyncio.timeout(PATIENCE_S):
+            assert await follower == b"one\n"
+
+    run(an_executor(home), body)
+
+
 def test_logs_of_spooled_output_keep_stdout_and_stderr_apart(
     home: RunnerHome, work_dir: Path
 ) -> None:

@@ -50,7 +50,7 @@ def read(site: Site, folder: Path, name: str) -> int:
 
 def contents(site: Site) -> dict[str, list[str]]:
     """The answers of commands about ended jobs."""
-    tables = ("job", "attempt", "prediction", "gpu_use", "array_job")
+    tables = ("job", "attempt", "prediction", "gpu_use", "array_job", "step")
     found = {t: sorted(site.sql.values(f"select t::text from odc.{t} as t")) for t in tables}
     found["event"] = site.sql.values(
         "select (e.id, e.at, e.kind, e.actor, e.job_id, e.detail)::text from odc.event as e "
@@ -65,12 +65,23 @@ def contents(site: Site) -> dict[str, list[str]]:
     return found
 
 
+STEPS = """
+    insert into odc.step (job_id, attempt, step, key, name, command, ranks, node_names, tasks,
+                          cpus, gpu_masks, holds_cpus, holds_gpus, state, started_at, ended_at,
+                          exit_code, statuses)
+    select id, 1, 0, 'key', 'a''b', E'x\\ty', '{0,1}', '{n1,n2}', '{2,1}', '{4,2}', '{3,1}',
+           true, true, 'FAILED', $1, $1, 3, '{"768": "0-1"}' from odc.job
+"""
+
+
 def test_deleted_jobs_can_be_restored_from_their_export(site: Site, folder: Path) -> None:
+    site.sql.execute(STEPS, NOW)
     before = contents(site)
     shown = site.sql.value("select odc.show_jobs($1, null, $2)", site.old[0], NOW)
     done = delete(site, export_target=str(folder))
     assert (done.jobs, done.exports) == (5, 1)
     assert site.jobs() == site.recent
+    assert site.sql.values("select job_id from odc.step order by job_id") == site.recent
     [name] = [path.name for path in folder.iterdir() if path.name.startswith("jobs-")]
     assert read(site, folder, name) > 0
     assert contents(site) == before

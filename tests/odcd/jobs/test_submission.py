@@ -70,9 +70,9 @@ def test_a_job_has_exactly_the_fields_that_the_database_reads() -> None:
         "node_count node_count_max switches switches_wait_s "
         "ntasks ntasks_per_node cpus_per_task cpus_per_gpu gpus gpus_per_node gpus_per_task "
         "gpu_type "
-        "mem_per_node_mib mem_per_cpu_mib mem_per_gpu_mib exclusive constraint node_list "
-        "exclude_nodes booking licences requeue signal_number signal_before_s signal_batch "
-        "submit_host array dependency options reservation"
+        "mem_per_node_mib mem_per_cpu_mib mem_per_gpu_mib tmp_mib exclusive constraint node_list "
+        "exclude_nodes booking licences components requeue signal_number signal_before_s "
+        "signal_batch submit_host array dependency options mail reservation"
     )
 
 
@@ -105,6 +105,7 @@ def test_options_contain_only_the_given_ones() -> None:
         "submit_line": "x",
         "pty": True,
         "spool_output": True,
+        "launch": "first",
     }
 
 

@@ -20,7 +20,7 @@ from tests.support.harness.served import free_port
 def test_a_user_with_aws_credentials_needs_no_other_setup(
     database_url: str, sts: Sts, folder: Path, tmp_path: Path
 ) -> None:
-    """CLI-46, CLI-47, AUT-01, AUT-02: credentials and a server are enough."""
+    """CLI-47, AUT-01, AUT-02: credentials and a server are enough."""
     ann = sts.add("ann")
     url = f"http://127.0.0.1:{free_port()}"
     config = tmp_path / ".config" / "odcctl"

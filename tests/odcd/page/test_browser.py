@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.long, needs_chromium]
 VIEWS = {
     "overview": "/", "queue": "/page/queue", "nodes": "/page/nodes", "plan": "/page/plan",
     "week": "/page/plan?zoom=7d", "ended": "/page/ended", "job": "/page/jobs/121",
+    "node": "/page/plan?node=gpu-h100-01",
     "waiting": "/page/jobs/135", "array": "/page/jobs/143", "problem": "/page/jobs/999999",
 }  # fmt: skip
 
@@ -188,7 +189,7 @@ def test_every_control_is_reachable_by_keyboard(browser: Browser, furnished: Sce
         tab.enter(furnished.call(furnished.ticket("alice")))
         tab.wait_live()
         seen: list[str] = []
-        for _ in range(60):
+        for _ in range(90):
             tab.page.keyboard.press("Tab")
             focused = tab.page.evaluate(
                 "() => {const e = document.activeElement; const s = getComputedStyle(e);"
@@ -210,6 +211,166 @@ def test_every_control_is_reachable_by_keyboard(browser: Browser, furnished: Sce
         tab.page.keyboard.press("Tab")
         tab.page.keyboard.press("Enter")
         assert tab.page.evaluate("document.activeElement.id") == "main"
+
+
+def test_own_jobs_come_first_and_change_without_a_reload(
+    browser: Browser, furnished: Scene
+) -> None:
+    it = furnished
+
+    async def submit(user: str) -> int:
+        return await it.submit(user, name="fresh-one", gpus_per_node=0, time_limit_s=600)
+
+    with Tab(browser) as tab:
+        tab.enter(it.call(it.ticket("maya")))
+        tab.wait_live()
+        tab.page.evaluate("window.loadedOnce = true")
+        expect(tab.page.locator("main section").first.locator("h2")).to_have_text("Your jobs")
+        other, own = it.call(submit("bob")), it.call(submit("maya"))
+        row = tab.page.locator(f"#mine > li[data-key='{own}']")
+        expect(row).to_contain_text("fresh-one")
+        assert tab.page.locator(f"#mine > li[data-key='{other}']").count() == 0
+        assert {own, other} <= set(it.call(it.plan()))
+        expect(row).to_contain_text("of 10 min")
+        for job_id in (own, other):
+            it.call(it.run(job_id))
+            it.call(it.end(job_id))
+        expect(row).to_have_count(0)
+        assert tab.page.evaluate("window.loadedOnce") is True
+        assert tab.errors == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_legend_has_the_colours_of_the_cells(
+    browser: Browser, furnished: Scene, dark: bool
+) -> None:
+    colours = (
+        "(all) => all.map(e => [e.dataset.user, getComputedStyle(e).backgroundColor])"
+        ".filter(([user]) => user)"
+    )
+    with Tab(browser, dark=dark) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + "/page/nodes")
+        tab.wait_live()
+        legend = dict(tab.page.locator(".legend.users i").evaluate_all(colours))
+        cells = dict(tab.page.locator(".map .c").evaluate_all(colours))
+        assert legend == cells
+        assert len(set(legend.values())) == len(legend) >= 6
+
+
+def test_a_short_bar_shows_its_label_on_hover_and_on_focus(
+    browser: Browser, furnished: Scene
+) -> None:
+    with Tab(browser) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + "/page/plan?zoom=7d")
+        tab.wait_live()
+        bar = tab.page.locator(".bar.running").filter(has=tab.page.locator(".tip")).first
+        tip = bar.locator(".tip")
+        assert tip.text_content()
+        expect(tip).to_be_hidden()
+        bar.locator("svg rect").first.hover()
+        expect(tip).to_be_visible()
+        keep_picture(tab, "tip")
+        tab.page.mouse.move(0, 0)
+        expect(tip).to_be_hidden()
+        bar.focus()
+        tab.page.keyboard.press("Shift+Tab")
+        tab.page.keyboard.press("Tab")
+        expect(tip).to_be_visible()
+        inside = (
+            "e => {const b = e.getBoundingClientRect(), c = e.closest('.bars')"
+            ".getBoundingClientRect(); return b.left >= c.left && b.right <= c.right"
+            " && b.top >= c.top - 2 && b.bottom <= c.bottom + 2}"
+        )
+        assert tip.evaluate(inside)
+        assert tab.errors == []
+
+
+def test_every_planned_bar_is_hatched(browser: Browser, furnished: Scene) -> None:
+    with Tab(browser) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        for path in ("/", "/page/plan", "/page/plan?zoom=7d"):
+            tab.page.goto(furnished.url + path)
+            tab.wait_live()
+            fills = tab.page.locator(".bar.planned rect:nth-of-type(2)").evaluate_all(
+                "(all) => all.map(e => [getComputedStyle(e).fill, e.getBBox().width])"
+            )
+            assert len(fills) >= tab.page.locator(".bar.planned").count() > 0
+            assert all(fill == 'url("#hatch")' and wide >= 2 for fill, wide in fills), path
+            assert tab.page.locator("#hatch").count() == 1
+
+
+def test_few_nodes_have_high_rows(browser: Browser, furnished: Scene) -> None:
+    height = "e => e.getBoundingClientRect().height"
+    with Tab(browser) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + "/page/plan")
+        many = tab.page.locator(".bars").first.evaluate(height)
+        tab.page.goto(furnished.url + "/page/plan?node=gpu-h100-01")
+        assert tab.page.locator(".bars").first.evaluate(height) >= 3 * many
+        expect(tab.page.locator("#node")).to_contain_text("of 192 allocated")
+
+
+def test_a_job_that_can_never_start_is_red(browser: Browser, furnished: Scene) -> None:
+    it = furnished
+
+    async def submit(**more: object) -> int:
+        return await it.submit("emil", name="lost", gpus_per_node=0, time_limit_s=600, **more)
+
+    first = it.call(submit())
+    assert first in it.call(it.plan())
+    lost = it.call(submit(dependency=f"afterok:{first}"))
+    it.call(it.run(first))
+    it.call(it.end(first, exit_code=1))
+    colour = "e => getComputedStyle(e).color"
+    for dark in (False, True):
+        with Tab(browser, dark=dark) as tab:
+            tab.enter(it.call(it.ticket("emil")))
+            tab.page.goto(it.url + "/page/queue?state=waiting&user=emil")
+            tab.wait_live()
+            row = tab.page.locator(f"#queue > li[data-key='{lost}']")
+            badge = row.locator(".badge")
+            expect(badge).to_have_text("can never start")
+            red = tab.page.locator("body").evaluate(
+                "e => {const s = document.createElement('b'); s.className = 'bad'; e.append(s);"
+                "return getComputedStyle(s).color}"
+            )
+            assert badge.evaluate(colour) == row.locator("summary").evaluate(colour) == red
+            assert tab.grave_faults() == []
+            keep_picture(tab, f"never-{'dark' if dark else 'light'}")
+    it.call(it.ask("POST", f"/v1/jobs/{lost}/cancel", {}))
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_bar_of_waits_has_a_scale(browser: Browser, furnished: Scene, width: int) -> None:
+    """The words of the scale are at the ticks of the bars below."""
+    with Tab(browser, width=width) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + "/page/queue?state=waiting")
+        scale = tab.page.locator(".scale svg")
+        expect(scale).to_be_visible()
+        words = scale.locator("text").all_text_contents()
+        assert words == ["now", "1 hour", "1 day", "7 days"]
+        middle = "e => {const b = e.getBoundingClientRect(); return b.left + b.width / 2}"
+        ticks = tab.page.locator("#queue svg.band").first.locator(".tick")
+        for word, tick in ((1, 0), (2, 1)):
+            apart = scale.locator("text").nth(word).evaluate(middle) - ticks.nth(tick).evaluate(
+                middle
+            )
+            assert abs(apart) < 4
+
+
+def test_filters_are_menus_that_work_without_javascript(browser: Browser, furnished: Scene) -> None:
+    with Tab(browser, java_script_enabled=False) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + "/page/queue")
+        tab.page.get_by_label("User").select_option("hugo")
+        tab.page.get_by_role("button", name="Show").click()
+        assert "user=hugo" in tab.page.url
+        users = tab.page.locator("#queue .user").all_inner_texts()
+        assert users
+        assert {user.strip() for user in users} == {"hugo"}
 
 
 def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> None:
@@ -313,10 +474,12 @@ def test_the_tour_takes_its_screenshots(browser: Browser, furnished: Scene) -> N
             one.wait_live()
         keep_picture(small, "tour-telephone")
         keep_picture(night, "tour-plan")
-        tab.page.set_viewport_size({"width": 1360, "height": 1640})
+        tab.page.set_viewport_size({"width": 1360, "height": 1960})
         keep_picture(tab, "tour-overview")
         tab.page.set_viewport_size({"width": 1360, "height": 620})
-        first = tab.page.locator("#waiting > li").filter(has_text="moe-pretrain")
+        tab.page.goto(furnished.url + "/page/queue?state=waiting")
+        tab.wait_live()
+        first = tab.page.locator("#queue > li").filter(has_text="moe-pretrain")
         first.locator("summary").click()
         expect(first.locator(".causes li").nth(1)).to_contain_text("holds")
         tab.page.mouse.move(0, 0)

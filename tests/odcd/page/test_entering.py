@@ -170,7 +170,7 @@ def test_two_daemons_on_one_host_keep_their_sessions(database_url: str) -> None:
 
 
 def test_tickets_and_sessions_are_not_api_keys(database_url: str) -> None:
-    """AUT-08: neither the cookie nor its value opens /v1, so no other site can."""
+    """Neither the cookie nor its value opens /v1, so no other site can."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()

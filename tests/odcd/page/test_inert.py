@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from odcd.api.answers.jobs import GpuUse
 from odcd.page.files import macros, templates
-from odcd.page.filters import hue, moment, sentence
+from odcd.page.filters import moment, sentence
 from odcd.page.gantt import Window, lay_out
+from odcd.page.hues import preferred
 from odcd.page.nodes import cells_of, slots_of
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -31,10 +32,11 @@ NASTY = st.one_of(
 TAGS = {
     "div", "span", "a", "b", "i", "small", "p", "details", "summary", "ol", "ul", "li", "svg",
     "rect", "line", "text", "title", "time", "h1", "h2", "dl", "dt", "dd", "br", "code", "section",
-    "header",
+    "header", "label", "select", "option",
 }  # fmt: skip
 JOB: dict[str, Any] = {
     "id": 7, "array_job_id": None, "array_task_id": None, "array_tasks": None, "kind": "batch",
+    "array_progress": None,
     "uid": 1000, "state": "PENDING", "reason": "Resources", "submitted_at": "2026-07-01T12:00:00Z",
     "planned_start_at": "2026-07-01T13:00:00Z", "begin_at": None, "checkpoint_at": None,
     "eta": {"p10": "2026-07-01T12:30:00Z", "p50": "2026-07-01T12:40:00Z",
@@ -42,7 +44,7 @@ JOB: dict[str, Any] = {
     "started_at": None, "ended_at": None, "time_limit_s": 3600, "node_count": 1,
     "node_count_max": None, "gpus_per_node": 8, "gpus": 8, "gpu_type": "h100", "cpus_per_node": 4,
     "mem_per_node_mib": 1024, "node_names": [], "exit_code": None, "signal": None, "restarts": 0,
-    "preemption": None, "licences": None,
+    "preemption": None, "licences": None, "hue": 3, "ran_s": None,
 }  # fmt: skip
 
 
@@ -100,8 +102,11 @@ def test_job_fields_are_escaped(name: str, user: str, comment: str, why: str) ->
         rows.live_job({**job, "state": "RUNNING", "started_at": JOB["submitted_at"],
                        "node_names": ["n1"]}, None, "", None),
         rows.ended_job({**job, "state": "FAILED", "ended_at": JOB["submitted_at"]}),
+        rows.live_job({**job, "reason": "DependencyNeverSatisfied"}, None, chosen(why), None),
+        rows.menu("user", "User", [chosen(name), chosen(user)], chosen(why), chosen(comment)),
+        rows.mine_foot(9, True, chosen(user)), rows.map_legend([(chosen(user), 3)], 2),
         parts.head(job), parts.array_head(job, live=True), parts.when(job, 3, None),
-        parts.why(job, causes), parts.facts(job),
+        parts.why(job, {"why": causes, "kept": causes, "starts_now": causes[0]}), parts.facts(job),
         parts.timeline([{"at": JOB["submitted_at"], "kind": "held", "actor": chosen(user),
                          "text": "held", "more": chosen(why)}]),
     ):  # fmt: skip
@@ -117,15 +122,20 @@ def test_node_and_bar_fields_are_escaped(name: str, user: str, reason: str) -> N
     held = [[7, chosen(user), chosen(name), 3]]
     node = {
         "name": "n1", "gpu_type": "h100", "state": "DRAIN", "reason": chosen(reason), "gpus": 4,
-        "cpus": 4, "cpus_used": 1, "foreign": 8, "held": held, "booking": {"name": chosen(name)},
+        "cpus": 4, "cpus_used": 1, "foreign": 8, "held": held, "mem_mib": 4096, "mem_used_mib": 1,
+        "jobs": 1, "free_at": None, "booking": {"name": chosen(name), "ends_at": None},
     }  # fmt: skip
     copy, cells = json.loads(json.dumps(node)), cells_of(node)
     for dense, slots in ((False, None), (True, None), (True, slots_of(cells))):
         inert(rows.map_node(copy, cells, dense, slots))
+    facts = {**copy, "name": chosen(name), "gpu_type": chosen(user), "gpus_used": 2}
+    inert(rows.node_row(facts))
+    inert(rows.node_card(facts))
     bar = {
         "kind": "running", "job_id": 7, "array_job_id": None, "array_task_id": None,
-        "array_tasks": None, "name": chosen(name), "user": chosen(user), "gpus": 2,
-        "gpu_indexes": [0, 1], "starts_at": AT.isoformat(), "likely_end_at": None, "ends_at": None,
+        "array_tasks": None, "array_progress": None, "name": chosen(name), "user": chosen(user),
+        "gpus": 2, "gpu_indexes": [0, 1], "starts_at": AT.isoformat(), "likely_end_at": None,
+        "ends_at": None,
     }  # fmt: skip
     copy = {**node, "bars": [bar, {**bar, "kind": "planned", "gpu_indexes": []}]}
     inert(rows.gantt_node(lay_out(copy, Window(AT, "24h"))))
@@ -157,5 +167,5 @@ def test_sentences_keep_their_text_and_format_times(text: str) -> None:
     assert "Jul 01 12:00 UTC" in rendered
     if text.isprintable():
         assert rendered == f"{text}Jul 01 12:00 UTC{text}"
-    assert 0 <= hue(text) < 12
+    assert 0 <= preferred(text) < 12
     assert str(moment(None)) == ""

@@ -14,7 +14,7 @@ import pytest
 from odcd.api.answers.plan import Gantt
 from odcd.page import nodes
 from odcd.page.files import assets
-from odcd.page.filters import HUES, hue
+from odcd.page.hues import HUES, assign
 from odcd.page.job import timeline
 from odcd.page.jobs import PAGE
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
@@ -25,6 +25,15 @@ SECRET = "b8f1c2-do-not-tell"
 
 def ids(html: str) -> list[int]:
     return [int(key) for key in re.findall(r'<li data-key="(\d+)">', html)]
+
+
+def shared(html: str) -> str:
+    """A page without the parts that name its viewer."""
+    main = html.partition("<main")[2]
+    main = re.sub(
+        r'<section class="card" aria-labelledby="h-mine">.*?</section>', "", main, flags=re.S
+    )
+    return re.sub(r"<select.*?</select>", "", main, flags=re.S)
 
 
 def test_the_queue_is_paged_and_never_dumped(database_url: str) -> None:
@@ -142,7 +151,7 @@ def test_an_invalid_address_is_refused_with_the_accepted_values(database_url: st
             assert (await client.get("/page/ended?state=SLEEPING")).status_code == 400
             wrong = await client.get("/page/queue?state=SLEEPING")
             assert wrong.status_code == 400
-            assert 'state cannot be "SLEEPING"' in unescape(wrong.text)
+            assert 'State cannot be "SLEEPING"' in unescape(wrong.text)
             assert "Accepted: running, waiting." in wrong.text
             unknown = await client.get("/page/plan?hours=2")
             assert unknown.status_code == 400
@@ -232,6 +241,36 @@ def test_an_array_lists_its_tasks(database_url: str) -> None:
     browse(database_url, work)
 
 
+def test_an_array_is_one_running_row_with_its_progress(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        array = await it.service.submit(name="sweep", gpus=4, array="0-3")
+        await it.service.plan()
+        async with it.inside() as client:
+            running = (await client.get("/page/queue?state=running")).text
+            assert len(ids(running)) == 1
+            assert "0 of 4 tasks done, 2 running" in running
+            assert f'href="/page/jobs/{array}"' in running
+            waiting = (await client.get("/page/queue?state=waiting")).text
+            assert ids(waiting) == [array]
+            assert "0 of 4 tasks done, 2 running. " in waiting
+
+    browse(database_url, work)
+
+
+@pytest.mark.parametrize(("scored", "shown"), [(49, False), (50, True)])
+def test_few_scored_predictions_are_no_figure(database_url: str, scored: int, shown: bool) -> None:
+    async def work(it: Browsed) -> None:
+        await it.service.database.execute(
+            "insert into odc.eta_day (day, cause, scored, inside, early, late, abs_error_s, "
+            "error_s, width_s) values ($1::timestamptz::date, 'submit', $2, $2, 0, 0, 0, 0, 0)",
+            it.service.api.clock.now(), scored,
+        )  # fmt: skip
+        async with it.inside() as client:
+            assert ("predicted starts on time" in (await client.get("/")).text) is shown
+
+    browse(database_url, work)
+
+
 def test_other_users_see_no_secrets_of_a_job(database_url: str) -> None:
     """SEC-10, on the page: script, arguments, environment and output are the owner's."""
 
@@ -259,13 +298,13 @@ def test_other_users_see_no_secrets_of_a_job(database_url: str) -> None:
 
 def test_views_are_the_same_for_all_users(database_url: str) -> None:
     """A user's own rows are marked by a style sheet of that user, so a view is rendered once for
-    all."""
+    all. Only the block of a user's own jobs and the filters' menus name the viewer."""
 
     async def work(it: Browsed) -> None:
         await it.service.submit()
         async with it.inside() as mine, it.inside(BOB) as others:
             for path in ("/", "/page/queue", "/page/nodes", "/page/plan"):
-                pages = [(await c.get(path)).text.partition("<main")[2] for c in (mine, others)]
+                pages = [shared((await c.get(path)).text) for c in (mine, others)]
                 assert pages[0] == pages[1]
             css = (await mine.get("/page/mine.css")).text
             assert '[data-user="64001"]' in css
@@ -300,9 +339,9 @@ def test_a_node_among_many_is_one_element_with_all_its_gpus(
         await it.service.plan()
         async with it.inside() as client:
             page = (await client.get("/page/nodes")).text
-            [node] = re.findall(r'<li data-key="n1">(.*?)</li>', page, re.DOTALL)
+            [node, _] = re.findall(r'<li data-key="n1">(.*?)</li>', page, re.DOTALL)
             assert node.count("<") == 2
-            alice, bob = (f"h{hue(user)}" for user in ("64001", "64002"))
+            alice, bob = (f"h{hue}" for hue in assign(["64001", "64002"]).values())
             colours = [f"p{n}{alice if n < 3 else bob}" for n in range(7)]
             assert set(colours) <= set(node.partition('"')[2].partition('"')[0].split())
             assert " p7" not in node

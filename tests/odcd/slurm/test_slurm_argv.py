@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odcd.errors import BadRequest, NotImplementedYet, OdcError
+from odcd.errors import BadRequest, OdcError
 from odcd.slurm.argv import CommandLine, parse_argv
 from odcd.slurm.directives import late_directive, parse_directives, split_words
 from odcd.slurm.environment import exported, parse_export, variable_options
@@ -111,7 +112,7 @@ def test_a_line_of_options_is_split_at_blanks_outside_quotes(line: str, texts: l
 
 
 def directives(script: str) -> list[tuple[str, str | None]]:
-    return [(given.option.long, given.text) for given in parse_directives(script)]
+    return [(given.option.long, given.text) for given in chain(*parse_directives(script))]
 
 
 def test_directives_are_read_until_the_first_command_and_only_there() -> None:
@@ -158,9 +159,14 @@ def test_a_wrong_directive_is_refused_by_its_line(line: str, message: str) -> No
 
 
 @pytest.mark.parametrize("word", ["hetjob", "packjob"])
-def test_heterogeneous_jobs_are_refused_as_not_yet(word: str) -> None:
-    with pytest.raises(NotImplementedYet, match=word):
-        parse_directives(f"#!/bin/sh\n#SBATCH {word}\n")
+def test_a_line_separates_the_components_of_a_heterogeneous_job(word: str) -> None:
+    groups = parse_directives(f"#!/bin/sh\n#SBATCH -n1\n#SBATCH {word} # next\n#SBATCH -n2 -N1\n")
+    assert [[one.text for one in group] for group in groups] == [["1"], ["2", "1"]]
+
+
+def test_a_script_has_at_most_128_components() -> None:
+    with pytest.raises(BadRequest, match="at most 128 components"):
+        parse_directives("#!/bin/sh\n" + "#SBATCH hetjob\n" * 128)
 
 
 def test_a_script_of_nothing_but_comments_is_read_in_linear_time() -> None:

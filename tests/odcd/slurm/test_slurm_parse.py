@@ -268,10 +268,43 @@ def test_an_option_that_odc_does_not_carry_out_is_refused_everywhere(option: obj
 
 
 def test_values_that_match_the_behaviour_of_odc_pass_and_others_are_refused() -> None:
-    spec("--mail-type=NONE", "--wait-all-nodes=1", "--kill-on-invalid-dep=no", "--ignore-pbs")
-    for flag in ("--mail-type=END", "--wait-all-nodes=0", "--kill-on-invalid-dep=yes"):
+    spec("--gpu-bind=none", "--wait-all-nodes=1", "--kill-on-invalid-dep=no", "--ignore-pbs")
+    for flag in ("--gpu-bind=closest", "--wait-all-nodes=0", "--kill-on-invalid-dep=yes"):
         with pytest.raises(NotImplementedYet):
             spec(flag)
+
+
+def test_options_that_change_nothing_essential_are_accepted_with_one_warning() -> None:
+    header = "#!/bin/sh\n#SBATCH --mail-type=END --mail-user=a@b\n#SBATCH --hint=nomultithread\n"
+    parsed = parse(
+        "--get-user-env", "--mem-bind=local", "--gpu-bind=none", "--tmp=1G", "x.sh", script=header,
+        environment={"SBATCH_WCKEY": "k"},
+    )  # fmt: skip
+    [warning] = parsed.warnings
+    assert warning.startswith(
+        "options without effect: --mail-type (odc sends no mail), --mail-user"
+    )
+    for name in ("hint", "wckey", "get-user-env", "mem-bind"):
+        assert f"--{name} (" in warning
+    assert parsed.spec.tmp_mib == 1024
+    assert parse("--mail-type=NONE", "x.sh", script=SCRIPT).warnings == ()
+    assert parse("x.sh", script=header, command="sbatch").warnings == ()
+
+
+def test_all_errors_of_a_request_are_listed_at_once() -> None:
+    script = "#!/bin/sh\n#SBATCH --nodes=x\n#SBATCH --bogus\n#SBATCH words\ntrue\n"
+    with pytest.raises(BadRequest) as refused:
+        parse("--time=soon", "x.sh", script=script, environment={"SBATCH_GRES": "tpu:1"})
+    message = refused.value.message
+    assert message.startswith("5 errors: ")
+    for part in ("line 2 of the script, --nodes", 'line 3 of the script, unrecognized option "--b',
+                 'line 4 of the script, "words"', "SBATCH_GRES, --gres", "--time: "):  # fmt: skip
+        assert part in message
+    with pytest.raises(NotImplementedYet, match=r"2 errors: --uid=1 is refused: .*; --gid=1 is"):
+        parse("--uid=1", "--gid=1", "x.sh")
+    with pytest.raises(BadRequest, match=r"2 errors: unrecognized option .*; --time: ") as refused:
+        parse("--bogus", "--time=soon", "x.sh")
+    assert "--time: Accepted: M, M:S" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -321,9 +354,48 @@ def test_planned_options_are_refused_as_not_implemented_yet(flag: str) -> None:
         spec(flag)
 
 
-def test_a_heterogeneous_command_line_is_refused_as_not_yet() -> None:
-    with pytest.raises(NotImplementedYet, match="heterogeneous"):
-        parse("-n1", ":", "-n2", "x.sh")
+@pytest.mark.parametrize(
+    "option",
+    ["--dependency=afterok:5", "--begin=now+1hour", "--hold", "--no-requeue", "--nice=7",
+     "--output=b.out", "--chdir=/tmp", "--export=NONE", "--signal=USR1@60", "--comment=b"],
+)  # fmt: skip
+def test_an_option_of_the_whole_job_has_an_effect_in_any_component_or_is_refused(
+    option: str,
+) -> None:
+    """Before: in a later component it was accepted and did nothing."""
+    with pytest.raises(BadRequest, match="belongs to the whole job"):
+        spec("-N1", ":", "-N1", option)
+    once, twice = spec("-N1", option, ":", "-N1"), spec("-N1", option, ":", "-N1", option)
+    assert msgspec.structs.replace(twice, submit_line=once.submit_line) == once
+
+
+def test_the_components_of_a_command_line_and_a_script_are_joined() -> None:
+    script = "#!/bin/sh\n#SBATCH -n1 -A red -t5\n#SBATCH hetjob\n#SBATCH -n2 -c3 -t9\ntrue\n"
+    found = spec("--gpus=1", ":", "-c4", script=script)
+    assert [(one.ntasks, one.cpus_per_task, one.gpus) for one in found.components] == [
+        (1, None, 1), (2, 4, None),
+    ]  # fmt: skip
+    assert (found.account, found.time_limit_s, found.ntasks) == ("red", 540, None)
+    assert found.runs_on_first_node
+
+
+def test_a_component_gets_the_options_of_those_before_it_that_slurm_passes_on() -> None:
+    found = spec("-Jone", "-n4", "-A", "red", ":", "-n1", ":", "-Jtwo", "-c2")
+    assert [(one.name, one.ntasks, one.cpus_per_task) for one in found.components] == [
+        ("one", 4, None), ("one", 1, None), ("two", None, 2),
+    ]  # fmt: skip
+    assert (found.account, found.name) == ("red", "one")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [(["-Ared", ":", "-Ablue"], "have one account"), (["-n1", ":", "--array=1-2"], "--array"),
+     (["-N1-2", ":", "-n1"], "fixed number of nodes"), (["-p", "a", ":", "-n1"], "one partition"),
+     (["-n1", ":", "-n1", "--wrap=true"], "--wrap")],
+)  # fmt: skip
+def test_components_that_do_not_go_together_are_refused(argv: list[str], words: str) -> None:
+    with pytest.raises(OdcError, match=words):
+        spec(*argv)
 
 
 # -- the table ------------------------------------------------------------------------------------

@@ -345,6 +345,15 @@ ALTER TABLE odc.node_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
+ALTER TABLE odc.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.outbox_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.partition ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.partition_id_seq
     START WITH 1
@@ -708,6 +717,7 @@ CREATE TABLE odc.booking (
     reason text,
     created_by text NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    zone text,
     CONSTRAINT booking_check CHECK ((repeats_until >= starts_at)),
     CONSTRAINT booking_check1 CHECK ((cardinality(uids) = cardinality(user_names))),
     CONSTRAINT booking_check2 CHECK (((kind = 'use'::odc.booking_kind) OR ((uids = '{}'::integer[]) AND (account_ids = '{}'::integer[])))),
@@ -721,7 +731,8 @@ END)),
     CONSTRAINT booking_duration_s_check CHECK ((duration_s > 0)),
     CONSTRAINT booking_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,100}$'::text)),
     CONSTRAINT booking_node_count_check CHECK ((node_count > 0)),
-    CONSTRAINT booking_starts_at_check CHECK (isfinite(starts_at))
+    CONSTRAINT booking_starts_at_check CHECK (isfinite(starts_at)),
+    CONSTRAINT booking_zone CHECK (((zone IS NULL) OR (repeats <> 'none'::odc.booking_repeat)))
 );
 
 CREATE TABLE odc.booking_node (
@@ -764,7 +775,8 @@ CREATE TABLE odc.booking_past (
     comment text,
     reason text,
     created_by text,
-    created_at timestamp with time zone
+    created_at timestamp with time zone,
+    zone text
 );
 
 CREATE TABLE odc.box_jupyter (
@@ -978,6 +990,56 @@ CREATE TABLE odc.disk_volume (
     trouble text,
     CONSTRAINT disk_volume_end_kind_check CHECK ((end_kind = ANY (ARRAY['shutdown'::text, 'cancellation'::text, 'migration'::text]))),
     CONSTRAINT disk_volume_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'available'::text, 'published'::text, 'releasing'::text, 'snapshotting'::text, 'deleting'::text, 'deleted'::text, 'lost'::text])))
+);
+
+CREATE TABLE odc.elastic_gone (
+    node_id integer NOT NULL
+);
+
+CREATE TABLE odc.elastic_group (
+    name text NOT NULL,
+    gpu_type text NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    tmp_mib integer NOT NULL,
+    zone text,
+    efa_domain text,
+    features text[] NOT NULL,
+    topology text[] DEFAULT '{}'::text[] NOT NULL,
+    learned boolean DEFAULT false NOT NULL,
+    min_nodes integer NOT NULL,
+    max_nodes integer NOT NULL,
+    cooldown interval NOT NULL,
+    idle interval NOT NULL,
+    boot interval NOT NULL,
+    desired integer NOT NULL,
+    wanted integer,
+    wanted_at timestamp with time zone,
+    grown_at timestamp with time zone,
+    short_since timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    failure text,
+    retry_at timestamp with time zone,
+    CONSTRAINT elastic_group_check CHECK ((max_nodes >= min_nodes)),
+    CONSTRAINT elastic_group_min_nodes_check CHECK ((min_nodes >= 0))
+);
+
+CREATE TABLE odc.elastic_instance (
+    instance_id text NOT NULL,
+    group_name text NOT NULL,
+    node_id integer,
+    seen_at timestamp with time zone NOT NULL,
+    busy_at timestamp with time zone NOT NULL,
+    ended integer DEFAULT 0 NOT NULL,
+    state text DEFAULT 'IN'::text NOT NULL,
+    keep_until timestamp with time zone,
+    CONSTRAINT elastic_instance_state_check CHECK ((state = ANY (ARRAY['IN'::text, 'LEAVING'::text, 'SENT'::text])))
+);
+
+CREATE TABLE odc.elastic_need (
+    job_id bigint NOT NULL,
+    group_name text NOT NULL
 );
 
 CREATE UNLOGGED TABLE odc.eta (
@@ -1201,6 +1263,12 @@ CREATE TABLE odc.job (
 )
 PARTITION BY RANGE (id);
 
+CREATE TABLE odc.job_mail (
+    job_id bigint NOT NULL,
+    kinds text[] NOT NULL,
+    address text NOT NULL
+);
+
 CREATE TABLE odc.job_past (
     past_id bigint NOT NULL,
     past_at timestamp with time zone NOT NULL,
@@ -1234,7 +1302,8 @@ CREATE TABLE odc.kept_output (
     rank integer NOT NULL,
     kept_at timestamp with time zone NOT NULL,
     written bigint NOT NULL,
-    content bytea NOT NULL
+    content bytea NOT NULL,
+    read_through text
 );
 ALTER TABLE ONLY odc.kept_output ALTER COLUMN content SET STORAGE EXTERNAL;
 
@@ -1323,11 +1392,13 @@ CREATE TABLE odc.node (
     foreign_gpu_mask bigint DEFAULT 0 NOT NULL,
     foreign_cpus integer DEFAULT 0 NOT NULL,
     foreign_mem_mib integer DEFAULT 0 NOT NULL,
+    tmp_mib integer DEFAULT 0 NOT NULL,
     CONSTRAINT node_cpus_check CHECK ((cpus > 0)),
     CONSTRAINT node_foreign_cpus_check CHECK ((foreign_cpus >= 0)),
     CONSTRAINT node_foreign_mem_mib_check CHECK ((foreign_mem_mib >= 0)),
     CONSTRAINT node_gpus_check CHECK (((gpus >= 0) AND (gpus <= 62))),
-    CONSTRAINT node_mem_mib_check CHECK ((mem_mib > 0))
+    CONSTRAINT node_mem_mib_check CHECK ((mem_mib > 0)),
+    CONSTRAINT node_tmp_mib_check CHECK ((tmp_mib >= 0))
 );
 
 CREATE TABLE odc.node_free (
@@ -1365,7 +1436,8 @@ CREATE TABLE odc.node_group (
     mem_mib integer NOT NULL,
     efa_domain text,
     features text[] NOT NULL,
-    partition_ids integer[] NOT NULL
+    partition_ids integer[] NOT NULL,
+    tmp_mib integer DEFAULT 0 NOT NULL
 );
 
 CREATE TABLE odc.node_group_past (
@@ -1380,7 +1452,8 @@ CREATE TABLE odc.node_group_past (
     mem_mib integer,
     efa_domain text,
     features text[],
-    partition_ids integer[]
+    partition_ids integer[],
+    tmp_mib integer DEFAULT 0
 );
 
 CREATE TABLE odc.node_past (
@@ -1405,7 +1478,8 @@ CREATE TABLE odc.node_past (
     topology text[],
     foreign_gpu_mask bigint,
     foreign_cpus integer,
-    foreign_mem_mib integer
+    foreign_mem_mib integer,
+    tmp_mib integer DEFAULT 0
 );
 
 CREATE TABLE odc.node_quarantine (
@@ -1430,6 +1504,42 @@ CREATE TABLE odc.node_strike (
     nths integer[] NOT NULL,
     CONSTRAINT node_strike_cause_check CHECK ((cause = ANY (ARRAY['failed'::text, 'launch'::text, 'lost'::text])))
 );
+
+CREATE TABLE odc.notify_state (
+    single boolean DEFAULT true NOT NULL,
+    mail boolean DEFAULT false NOT NULL,
+    per_hour integer DEFAULT 1000 NOT NULL,
+    checked_at timestamp with time zone,
+    dropped bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT notify_state_single_check CHECK (single)
+);
+
+CREATE TABLE odc.notify_use (
+    uid integer NOT NULL,
+    hour timestamp with time zone NOT NULL,
+    taken integer NOT NULL,
+    dropped integer NOT NULL
+);
+
+CREATE TABLE odc.outbox (
+    id bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    channel text NOT NULL,
+    address text,
+    kind text NOT NULL,
+    job_id bigint,
+    facts jsonb NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone,
+    sent_at timestamp with time zone,
+    failed_at timestamp with time zone,
+    trouble text,
+    CONSTRAINT outbox_channel_check CHECK ((channel = ANY (ARRAY['mail'::text, 'webhook'::text]))),
+    CONSTRAINT outbox_check CHECK (((address IS NOT NULL) = (channel = 'mail'::text)))
+)
+WITH (fillfactor='80');
 
 CREATE TABLE odc.partition (
     id integer NOT NULL,
@@ -1598,7 +1708,8 @@ CREATE TABLE odc.planned (
     planned_start_at timestamp with time zone,
     node_names text[] NOT NULL,
     fitting integer NOT NULL,
-    detail text NOT NULL
+    detail text NOT NULL,
+    reason text
 );
 
 CREATE TABLE odc.planned_past (
@@ -1611,7 +1722,8 @@ CREATE TABLE odc.planned_past (
     planned_start_at timestamp with time zone,
     node_names text[],
     fitting integer,
-    detail text
+    detail text,
+    reason text
 );
 
 CREATE TABLE odc.planner (
@@ -1790,6 +1902,7 @@ CREATE TABLE odc.reservation (
     secondary_users text[] DEFAULT '{}'::text[] NOT NULL,
     disk_id bigint,
     build_id bigint,
+    node_notice text,
     CONSTRAINT reservation_check CHECK (((launched_at IS NULL) = (expires_at IS NULL))),
     CONSTRAINT reservation_duration_s_check CHECK ((duration_s > 0))
 );
@@ -1978,14 +2091,18 @@ CREATE TABLE odc.shape (
     switches_wait_s integer,
     booking_id integer,
     licences jsonb,
+    tmp_per_node_mib integer DEFAULT 0 NOT NULL,
+    components jsonb,
     CONSTRAINT shape_check CHECK ((node_count_max >= node_count)),
+    CONSTRAINT shape_components_check CHECK ((jsonb_typeof(components) = 'array'::text)),
     CONSTRAINT shape_cpus_per_node_check CHECK ((cpus_per_node > 0)),
     CONSTRAINT shape_gpus_per_node_check CHECK ((gpus_per_node >= 0)),
     CONSTRAINT shape_licences_check CHECK (((jsonb_typeof(licences) = 'object'::text) AND (licences <> '{}'::jsonb))),
     CONSTRAINT shape_mem_per_node_mib_check CHECK ((mem_per_node_mib >= 0)),
     CONSTRAINT shape_node_count_check CHECK ((node_count > 0)),
     CONSTRAINT shape_switches_check CHECK ((switches > 0)),
-    CONSTRAINT shape_switches_wait_s_check CHECK ((switches_wait_s >= 0))
+    CONSTRAINT shape_switches_wait_s_check CHECK ((switches_wait_s >= 0)),
+    CONSTRAINT shape_tmp_per_node_mib_check CHECK ((tmp_per_node_mib >= 0))
 );
 
 CREATE TABLE odc.shared_storage (
@@ -1998,6 +2115,30 @@ CREATE TABLE odc.shared_storage (
     due_at timestamp with time zone,
     trouble text
 );
+
+CREATE TABLE odc.step (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    step integer NOT NULL,
+    key text NOT NULL,
+    name text NOT NULL,
+    command text NOT NULL,
+    ranks integer[] NOT NULL,
+    node_names text[] NOT NULL,
+    tasks integer[] NOT NULL,
+    cpus integer[] NOT NULL,
+    gpu_masks bigint[] NOT NULL,
+    mem_mib integer[],
+    holds_cpus boolean NOT NULL,
+    holds_gpus boolean NOT NULL,
+    state odc.job_state DEFAULT 'RUNNING'::odc.job_state NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    exit_code integer,
+    statuses jsonb,
+    detail text
+)
+WITH (fillfactor='80');
 
 CREATE TABLE odc.stored_bound (
     uid integer NOT NULL,
@@ -2087,6 +2228,14 @@ CREATE TABLE odc.user_setting (
     changed_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE odc.webhook (
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    url text NOT NULL,
+    kinds text[] NOT NULL,
+    set_at timestamp with time zone NOT NULL
+);
+
 CREATE VIEW odc_report.attempt AS
  SELECT s.job_id,
     s.attempt,
@@ -2140,6 +2289,79 @@ CREATE VIEW odc_report.attempt AS
      LEFT JOIN odc.partition t ON ((t.id = COALESCE(u.partition_id, j.partition_id))))
      LEFT JOIN odc.node n ON ((n.name = s.node)));
 
+CREATE VIEW odc.candidate AS
+ SELECT NULL::bigint AS job_id,
+    NULL::integer AS class,
+    NULL::integer AS shape,
+    NULL::integer AS limit_s,
+    NULL::bigint AS limit_us,
+    NULL::integer AS depth,
+    NULL::boolean AS claims_nodes,
+    NULL::integer AS "least",
+    NULL::integer AS most,
+    NULL::integer AS gpus,
+    NULL::integer AS cpus,
+    NULL::integer AS mem,
+    NULL::boolean AS exclusive,
+    NULL::integer AS booking,
+    NULL::integer AS blocks_most,
+    NULL::bigint AS lapse,
+    NULL::integer AS slot,
+    NULL::integer AS alt_from,
+    NULL::integer AS alt_to,
+    NULL::integer AS groups_from,
+    NULL::integer AS groups_to,
+    NULL::integer AS use_from,
+    NULL::integer AS use_to
+  WHERE false;
+
+CREATE VIEW odc.class_facts AS
+ SELECT NULL::integer AS class,
+    NULL::integer AS shape_id,
+    NULL::integer AS limit_s,
+    NULL::integer AS uid,
+    NULL::integer AS account_id,
+    NULL::integer AS qos_id,
+    NULL::integer AS nice,
+    NULL::integer AS tier,
+    NULL::text AS ordering,
+    NULL::integer AS depth,
+    NULL::integer AS max_wait_s,
+    NULL::text AS backfill,
+    NULL::integer AS size,
+    NULL::integer AS fair,
+    NULL::double precision AS static,
+    NULL::integer AS age_weight,
+    NULL::integer AS max_age_s
+  WHERE false;
+
+CREATE VIEW odc.class_lists AS
+ SELECT NULL::integer[] AS shape_ids,
+    NULL::integer[] AS limits_s,
+    NULL::integer[] AS uids,
+    NULL::integer[] AS accounts,
+    NULL::integer[] AS qos_ids,
+    NULL::integer[] AS nices,
+    NULL::timestamp with time zone[] AS head_ats,
+    NULL::bigint[] AS head_ids,
+    NULL::integer[] AS head_counts,
+    NULL::integer[] AS tiers,
+    NULL::text[] AS orderings,
+    NULL::integer[] AS max_waits_s,
+    NULL::text[] AS backfills,
+    NULL::integer[] AS depths,
+    NULL::integer[] AS sizes,
+    NULL::integer[] AS fairs,
+    NULL::double precision[] AS statics,
+    NULL::integer AS age_weight,
+    NULL::integer AS max_age_s,
+    NULL::integer[] AS kept_shape_ids,
+    NULL::bigint[] AS claim_jobs,
+    NULL::integer[] AS claim_shapes,
+    NULL::text[] AS claim_nodes,
+    NULL::timestamp with time zone[] AS claim_ats
+  WHERE false;
+
 CREATE VIEW odc.decision AS
  SELECT NULL::integer AS looked,
     NULL::integer AS classes,
@@ -2170,7 +2392,9 @@ CREATE VIEW odc.decision AS
     NULL::bigint[] AS victim_jobs,
     NULL::bigint[] AS victim_for,
     NULL::bigint[] AS victim_costs,
-    NULL::bytea AS read_digest
+    NULL::bytea AS read_digest,
+    NULL::text[] AS head_limits,
+    NULL::bigint[] AS limited_heads
   WHERE false;
 
 CREATE VIEW odc_report.dev_server AS
@@ -2288,7 +2512,10 @@ CREATE VIEW odc.ended_job AS
     s.switches,
     s.switches_wait_s,
     s.gpus_per_node,
-    (COALESCE(cardinality(j.node_names), s.node_count) * s.gpus_per_node) AS gpus,
+        CASE
+            WHEN (s.components IS NULL) THEN (COALESCE(cardinality(j.node_names), s.node_count) * s.gpus_per_node)
+            ELSE odc._component_gpus(s.components)
+        END AS gpus,
         CASE
             WHEN (s.gpus_per_node > 0) THEN COALESCE(s.gpu_type, ( SELECT n.gpu_type
                FROM odc.node n
@@ -2316,6 +2543,10 @@ CREATE VIEW odc.ended_job AS
     j.comment,
     bk.name AS booking,
     s.licences,
+        CASE
+            WHEN (s.components IS NOT NULL) THEN odc._component_rows(s.components, j.options)
+            ELSE NULL::json
+        END AS components,
     j.submitted_at AS queued_at
    FROM (((((odc.job j
      LEFT JOIN odc.shape s ON ((s.id = j.shape_id)))
@@ -2464,12 +2695,18 @@ CREATE VIEW odc.pending_job AS
             END
             WHEN ((p.open_count = 0) AND (p.tasks <@ COALESCE(p.closed_tasks, '{}'::int4multirange))) THEN 'Dependency'::text
             WHEN (p.open_count = 0) THEN 'JobArrayTaskLimit'::text
+            WHEN (pl.planned_start_at IS NOT NULL) THEN COALESCE(pl.reason, 'Resources'::text)
+            WHEN (en.job_id IS NOT NULL) THEN 'Resources'::text
             WHEN (lm.reason IS NOT NULL) THEN lm.reason
-            WHEN (pl.planned_start_at IS NOT NULL) THEN 'Resources'::text
             ELSE COALESCE(rf.reason, p.reason, 'None'::text)
         END AS reason,
         CASE
-            WHEN (p.ready AND (lm.reason IS NOT NULL)) THEN json_build_array(json_build_object('cause', 'limit', 'text', odc._limit_short(lm.reason, q.name, a.name, s.licences), 'limit', lm.reason))
+            WHEN (p.ready AND (en.job_id IS NOT NULL)) THEN json_build_array(json_build_object('cause', 'node', 'text', odc._why_new_node(p.job_id)))
+            WHEN (p.ready AND (COALESCE(pl.reason,
+            CASE
+                WHEN (pl.job_id IS NULL) THEN lm.reason
+                ELSE NULL::text
+            END) IS NOT NULL)) THEN json_build_array(json_strip_nulls(json_build_object('cause', 'limit', 'text', odc._limit_short(COALESCE(pl.reason, lm.reason), q.name, a.name, s.licences), 'limit', COALESCE(pl.reason, lm.reason), 'until', odc._iso(pl.planned_start_at))))
             WHEN (p.ready AND (pl.job_id IS NULL)) THEN COALESCE(rf.why, '[]'::json)
             ELSE odc._why_blocked(p.job_id)
         END AS why,
@@ -2491,7 +2728,10 @@ CREATE VIEW odc.pending_job AS
     s.switches,
     s.switches_wait_s,
     s.gpus_per_node,
-    (s.node_count * s.gpus_per_node) AS gpus,
+        CASE
+            WHEN (s.components IS NULL) THEN (s.node_count * s.gpus_per_node)
+            ELSE odc._component_gpus(s.components)
+        END AS gpus,
     s.gpu_type,
     s.cpus_per_node,
     s.mem_per_node_mib,
@@ -2510,8 +2750,12 @@ CREATE VIEW odc.pending_job AS
     j.comment,
     bk.name AS booking,
     s.licences,
+        CASE
+            WHEN (s.components IS NOT NULL) THEN odc._component_rows(s.components, j.options)
+            ELSE NULL::json
+        END AS components,
     p.queued_at
-   FROM (((((((((odc.pending p
+   FROM ((((((((((odc.pending p
      JOIN odc.job j ON ((j.id = p.job_id)))
      LEFT JOIN odc.shape s ON ((s.id = p.shape_id)))
      LEFT JOIN odc.booking bk ON ((bk.id = s.booking_id)))
@@ -2519,6 +2763,7 @@ CREATE VIEW odc.pending_job AS
      LEFT JOIN odc.qos q ON ((q.id = p.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_ids[1])))
      LEFT JOIN odc.planned pl ON ((pl.job_id = p.job_id)))
+     LEFT JOIN odc.elastic_need en ON ((en.job_id = p.job_id)))
      LEFT JOIN odc.limited lm ON (((lm.shape_id = p.shape_id) AND (lm.time_limit_s = p.time_limit_s) AND (lm.uid = p.uid) AND (lm.account_id = p.account_id) AND (lm.qos_id = p.qos_id))))
      LEFT JOIN ( SELECT r.shape_id,
             r.reason,
@@ -2529,6 +2774,14 @@ CREATE VIEW odc.pending_job AS
                 END, 'text', r.detail, 'job_id', r.head_job_id, 'until', odc._iso(h.planned_start_at)))) AS why
            FROM (odc.refusal r
              LEFT JOIN odc.planned h ON ((h.job_id = r.head_job_id)))) rf ON ((rf.shape_id = p.shape_id)));
+
+CREATE VIEW odc.picked_nodes AS
+ SELECT NULL::integer[] AS picks,
+    NULL::integer AS alternative,
+    NULL::bigint AS blocked_at,
+    NULL::bigint[] AS points,
+    NULL::bigint[] AS protected
+  WHERE false;
 
 CREATE VIEW odc_report.plan AS
  SELECT p.job_id,
@@ -2651,7 +2904,10 @@ CREATE VIEW odc.running_job AS
     s.switches,
     s.switches_wait_s,
     s.gpus_per_node,
-    (r.node_count * s.gpus_per_node) AS gpus,
+        CASE
+            WHEN (s.components IS NULL) THEN (r.node_count * s.gpus_per_node)
+            ELSE odc._component_gpus(s.components)
+        END AS gpus,
         CASE
             WHEN (s.gpus_per_node > 0) THEN COALESCE(s.gpu_type, ( SELECT min(n.gpu_type) AS min
                FROM (odc.allocation al
@@ -2680,6 +2936,10 @@ CREATE VIEW odc.running_job AS
     j.comment,
     bk.name AS booking,
     s.licences,
+        CASE
+            WHEN (s.components IS NOT NULL) THEN odc._component_rows(s.components, j.options)
+            ELSE NULL::json
+        END AS components,
     r.queued_at
    FROM ((((((odc.running r
      JOIN odc.job j ON ((j.id = r.job_id)))
@@ -2688,6 +2948,57 @@ CREATE VIEW odc.running_job AS
      LEFT JOIN odc.account a ON ((a.id = r.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = r.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = r.partition_id)));
+
+CREATE VIEW odc.shape_lists AS
+ SELECT NULL::integer[] AS shape_ids,
+    NULL::integer[] AS leasts,
+    NULL::integer[] AS mosts,
+    NULL::integer[] AS gpus,
+    NULL::integer[] AS cpus,
+    NULL::integer[] AS mems,
+    NULL::boolean[] AS exclusives,
+    NULL::boolean[] AS listed,
+    NULL::integer[] AS bookings,
+    NULL::integer[] AS switches,
+    NULL::integer[] AS waits_s,
+    NULL::integer[] AS alt_from,
+    NULL::integer[] AS alt_to,
+    NULL::integer[] AS group_from,
+    NULL::integer[] AS group_to,
+    NULL::integer[] AS alt_groups,
+    NULL::integer[] AS alt_partitions,
+    NULL::boolean[] AS alt_spreads,
+    NULL::bigint[] AS alt_words,
+    NULL::integer[] AS component_from,
+    NULL::integer[] AS component_to,
+    NULL::integer[] AS component_shapes,
+    NULL::integer[] AS component_ords,
+    NULL::jsonb[] AS component_lists,
+    NULL::text[] AS refused,
+    NULL::integer[] AS dead,
+    NULL::boolean[] AS "full",
+    NULL::integer[] AS depths,
+    NULL::integer[] AS use_from,
+    NULL::integer[] AS use_to,
+    NULL::integer[] AS buckets,
+    NULL::bigint[] AS needs,
+    NULL::bigint[] AS mores,
+    NULL::bigint[] AS lefts,
+    NULL::boolean[] AS consumes,
+    NULL::text[] AS limit_reasons,
+    NULL::text[] AS limit_scopes,
+    NULL::integer[] AS limit_scope_ids,
+    NULL::text[] AS limit_pers,
+    NULL::text[] AS limit_whats,
+    NULL::integer[] AS limit_accounts,
+    NULL::integer[] AS limit_uids,
+    NULL::bigint[] AS spans,
+    NULL::integer[] AS class_shapes,
+    NULL::boolean[] AS defers,
+    NULL::boolean[] AS preempts,
+    NULL::boolean AS preempting,
+    NULL::bytea AS digest
+  WHERE false;
 
 ALTER TABLE ONLY odc.account
     ADD CONSTRAINT account_name_key UNIQUE (name);
@@ -2782,6 +3093,18 @@ ALTER TABLE ONLY odc.disk_volume
 ALTER TABLE ONLY odc.disk_volume
     ADD CONSTRAINT disk_volume_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.elastic_gone
+    ADD CONSTRAINT elastic_gone_pkey PRIMARY KEY (node_id);
+
+ALTER TABLE ONLY odc.elastic_group
+    ADD CONSTRAINT elastic_group_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY odc.elastic_instance
+    ADD CONSTRAINT elastic_instance_pkey PRIMARY KEY (instance_id);
+
+ALTER TABLE ONLY odc.elastic_need
+    ADD CONSTRAINT elastic_need_pkey PRIMARY KEY (job_id);
+
 ALTER TABLE ONLY odc.eta
     ADD CONSTRAINT eta_pkey PRIMARY KEY (job_id);
 
@@ -2826,6 +3149,9 @@ ALTER TABLE ONLY odc.install
 
 ALTER TABLE ONLY odc.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.job_mail
+    ADD CONSTRAINT job_mail_pkey PRIMARY KEY (job_id);
 
 ALTER TABLE ONLY odc.job_text
     ADD CONSTRAINT job_text_pkey PRIMARY KEY (digest);
@@ -2874,6 +3200,15 @@ ALTER TABLE ONLY odc.node_quarantine
 
 ALTER TABLE ONLY odc.node_strike
     ADD CONSTRAINT node_strike_pkey PRIMARY KEY (node_id, uid, script_digest, cause);
+
+ALTER TABLE ONLY odc.notify_state
+    ADD CONSTRAINT notify_state_pkey PRIMARY KEY (single);
+
+ALTER TABLE ONLY odc.notify_use
+    ADD CONSTRAINT notify_use_pkey PRIMARY KEY (uid);
+
+ALTER TABLE ONLY odc.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY odc.partition
     ADD CONSTRAINT partition_name_key UNIQUE (name);
@@ -2956,6 +3291,12 @@ ALTER TABLE ONLY odc.shared_storage
 ALTER TABLE ONLY odc.shared_storage
     ADD CONSTRAINT shared_storage_pkey PRIMARY KEY (uid);
 
+ALTER TABLE ONLY odc.step
+    ADD CONSTRAINT step_job_id_attempt_key_key UNIQUE (job_id, attempt, key);
+
+ALTER TABLE ONLY odc.step
+    ADD CONSTRAINT step_pkey PRIMARY KEY (job_id, attempt, step);
+
 ALTER TABLE ONLY odc.stored_bound
     ADD CONSTRAINT stored_bound_pkey PRIMARY KEY (uid);
 
@@ -2979,6 +3320,9 @@ ALTER TABLE ONLY odc.usage
 
 ALTER TABLE ONLY odc.user_setting
     ADD CONSTRAINT user_setting_pkey PRIMARY KEY (uid);
+
+ALTER TABLE ONLY odc.webhook
+    ADD CONSTRAINT webhook_pkey PRIMARY KEY (uid);
 
 CREATE INDEX account_parent ON odc.account USING btree (parent) WHERE (parent IS NOT NULL);
 
@@ -3060,6 +3404,10 @@ CREATE INDEX disk_volume_job ON odc.disk_volume USING btree (job_id);
 
 CREATE UNIQUE INDEX disk_volume_live ON odc.disk_volume USING btree (disk_id) WHERE (state <> ALL (ARRAY['deleting'::text, 'deleted'::text, 'lost'::text]));
 
+CREATE INDEX elastic_instance_group ON odc.elastic_instance USING btree (group_name);
+
+CREATE UNIQUE INDEX elastic_instance_node ON odc.elastic_instance USING btree (node_id);
+
 CREATE INDEX event_final ON ONLY odc.event USING btree (xid, id);
 
 CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id IS NOT NULL);
@@ -3102,7 +3450,7 @@ CREATE INDEX node_group_past_id_idx ON odc.node_group_past USING btree (id);
 
 CREATE INDEX node_group_past_past_at_idx ON odc.node_group_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
-CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids, tmp_mib) NULLS NOT DISTINCT;
 
 CREATE INDEX node_past_at ON odc.node_past USING btree (id, past_at);
 
@@ -3113,6 +3461,14 @@ CREATE INDEX node_past_past_at_idx ON odc.node_past USING brin (past_at) WITH (p
 CREATE INDEX node_strike_script ON odc.node_strike USING btree (script_digest, uid);
 
 CREATE INDEX node_topology ON odc.node USING btree (id) WHERE (topology <> '{}'::text[]);
+
+CREATE INDEX outbox_done ON odc.outbox USING btree (created_at);
+
+CREATE INDEX outbox_due ON odc.outbox USING btree (channel, next_at, id) WHERE (next_at IS NOT NULL);
+
+CREATE INDEX outbox_job ON odc.outbox USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX outbox_waiting ON odc.outbox USING btree (uid, channel, id) WHERE (next_at IS NOT NULL);
 
 CREATE INDEX partition_node_past_partition_id_node_id_idx ON odc.partition_node_past USING btree (partition_id, node_id);
 
@@ -3196,11 +3552,15 @@ CREATE INDEX running_preempted ON odc.running USING btree (preempted_by) WHERE (
 
 CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
 
+CREATE INDEX shape_components ON odc.shape USING btree (id) WHERE (components IS NOT NULL);
+
 CREATE INDEX shape_hash ON odc.shape USING btree (hash_record_extended(ROW(node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id, licences), (0)::bigint));
 
 CREATE INDEX shape_licences ON odc.shape USING btree (id) WHERE (licences IS NOT NULL);
 
-CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, hash_array_extended(partition_ids, (0)::bigint), md5(constraint_expr), hash_array_extended(node_list, (0)::bigint), hash_array_extended(exclude_nodes, (0)::bigint), node_count_max, switches, switches_wait_s, booking_id, jsonb_hash_extended(licences, (0)::bigint)) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, hash_array_extended(partition_ids, (0)::bigint), md5(constraint_expr), hash_array_extended(node_list, (0)::bigint), hash_array_extended(exclude_nodes, (0)::bigint), node_count_max, switches, switches_wait_s, booking_id, jsonb_hash_extended(licences, (0)::bigint), tmp_per_node_mib, jsonb_hash_extended(components, (0)::bigint)) NULLS NOT DISTINCT;
+
+CREATE INDEX step_running ON odc.step USING btree (job_id) WHERE (state = 'RUNNING'::odc.job_state);
 
 CREATE INDEX usage_past_account_id_uid_qos_id_idx ON odc.usage_past USING btree (account_id, uid, qos_id);
 
@@ -3252,7 +3612,7 @@ CREATE TRIGGER facts_insert AFTER INSERT ON odc.booking REFERENCING NEW TABLE AS
 
 CREATE TRIGGER facts_update AFTER UPDATE ON odc.booking REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
 
-CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.booking FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.kind IS DISTINCT FROM new.kind) OR (old.state IS DISTINCT FROM new.state) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.starts_at IS DISTINCT FROM new.starts_at) OR (old.duration_s IS DISTINCT FROM new.duration_s) OR (old.repeats IS DISTINCT FROM new.repeats) OR (old.repeats_until IS DISTINCT FROM new.repeats_until) OR (old.node_list IS DISTINCT FROM new.node_list) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.all_nodes IS DISTINCT FROM new.all_nodes) OR (old.node_count IS DISTINCT FROM new.node_count) OR (old.user_names IS DISTINCT FROM new.user_names) OR (old.uids IS DISTINCT FROM new.uids) OR (old.account_ids IS DISTINCT FROM new.account_ids) OR (old.ignore_running IS DISTINCT FROM new.ignore_running) OR (old.comment IS DISTINCT FROM new.comment) OR (old.reason IS DISTINCT FROM new.reason) OR (old.created_by IS DISTINCT FROM new.created_by) OR (old.created_at IS DISTINCT FROM new.created_at))) EXECUTE FUNCTION odc_past.keep_booking();
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.booking FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.kind IS DISTINCT FROM new.kind) OR (old.state IS DISTINCT FROM new.state) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.starts_at IS DISTINCT FROM new.starts_at) OR (old.duration_s IS DISTINCT FROM new.duration_s) OR (old.repeats IS DISTINCT FROM new.repeats) OR (old.repeats_until IS DISTINCT FROM new.repeats_until) OR (old.node_list IS DISTINCT FROM new.node_list) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.all_nodes IS DISTINCT FROM new.all_nodes) OR (old.node_count IS DISTINCT FROM new.node_count) OR (old.user_names IS DISTINCT FROM new.user_names) OR (old.uids IS DISTINCT FROM new.uids) OR (old.account_ids IS DISTINCT FROM new.account_ids) OR (old.ignore_running IS DISTINCT FROM new.ignore_running) OR (old.comment IS DISTINCT FROM new.comment) OR (old.reason IS DISTINCT FROM new.reason) OR (old.created_by IS DISTINCT FROM new.created_by) OR (old.created_at IS DISTINCT FROM new.created_at) OR (old.zone IS DISTINCT FROM new.zone))) EXECUTE FUNCTION odc_past.keep_booking();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.booking FOR EACH ROW EXECUTE FUNCTION odc_past.keep_booking();
 
@@ -3310,7 +3670,7 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.limited FOR EACH ROW EXECUTE FUN
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.limited FOR EACH ROW EXECUTE FUNCTION odc_past.note_limited();
 
-CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.zone IS DISTINCT FROM new.zone) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.state IS DISTINCT FROM new.state) OR (old.reason IS DISTINCT FROM new.reason) OR (old.reason_by IS DISTINCT FROM new.reason_by) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.declared IS DISTINCT FROM new.declared) OR (old.topology IS DISTINCT FROM new.topology) OR (old.foreign_gpu_mask IS DISTINCT FROM new.foreign_gpu_mask) OR (old.foreign_cpus IS DISTINCT FROM new.foreign_cpus) OR (old.foreign_mem_mib IS DISTINCT FROM new.foreign_mem_mib))) EXECUTE FUNCTION odc_past.keep_node();
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.zone IS DISTINCT FROM new.zone) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.state IS DISTINCT FROM new.state) OR (old.reason IS DISTINCT FROM new.reason) OR (old.reason_by IS DISTINCT FROM new.reason_by) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.declared IS DISTINCT FROM new.declared) OR (old.topology IS DISTINCT FROM new.topology) OR (old.foreign_gpu_mask IS DISTINCT FROM new.foreign_gpu_mask) OR (old.foreign_cpus IS DISTINCT FROM new.foreign_cpus) OR (old.foreign_mem_mib IS DISTINCT FROM new.foreign_mem_mib) OR (old.tmp_mib IS DISTINCT FROM new.tmp_mib))) EXECUTE FUNCTION odc_past.keep_node();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node FOR EACH ROW EXECUTE FUNCTION odc_past.keep_node();
 
@@ -3322,7 +3682,7 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node_free FOR EACH ROW EXECUTE F
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.node_free FOR EACH ROW EXECUTE FUNCTION odc_past.note_node_free();
 
-CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node_group FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.partition_ids IS DISTINCT FROM new.partition_ids))) EXECUTE FUNCTION odc_past.keep_node_group();
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node_group FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.partition_ids IS DISTINCT FROM new.partition_ids) OR (old.tmp_mib IS DISTINCT FROM new.tmp_mib))) EXECUTE FUNCTION odc_past.keep_node_group();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node_group FOR EACH ROW EXECUTE FUNCTION odc_past.keep_node_group();
 
@@ -3354,7 +3714,7 @@ CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.pending REFERENCING OLD TABLE
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.pending REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION odc_past.keep_all_pending();
 
-CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.planned FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.pass_id IS DISTINCT FROM new.pass_id) OR (old.planned_start_at IS DISTINCT FROM new.planned_start_at) OR (old.node_names IS DISTINCT FROM new.node_names) OR (old.fitting IS DISTINCT FROM new.fitting) OR (old.detail IS DISTINCT FROM new.detail))) EXECUTE FUNCTION odc_past.keep_planned();
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.planned FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.pass_id IS DISTINCT FROM new.pass_id) OR (old.planned_start_at IS DISTINCT FROM new.planned_start_at) OR (old.node_names IS DISTINCT FROM new.node_names) OR (old.fitting IS DISTINCT FROM new.fitting) OR (old.detail IS DISTINCT FROM new.detail) OR (old.reason IS DISTINCT FROM new.reason))) EXECUTE FUNCTION odc_past.keep_planned();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.planned FOR EACH ROW EXECUTE FUNCTION odc_past.keep_planned();
 
@@ -3466,6 +3826,18 @@ ALTER TABLE ONLY odc.build_context
 
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_account_id_fkey FOREIGN KEY (account_id) REFERENCES odc.account(id);
+
+ALTER TABLE ONLY odc.elastic_gone
+    ADD CONSTRAINT elastic_gone_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id);
+
+ALTER TABLE ONLY odc.elastic_instance
+    ADD CONSTRAINT elastic_instance_group_name_fkey FOREIGN KEY (group_name) REFERENCES odc.elastic_group(name) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.elastic_instance
+    ADD CONSTRAINT elastic_instance_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id);
+
+ALTER TABLE ONLY odc.elastic_need
+    ADD CONSTRAINT elastic_need_group_name_fkey FOREIGN KEY (group_name) REFERENCES odc.elastic_group(name) ON DELETE CASCADE;
 
 ALTER TABLE ONLY odc.node
     ADD CONSTRAINT node_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);

@@ -28,7 +28,9 @@ NODES = {
 
 
 def a_job(**fields: Any) -> JobSpec:
-    return JobSpec(**{"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", **fields})
+    """All members of a gang run the script, unless a test says otherwise."""
+    base = {"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", "launch": "all"}
+    return JobSpec(**{**base, **fields})
 
 
 def a_cluster(

@@ -74,6 +74,10 @@ class FakeAws(ThreadingHTTPServer):
     def efs(self) -> Any:
         return self._client("efs")
 
+    @property
+    def autoscaling(self) -> Any:
+        return self._client("autoscaling")
+
     def _client(self, service: str) -> Any:
         if service not in self._clients:
             self._clients[service] = boto3.client(
@@ -162,6 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
         is_efs = urlsplit(self.path).path.startswith("/2015-02-01/")
         params = dict(parse_qsl(urlsplit(self.path).query if is_efs else body.decode()))
         action = self._efs_action() if is_efs else params.get("Action", "?")
+        # EBS has delays and limits of its own here; Auto Scaling is moto's.
+        is_other = is_efs or "/autoscaling/" in self.headers.get("authorization", "")
         with self.server.ebs.lock:
             self.server.calls.append(Call(action, params))
             rule = self.server.trouble(action)
@@ -173,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault != "cut":
             silent = fault in ("swallow", "hang")
-            self._forward(is_efs, action, params, body, silent=silent, half=fault == "half")
+            self._forward(is_other, action, params, body, silent=silent, half=fault == "half")
         if fault == "hang":
             self.server.closing.wait(ANSWERS_S)
         if fault is not None:
@@ -188,23 +194,23 @@ class _Handler(BaseHTTPRequestHandler):
         return f"{names[self.command]}{resources}{'s' if self.command == 'GET' else ''}"
 
     def _forward(
-        self, is_efs: bool, action: str, params: dict[str, str], body: bytes, *, silent: bool,
+        self, is_other: bool, action: str, params: dict[str, str], body: bytes, *, silent: bool,
         half: bool,
     ) -> None:  # fmt: skip
         ebs = self.server.ebs
         # The request and its result are one step.
         with ebs.lock:
             try:
-                asks = is_efs or ebs.ask(action, params)
+                asks = is_other or ebs.ask(action, params)
             except RefusedByEc2 as error:
                 if not silent:
-                    self._refuse(is_efs, 400, error.code, error.message)
+                    self._refuse(False, 400, error.code, error.message)
                 return
             status, kind, data = 200, "text/xml", b"<Response/>"
             if asks:
                 status, kind, data = self._ask_moto(body)
             if status == 200 and asks:
-                data = self._page(action, params, data) if is_efs else ebs.answer(
+                data = self._page(action, params, data) if is_other else ebs.answer(
                     action, params, data
                 )  # fmt: skip
         if not silent:
@@ -241,9 +247,12 @@ class _Handler(BaseHTTPRequestHandler):
             data = json.dumps({"ErrorCode": code, "Message": message}).encode()
             self._reply(status, "application/json", data, code)
         else:
+            error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+            scaling = "/autoscaling/" in self.headers.get("authorization", "")
             data = (
-                f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error>"
-                "</Errors><RequestID>1</RequestID></Response>"
+                f"<ErrorResponse>{error}<RequestId>1</RequestId></ErrorResponse>"
+                if scaling
+                else f"<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>"
             ).encode()
             self._reply(status, "text/xml", data)
 
@@ -269,13 +278,13 @@ def running_moto(folder: Path) -> Iterator[int]:
     moto = Child(argv, folder / "moto.log", env)
     moto.start()
     try:
-        moto.wait_until(lambda: _answers(port), "moto's server")
+        moto.wait_until(lambda: answers(port), "moto's server")
         yield port
     finally:
         moto.stop()
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/", timeout=5):
             return True

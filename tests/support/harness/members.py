@@ -81,6 +81,10 @@ class Members:
         """Pods started per second, from the first created to the last that started."""
         return len(self._begun) / (self._last - self._first) if self._begun else 0.0
 
+    def counts(self) -> dict[str, int]:
+        with self._lock:
+            return {"pods created": self._created, "pods started": len(self._begun)}
+
     def summary(self) -> str:
         return (
             f"{self._created:,} created, {len(self._begun):,} of them ran, at most "

@@ -10,14 +10,15 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.harness.controlplane.watch import Watch
 from tests.support.harness.members import Members
+from tests.support.harness.phases import Phases
 from tests.support.harness.served import Refused, Served, Site
+from tests.support.harness.soak_jobs import SoakJob, some_jobs
 from tests.support.harness.troubles import Faults
 
 BATCH = 25
@@ -29,35 +30,6 @@ QUIET_S = 120.0
 REMIND_S = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoakJob:
-    """A job, and how it ends if nothing happens to it."""
-
-    nodes: int
-    gpus: int
-    run_s: int | None
-    exit_code: int
-    requeue: bool
-
-    @property
-    def body(self) -> dict[str, Any]:
-        environment = {"TEST_EXIT_CODE": str(self.exit_code)}
-        if self.run_s is not None:
-            environment["TEST_RUN_S"] = str(self.run_s)
-        return {
-            "script": "#!/bin/sh\nsleep $TEST_RUN_S\nexit $TEST_EXIT_CODE\n",
-            "work_dir": "/tmp", "time_limit_s": 36_000, "environment": environment,
-            "node_count": self.nodes, "gpus_per_node": self.gpus, "requeue": self.requeue,
-        }  # fmt: skip
-
-    @property
-    def end(self) -> tuple[str, int]:
-        """Its end without faults; jobs that never end are cancelled."""
-        if self.run_s is None:
-            return "CANCELLED", 0
-        return ("COMPLETED" if self.exit_code == 0 else "FAILED"), self.exit_code
-
-
 @dataclass
 class Soak:
     site: Site
@@ -65,6 +37,7 @@ class Soak:
     faults: Faults
     members: Members
     watch: Watch
+    phases: Phases
     jobs: int
     seed: int
     spread_s: float
@@ -88,15 +61,19 @@ class Soak:
         jobs = list(some_jobs(chance, self.jobs))
         begin = time.monotonic()
         with self.faults.happening():
-            self._submit_all(jobs, begin)
+            with self.phases.phase(f"submissions, over {self.spread_s:,.0f} s, with faults"):
+                self._submit_all(jobs, begin)
             # The last ones are undisturbed: otherwise all faults would hit those few.
             few = self.jobs // 20
-            self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
-        # KWOK does not repeat failed writes; a new one looks at all pods.
-        self.faults.kwok.restart()
-        self._until(self._none_left, "all jobs to end", 3 * QUIET_S)
+            with self.phases.phase(f"until {few:,} jobs are left, with faults"):
+                self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
+        with self.phases.phase("the last jobs, without faults"):
+            # KWOK does not repeat failed writes; a new one looks at all pods.
+            self.faults.kwok.restart()
+            self._until(self._none_left, "all jobs to end", 3 * QUIET_S)
         self.took_s = time.monotonic() - begin
-        self._settle()
+        with self.phases.phase("comparison with the database, and the end of what stays"):
+            self._settle()
 
     def _none_left(self) -> bool:
         if self._left() == 0:
@@ -280,18 +257,6 @@ class Soak:
             f"- pods: {self.members.summary()}\n"
             f"- faults: {self.faults.summary()}; {terms} terms of leadership; {self.repeated} "
             f"requests without an answer, sent again\n"
-            f"- took {self.took_s:,.0f} s; {self.members.rate():.1f} pods started per second"
-        )
-
-
-def some_jobs(chance: random.Random, count: int) -> Iterator[SoakJob]:
-    """15 % gangs, some of them of whole nodes; one in six fails by itself."""
-    for _ in range(count):
-        gang = chance.random() < 0.15
-        yield SoakJob(
-            nodes=chance.randint(2, 8) if gang else 1,
-            gpus=chance.choice([1, 2, 4, 8]) if gang else chance.choice([1, 1, 1, 2, 4, 8]),
-            run_s=chance.choice([0, 1, 2, 5, 10, 20]),
-            exit_code=0 if chance.random() < 0.84 else chance.randint(1, 99),
-            requeue=chance.random() < 0.9,
+            f"- took {self.took_s:,.0f} s; {self.members.rate():.1f} pods started per second\n"
+            f"{self.phases}"
         )

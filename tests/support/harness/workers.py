@@ -17,6 +17,7 @@ API_ONLY = (
 ONE_WORKER = {
     **{f"tests/kubernetes/test_{name}.py": "kubelets" for name in PROCESS_NODES},
     **{f"tests/kubernetes/test_{name}.py": "manifests" for name in API_ONLY},
+    "tests/kubernetes/real/": "real nodes",
     "tests/kubernetes/": "controlplane",
     "tests/grafana/test_live.py": "grafana",
     "tests/attack/test_changed_accounts.py": "accounts of this machine",
@@ -26,6 +27,7 @@ once: a control plane, or a Prometheus that scrapes a live odcd for all panels. 
 and uids that only one test at a time can use."""
 
 TRIED_AGAIN = (
+    "tests/clients/",
     "tests/e2e/test_dev_server.py",
     "tests/grafana/test_live.py",
     "tests/kubernetes/test_applied.py",
@@ -37,12 +39,13 @@ TRIED_AGAIN = (
     "tests/kubernetes/test_node_ports.py",
     "tests/kubernetes/test_processes.py",
     "tests/kubernetes/test_proxy.py",
+    "tests/kubernetes/test_steps.py",
     "tests/odcd/page/test_browser.py",
 )
-"""Starts of the ids of tests in which programs of others (KWOK, sshd, Prometheus, Chromium) must do
-something in time, on a machine that does much else: under --max-suite-reruns they may fail once,
-and the run prints how. Never a test of what may not happen even once: a lost or doubled job, lost
-data, another decision."""
+"""Starts of the ids of tests in which programs of others (KWOK, sshd, Prometheus, Chromium, Slurm's
+clients, shells) must do something in time, on a machine that does much else: under
+--max-suite-reruns they may fail once, and the run prints how. Never a test of what may not happen
+even once: a lost or doubled job, lost data, another decision."""
 
 
 class ByFolder(LoadGroupScheduling):

@@ -49,7 +49,7 @@ def run(folder: Path, output: str, code: int, metadata: str = "") -> tuple[int, 
     env = {
         "PATH": f"{folder}/bin:{os.environ['PATH']}", "ODC_IMAGE": "r.example/b:abc",
         "ODC_CACHE": "r.example/b:cache-1", "ODC_DOCKERFILE": "Dockerfile",
-        "ODC_REPOSITORY": "r.example/b", "BUILDKIT_HOST": "unix:///socket",
+        "ODC_REPOSITORY": "r.example/b", "ODC_PUSHED_TO": "r.example/b", "BUILDKIT_HOST": "unix:///socket",
         "ODC_PLATFORM": "linux/amd64", "ODC_REGISTRY_HTTP": "on",
     }  # fmt: skip
     done = subprocess.run(["sh", program], env=env, capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from odcd.clock import Clock
-from odcd.executor.kubernetes.canaries import Canaries, dispatch_of
+from odcd.executor.kubernetes.canaries import DOCTOR_LIMIT, OF_DOCTOR, Canaries, dispatch_of
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT
@@ -151,3 +151,23 @@ def test_a_canary_takes_one_gpu_and_no_efa(gpus: int, asks: str | None) -> None:
     assert namespace_of(dispatch, offers, PodSettings().namespaces) == "gpu-batch"
     assert pod["spec"]["containers"][0]["resources"]["limits"].get("nvidia.com/gpu") == asks
     assert pod["spec"]["containers"][0]["resources"]["requests"]["memory"] == "512Mi"
+
+
+def test_the_pods_of_a_doctor_are_left_alone_until_it_must_have_ended() -> None:
+    """`odcd doctor --canaries` removes its own pods. The leader removes those of one that was
+    killed."""
+    cluster = Cluster()
+    for rank in range(2):
+        name = f"odc-0-{OF_DOCTOR}-{rank}"
+        pod = msgspec.convert(
+            {"metadata": {"name": name, "namespace": "gpu-batch", "creationTimestamp": BEGAN}}, Pod
+        )
+        cluster.canaries.note((0, OF_DOCTOR, rank), pod)
+    cluster.attend(after_s=DOCTOR_LIMIT.total_seconds())
+    assert cluster.removed == []
+    cluster.attend(after_s=DOCTOR_LIMIT.total_seconds() + 1)
+    assert cluster.removed == [f"odc-0-{OF_DOCTOR}-0", f"odc-0-{OF_DOCTOR}-1"]
+    cluster.canaries.note((0, OF_DOCTOR, 0), None)
+    cluster.canaries.note((0, OF_DOCTOR, 1), None)
+    cluster.attend(after_s=10_000)
+    assert len(cluster.removed) == 2

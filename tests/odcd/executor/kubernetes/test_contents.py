@@ -23,6 +23,7 @@ from odcd.executor.kubernetes.fence import Fence
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Pod
+from tests.support.fakes.followers import NotFollowed
 
 KEY = (7, 1, 0)
 LISTING = b"12\n/home/dev\n/home/dev/thesis.tex\n"
@@ -210,7 +211,7 @@ def test_a_disk_is_listed_however_its_job_ends(how: str) -> None:
         members, background = Members(clock, ledger), Background(ledger.wake, clock)
         ends = Ends(
             members, {}, cast("Any", ending), cast("Any", ending), background, clock, 1.0,
-            cast("Any", ending), Fence({}, clock, None, timedelta()),
+            cast("Any", ending), Fence({}, clock, None, timedelta()), NotFollowed(),
         )  # fmt: skip
         pod = a_pod()
         if how == "node-away":

@@ -7,14 +7,17 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pytest
+import yaml
 
 from odcd.clock import SystemClock
 from odcd.errors import BadRequest, RunnerDown, WrongState
-from odcd.executor.kubernetes import dev_server_pods, notices
+from odcd.executor.kubernetes import dev_server_pods, naming, notices
+from odcd.executor.kubernetes.attempt_objects import dev_server_objects
 from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.dev_server_files import FILES
@@ -26,7 +29,7 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Event, Pod
 from odcd.executor.kubernetes.pod_phase import read_phase
-from odcd.executor.kubernetes.pods import PodSettings, dev_server_objects, pod_of
+from odcd.executor.kubernetes.pods import PodSettings, pod_of
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
 from odcd.records.dev_server import DevServerKeys
@@ -86,6 +89,43 @@ def test_a_dev_server_restarts_in_place_and_is_ready_when_ssh_answers() -> None:
     assert pod["spec"]["securityContext"]["runAsUser"] == 0
     added = container["securityContext"]["capabilities"]["add"]
     assert not {"SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "IPC_LOCK"} & set(added)
+
+
+def test_the_pod_restarts_on_failure_and_has_time_to_end() -> None:
+    """POD-03: a grace period of 30 seconds, and no hook that would need more."""
+    spec = pod_for(a_dev_server())["spec"]
+    assert spec["restartPolicy"] == "OnFailure"
+    assert spec["terminationGracePeriodSeconds"] == 30
+    assert "lifecycle" not in spec["containers"][0]
+
+
+def test_labels_of_a_pod_name_job_attempt_and_rank() -> None:
+    """POD-08, POD-09: the cluster alone tells a new leader which member a pod is."""
+    dispatch = a_dev_server(2, 8)
+    pods = [pod_for(dispatch, rank) for rank in (0, 1)]
+    assert [
+        tuple(
+            pod["metadata"]["labels"][f"odc.dev/{name}"] for name in ("job-id", "attempt", "rank")
+        )
+        for pod in pods
+    ] == [("7", "1", "0"), ("7", "1", "1")]
+    assert [naming.key_of(msgspec.convert(pod, Pod)) for pod in pods] == [(7, 1, 0), (7, 1, 1)]
+
+
+def test_members_resolve_each_other_before_they_are_ready() -> None:
+    """MNE-06: by the shipped headless service, on any port; so rank 0 needs no probe to be found
+    on port 29500."""
+    folder = Path(__file__).parents[4] / "k8s" / "base"
+    services = {
+        one["metadata"]["name"]: one["spec"]
+        for one in yaml.safe_load_all((folder / "services.yaml").read_text())
+    }
+    pod = pod_for(a_dev_server(2, 8), 1)
+    service = services[pod["spec"]["subdomain"]]
+    assert pod["spec"]["hostname"] == pod["metadata"]["name"]
+    assert service["clusterIP"] == "None"
+    assert service["publishNotReadyAddresses"] is True
+    assert service["selector"].items() <= pod["metadata"]["labels"].items()
 
 
 def test_the_pod_is_bound_to_its_node_and_tolerates_gpu_nodes() -> None:
@@ -188,7 +228,7 @@ def test_a_login_lists_kept_and_lost_folders() -> None:
 
 
 def test_only_whole_nodes_get_efa() -> None:
-    """MNE-11, MNE-12, MNE-16: NCCL gets a list of interfaces not to use; it detects everything
+    """MNE-11, MNE-16: NCCL gets a list of interfaces not to use; it detects everything
     else."""
     whole = pod_for(a_dev_server(2, 8), efa=32)["spec"]["containers"][0]
     assert whole["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
@@ -204,7 +244,7 @@ def test_only_whole_nodes_get_efa() -> None:
 
 
 def test_sys_admin_is_only_for_profiling_reservations() -> None:
-    """PRF-04, SEC-05, POD-05: only those; NVIDIA's capabilities are the usual ones."""
+    """SEC-05: only those; NVIDIA's capabilities are the usual ones."""
     pod = pod_for(a_dev_server(ask={"labels": {"nsight": "true"}}))
     [container] = pod["spec"]["containers"]
     assert container["securityContext"]["capabilities"]["add"][-1] == "SYS_ADMIN"
@@ -217,7 +257,7 @@ def test_sys_admin_is_only_for_profiling_reservations() -> None:
 
 
 def test_members_have_resolvable_names_of_each_other() -> None:
-    """MNE-05, MNE-06, MNE-08, MNE-24"""
+    """MNE-05, MNE-08, MNE-24, CON-07"""
     dispatch = a_dev_server(2, 8)
     env = variables(pod_for(dispatch, 1))
     domain = "gpu-dev-headless.gpu-dev.svc.cluster.local"

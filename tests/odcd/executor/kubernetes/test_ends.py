@@ -18,6 +18,7 @@ from odcd.executor.kubernetes.fence import Fence
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from tests.odcd.executor.kubernetes.test_contents import a_pod
+from tests.support.fakes.followers import NotFollowed
 
 KEY = (7, 1, 0)
 
@@ -55,9 +56,10 @@ def stopped(cluster: Cluster) -> list[str]:
         members.begun.add(KEY)
         unfenced = Fence({}, clock, None, timedelta())
         unlisted = cast("Any", Cluster(0))
-        Ends(members, {}, fake, fake, background, clock, 1.0, unlisted, unfenced).stop(
-            KEY[:2], 1.0, again=True
-        )
+        Ends(
+            members, {}, fake, fake, background, clock, 1.0, unlisted, unfenced,
+            NotFollowed(),
+        ).stop(KEY[:2], 1.0, again=True)  # fmt: skip
         async with asyncio.timeout(60):
             while "removed" not in cluster.done:
                 await asyncio.sleep(0.01)

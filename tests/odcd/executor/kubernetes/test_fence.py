@@ -19,6 +19,7 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Node
 from tests.odcd.executor.kubernetes.test_lost_members import KEY, RUNNING, a_pod
+from tests.support.fakes.followers import NotFollowed
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MACHINE = "aws:///us-east-2a/i-0123456789abcdef0"
@@ -66,6 +67,12 @@ class World:
             self._refusals -= 1
             raise RunnerDown("AWS does not answer")
 
+    async def taint(self, node_name: str) -> None:
+        self.done.append((self.at_s, f"taint {node_name}"))
+
+    async def untaint(self, node_name: str) -> None:
+        self.done.append((self.at_s, f"untaint {node_name}"))
+
     async def remove(self, pod: object, grace_s: float, **_: object) -> None:
         self.done.append((self.at_s, f"remove with grace {grace_s:g}"))
 
@@ -81,9 +88,11 @@ def happens(world: World, *, again: bool, configured: bool = True) -> list[tuple
         clock, fake, ledger = cast("Clock", world), cast("Any", world), Ledger()
         members, background = Members(clock, ledger), Background(ledger.wake, clock)
         members.see(a_pod(RUNNING), KEY)
-        fence = Fence(world.nodes, clock, fake if configured else None, GRACE)
+        fence = Fence(world.nodes, clock, fake if configured else None, GRACE, fake)
         contents = cast("Contents", fake)
-        ends = Ends(members, world.nodes, fake, fake, background, clock, 1.0, contents, fence)
+        ends = Ends(
+            members, world.nodes, fake, fake, background, clock, 1.0, contents, fence, NotFollowed()
+        )
         members.expect_live([KEY])
         ends.stop(KEY[:2], 30, again=again)
         async with asyncio.timeout(60):
@@ -97,13 +106,14 @@ def happens(world: World, *, again: bool, configured: bool = True) -> list[tuple
 
 def test_a_silent_node_is_fenced_after_its_grace_and_before_its_pods_are_removed() -> None:
     found = happens(World(), again=True)
-    assert found == [(120, "fence"), (120, "remove with grace 0")]
+    assert found == [(120, "fence"), (120, "taint n1"), (120, "remove with grace 0")]
 
 
 def test_nothing_is_removed_until_the_fence_is_certain() -> None:
     found = happens(World(refusals=2), again=True)
     at = [120, 120 + RETRY_S, 120 + 2 * RETRY_S]
-    assert found == [*((s, "fence") for s in at), (at[-1], "remove with grace 0")]
+    done = [(at[-1], "taint n1"), (at[-1], "remove with grace 0")]
+    assert found == [*((s, "fence") for s in at), *done]
 
 
 def test_a_node_that_comes_back_is_not_fenced_and_ends_its_pods_itself() -> None:

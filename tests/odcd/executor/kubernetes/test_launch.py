@@ -41,13 +41,17 @@ def expanded(text: str, environment: dict[str, str]) -> str:
 class Container:
     """A folder that represents the container's /odc."""
 
-    def __init__(self, folder: Path, script: str) -> None:
+    def __init__(self, folder: Path, script: str, *, inline: bool = False) -> None:
+        """inline: the script is part of the command, and not in a file."""
         self.folder = folder
         self.script = script
+        self.inline = inline
         for name in ("job", "run", "work"):
             (folder / name).mkdir(mode=0o777)
         data = script_data(script)
         assert data is not None
+        if inline:
+            return
         if "data" in data:
             self._write("script", data["data"]["script"].encode())
         else:
@@ -60,7 +64,8 @@ class Container:
 
     def argv(self, **fields: Any) -> list[str]:
         dispatch, _ = a_dispatch_of(self.script, work_dir=str(self.folder / "work"), **fields)
-        arguments = [expanded(word, {"HOME": "/root"}) for word in command(dispatch, a_member())]
+        words = command(dispatch, a_member(), self.script if self.inline else None)
+        arguments = [expanded(word, {"HOME": "/root"}) for word in words]
         return [*arguments[:2], arguments[2].replace("/odc/", f"{self.folder}/"), *arguments[3:]]
 
     def begin(self, **fields: Any) -> subprocess.Popen[str]:
@@ -78,8 +83,15 @@ class Container:
         return (self.folder / "work" / name).read_text()
 
 
-def test_a_script_is_run_with_its_arguments_umask_and_exit_code(tmp_path: Path) -> None:
-    container = Container(tmp_path, '#!/bin/sh\numask\nprintf "<%s>" "$@"\nexit 7\n')
+INLINE = pytest.mark.parametrize("inline", [False, True], ids=["file", "inline"])
+
+
+@INLINE
+def test_a_script_is_run_with_its_arguments_umask_and_exit_code(
+    tmp_path: Path, inline: bool
+) -> None:
+    script = '#!/bin/sh\numask\nprintf "<%s>" "$@"\nexit 7\n'
+    container = Container(tmp_path, script, inline=inline)
     arguments = ("a b", "$(HOME)", "$$", "`id`", '"; exit 1; "', "*", "")
     code, out, _ = container.run(args=arguments, umask=0o027)
     assert code == 7
@@ -97,6 +109,17 @@ def test_the_script_process_receives_the_signal(tmp_path: Path) -> None:
     process.communicate()
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["$(HOME) $$ `id` \\n %s %%\n\n\n", "no line end", "'quotes' \"of\" both", "é漢\x01\x7f"],
+    ids=["references", "no-line-end", "quotes", "bytes"],
+)
+def test_an_inline_script_is_not_changed(tmp_path: Path, text: str) -> None:
+    script = f'#!/bin/sh\nexec cat "$0"\n{text}'
+    assert Container(tmp_path, script, inline=True).run()[:2] == (0, script)
+    assert (tmp_path / "run" / "script").stat().st_mode & 0o777 == 0o500
+
+
 def test_a_long_script_is_compressed(tmp_path: Path) -> None:
     filler = "".join(f"# {'x' * 100}\n" for _ in range(MAX_PLAIN_BYTES // 90))
     script = f'#!/bin/sh\n{filler}echo "$1" done\n'
@@ -111,8 +134,10 @@ def test_a_script_too_large_for_a_config_map_is_detected() -> None:
     assert script_data(f"#!/bin/sh\n# {noise}\n") is None
 
 
-def test_output_goes_to_files_and_to_the_log(tmp_path: Path) -> None:
-    container = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\ncat\nexit 3\n")
+@INLINE
+def test_output_goes_to_files_and_to_the_log(tmp_path: Path, inline: bool) -> None:
+    script = "#!/bin/sh\necho out\necho err >&2\ncat\nexit 3\n"
+    container = Container(tmp_path, script, inline=inline)
     (tmp_path / "work" / "in").write_text("typed\n")
     code, out, err = container.run(stdout="o-%j", stderr="e-%j", stdin="in")
     assert (code, out, err) == (3, "out\ntyped\n", "err\n")
@@ -184,6 +209,56 @@ def test_a_signal_reaches_the_script(
     assert process.wait(PATIENCE_S) == 9
     assert "told" in process.stdout.read()
     process.communicate()
+
+
+@pytest.mark.parametrize("batch_only", [True, False], ids=["batch", "all"])
+def test_a_signal_for_a_script_that_has_just_ended_is_no_failure(
+    tmp_path: Path, batch_only: bool
+) -> None:
+    """Seen on real nodes: the event `not_signalled` for a member that ended by its signal."""
+    container = Container(tmp_path, "#!/bin/sh\nexit 0\n")
+    assert container.run()[0] == 0
+    command = list(signal_command("USR1", batch_only=batch_only))
+    command[2] = command[2].replace("/odc/", f"{tmp_path}/")
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "busybox"])
+def test_the_signal_before_the_time_limit_is_sent_once(tmp_path: Path, shell: str) -> None:
+    """Before: a member whose acknowledgement was lost received it twice. It still does if the
+    command was killed before it could note that it has sent the signal."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
+    loop = "while :; do sleep 0.02; done"
+    script = f"#!/bin/sh\ntrap 'echo told' USR1\ntrap 'echo end; exit 0' USR2\necho up\n{loop}\n"
+    container = Container(tmp_path, script)
+    process = container.begin()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+
+    def send(name: str, *, once: bool) -> int:
+        command = list(signal_command(name, batch_only=True, once=once))
+        command[2] = command[2].replace("/odc/", f"{tmp_path}/")
+        run = subprocess.run(
+            ["busybox", "sh", *command[1:]] if shell == "busybox" else [shell, *command[1:]],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert run.stderr == ("an earlier command is still sending it\n" if run.returncode else "")
+        return run.returncode
+
+    assert send("USR1", once=True) == 0
+    assert process.stdout.readline() == "told\n"
+    assert send("USR1", once=True) == 0
+    (tmp_path / "run" / "limit-signal.done").unlink()
+    assert send("USR1", once=True) == 0
+    assert process.stdout.readline() == "told\n"
+    # Another command is sending it.
+    (tmp_path / "run" / "limit-signal.done").unlink()
+    begin = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    (tmp_path / "run" / "limit-signal").write_text(f"{os.getpid()} {begin}\n")
+    assert send("USR1", once=True) == 1
+    assert send("USR2", once=False) == 0
+    assert process.communicate(timeout=PATIENCE_S)[0] == "end\n"
 
 
 def test_a_packed_script_that_is_broken_does_not_run(tmp_path: Path) -> None:

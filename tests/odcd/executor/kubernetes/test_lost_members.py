@@ -19,6 +19,7 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.records.dispatch import Fact
+from tests.support.fakes.followers import NotFollowed
 
 KEY = (7, 1, 1)
 NOBODY = cast("Any", None)
@@ -168,7 +169,7 @@ def the_ends(members: Members, nodes: dict[str, Node], cluster: Cluster, clock: 
     background = Background(lambda: None, cast("Clock", clock))
     time = cast("Clock", clock)
     fence = Fence(nodes, time, None, timedelta())
-    return Ends(members, nodes, fake, NOBODY, background, time, 1.0, NOBODY, fence)
+    return Ends(members, nodes, fake, NOBODY, background, time, 1.0, NOBODY, fence, NotFollowed())
 
 
 @pytest.mark.parametrize("after", [a_node("Unknown"), None], ids=["silent", "removed"])

@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from odcd.executor.kubernetes.attempt_objects import INLINE_BYTES
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import Pod
@@ -17,6 +18,7 @@ from odcd.executor.kubernetes.pods import PodSettings
 from tests.support.builders.dispatches import a_dispatch_of, a_member
 
 OFFER = NodeOffer(gpus=8, efa=0, hugepages_mib=0)
+BESIDE = ("NetworkPolicy", "ConfigMap")
 POD = msgspec.convert(
     {"metadata": {"name": "odc-7-1-0", "namespace": "gpu-batch", "uid": "first"}}, Pod
 )
@@ -80,12 +82,48 @@ class Taking:
         return b"{}"
 
 
+class Existing(Taking):
+    """The pod exists: another leader, perhaps of an earlier release, created it."""
+
+    started_at = ""
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+        await super().post(path, body)
+        if body["kind"] == "Pod":
+            self.started_at = body["metadata"]["annotations"]["odc.dev/started-at"]
+            raise ApiRefused(409, Status(reason="AlreadyExists"), None)
+        return b"{}"
+
+    async def get(self, path: str) -> bytes:
+        meta = {"uid": "one", "annotations": {"odc.dev/started-at": self.started_at}}
+        return msgspec.json.encode({"metadata": meta})
+
+
+def kinds(taking: Taking, *, script: str = "#!/bin/sh\ntrue\n") -> list[str]:
+    """The objects created for a job on one node."""
+    member = a_member(0, virtual=False, cpus=1)
+    dispatch, texts = a_dispatch_of(script, members=(member,), uid=1001, gid=100)
+    maker = PodWriter(cast("Cluster", taking), PodSettings(image="registry.example/job:1.0"))
+    asyncio.run(maker.make(dispatch, texts, {member.node: OFFER}))
+    return [one.split()[0] for one in taking.made]
+
+
+def test_the_start_of_a_job_on_one_node_is_one_request() -> None:
+    """Before: two, a pod and a ConfigMap; the API server's writes limit how many jobs start."""
+    assert kinds(Taking()) == ["Pod"]
+    assert kinds(Taking(), script=f"#!/bin/sh\n# {'x' * INLINE_BYTES}\n") == ["Pod", "ConfigMap"]
+
+
+def test_a_pod_of_an_earlier_release_gets_its_script() -> None:
+    assert kinds(Existing()) == ["Pod", "ConfigMap"]
+
+
 @pytest.mark.parametrize(
     ("but", "made", "changed"),
     [
-        pytest.param(set[int](), ["Pod 0", "Pod 1", "Pod 2", "ConfigMap"], ["0", "1", "2"],
+        pytest.param(set[int](), ["Pod 0", "Pod 1", "Pod 2", *BESIDE], ["0", "1", "2"],
                      id="none-has-begun"),
-        pytest.param({1}, ["Pod 0", "Pod 2", "ConfigMap"], ["0", "2"], id="one-has"),
+        pytest.param({1}, ["Pod 0", "Pod 2", *BESIDE], ["0", "2"], id="one-has"),
         pytest.param({0, 1}, ["Pod 2"], ["2"], id="the-first-has-and-so-has-its-script"),
         pytest.param({0, 1, 2}, [], [], id="all-have"),
     ],

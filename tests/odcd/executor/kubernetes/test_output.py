@@ -15,9 +15,12 @@ from odcd.clock import SystemClock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.naming import Key, Namespaces
-from odcd.executor.kubernetes.output import HEAD_BYTES, PodOutput, Shortened
+from odcd.executor.kubernetes.output import PodOutput
+from odcd.executor.kubernetes.shortened import HEAD_BYTES, Shortened
+from odcd.records.output import StoredOutput
 
 KEY = (7, 1, 0)
+STAMP = b"2026-01-01T12:00:00.000000000Z "
 GONE = ApiRefused(404, Status(message='pods "odc-7-1-0" not found'), None)
 
 
@@ -36,8 +39,8 @@ class Log:
         yield self
 
     async def iter_chunked(self, _: int) -> AsyncGenerator[bytes]:
-        for piece in self._pieces:
-            yield piece
+        for number, piece in enumerate(self._pieces):
+            yield piece if number else STAMP + piece
         if self._end is not None:
             raise self._end
 
@@ -46,13 +49,15 @@ class Store:
     """As odc.keep_output does: the longer one is kept."""
 
     def __init__(self) -> None:
-        self.kept: tuple[bytes, int] | None = None
+        self.kept: StoredOutput | None = None
 
-    async def save(self, key: Key, content: bytes, written: int, now: datetime) -> None:
-        if self.kept is None or written >= self.kept[1]:
-            self.kept = content, written
+    async def save(
+        self, key: Key, content: bytes, written: int, now: datetime, through: str | None = None
+    ) -> None:
+        if self.kept is None or written >= self.kept.written:
+            self.kept = StoredOutput(content, written, through)
 
-    async def get(self, key: Key) -> tuple[bytes, int] | None:
+    async def get(self, key: Key) -> StoredOutput | None:
         return self.kept
 
     async def is_live(self, job_id: int, attempt: int) -> bool:
@@ -64,7 +69,7 @@ def keep(store: Store, log: Log, *, follow: bool = False, opened: list[bool] | N
     opens = opened if opened is not None else []
     asyncio.run(output.keep(KEY, "gpu-batch", follow=follow, on_open=lambda: opens.append(True)))
     assert store.kept is not None
-    return zlib.decompress(store.kept[0]).decode()
+    return zlib.decompress(store.kept.content).decode()
 
 
 def test_a_log_that_was_empty_at_first_is_read_again() -> None:
@@ -88,7 +93,7 @@ def test_output_read_before_an_api_server_failure_is_kept() -> None:
     with pytest.raises(RunnerDown):
         keep(store, Log(b"half", end=RunnerDown("away")), follow=True)
     assert store.kept is not None
-    assert (zlib.decompress(store.kept[0]), store.kept[1]) == (b"half", 4)
+    assert (zlib.decompress(store.kept.content), store.kept.written) == (b"half", 4)
     assert keep(store, Log(b"half", b" and whole")) == "half and whole"
 
 
@@ -110,3 +115,14 @@ def test_long_output_keeps_both_ends_and_marks_the_cut() -> None:
     assert b"bytes are not kept here]\n" in content
     assert short.written == 1_200_000
     assert len(content) < 2 * HEAD_BYTES + 100
+
+
+def test_a_shortened_output_continues_as_if_it_had_never_been_stored() -> None:
+    whole, half = Shortened(2 * HEAD_BYTES), Shortened(2 * HEAD_BYTES)
+    lines = [b"line %06d\n" % number for number in range(60_000)]
+    for number, line in enumerate(lines):
+        whole.feed(line)
+        if number == 40_000:
+            half = Shortened.resume(2 * HEAD_BYTES, half.content(), half.written)
+        half.feed(line)
+    assert half.content() == whole.content()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from odcd.builds.settings import BuildSettings
 from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
+from odcd.executor.kubernetes.attempt_objects import script_of
+from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
 from odcd.executor.kubernetes.checks import JobCheck, refuse_images
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import label
-from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of, script_of
+from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of
 from odcd.executor.kubernetes.settings import read_kubernetes
 from odcd.executor.kubernetes.template import PodTemplate, read_template
+from odcd.records.build import Build
 from tests.support.builders.dispatches import a_dispatch_of, a_member
 from tests.support.builders.jobs import ALICE, ROOT, a_job
 
@@ -246,7 +251,7 @@ def test_a_site_template_adds_to_pods_and_removes_nothing(tmp_path: Any) -> None
     path.write_text(
         "volumes: [{name: data, persistentVolumeClaim: {claimName: d}}, {name: run}]\n"
         "volumeMounts: [{name: data, mountPath: /data}]\n"
-        "nodeSelector: {pool: gpu}\nlabels: {team: ml, odc.dev/job-id: '666'}\n"
+        "nodeSelector: {pool: gpu}\nlabels: {team: ml}\n"
     )
     pod = a_pod(settings=PodSettings(image="x:1", template=read_template(path)), job_id=7)
     names = [volume["name"] for volume in pod["spec"]["volumes"]]
@@ -273,3 +278,47 @@ def test_an_unsupported_template_is_refused(tmp_path: Any, text: str) -> None:
 def test_an_empty_template_changes_nothing() -> None:
     pod = {"metadata": {}, "spec": {"containers": [{}]}}
     assert PodTemplate().apply(pod) is pod
+
+
+def disk(pod: dict[str, Any], kind: str) -> str | None:
+    return pod["spec"]["containers"][0]["resources"][kind].get("ephemeral-storage")
+
+
+def test_disk_space_is_requested_by_memory_and_limited_to_the_share_of_the_node() -> None:
+    """The planner counts memory, so the requests of all members of a node always fit."""
+    offer = NodeOffer(gpus=8, efa=0, hugepages_mib=0, disk_mib=800_000)
+    node_mem_mib = a_member().node_mem_mib
+    member = a_member(gpu_indexes=(0, 1), mem_mib=node_mem_mib // 8, virtual=False)
+    pod = a_pod(member, offer=offer)
+    assert disk(pod, "requests") == "90000Mi"
+    assert disk(pod, "limits") == "200000Mi"
+    [home] = [v for v in pod["spec"]["volumes"] if v["name"] == "home"]
+    assert home["emptyDir"] == {"sizeLimit": "200000Mi"}
+    [run] = [v for v in pod["spec"]["volumes"] if v["name"] == "run"]
+    assert "sizeLimit" in run["emptyDir"]
+    assert disk(a_pod(member, offer=offer, tmp_mib=500_000), "limits") == "500000Mi"
+    unknown = a_pod(member)
+    assert disk(unknown, "requests") is disk(unknown, "limits") is None
+
+
+def test_the_disk_space_that_all_members_of_a_node_request_never_exceeds_it() -> None:
+    offer = NodeOffer(gpus=8, efa=0, hugepages_mib=0, disk_mib=100_000)
+    whole = a_member()
+    parts = [1, 3, whole.node_mem_mib // 2, whole.node_mem_mib - whole.node_mem_mib // 2 - 4]
+    members = [a_member(gpu_indexes=(), mem_mib=part, virtual=False) for part in parts]
+    asked = [disk(a_pod(member, offer=offer), "requests") or "0Mi" for member in members]
+    assert sum(int(one.removesuffix("Mi")) for one in asked) <= 100_000
+
+
+def test_autoscalers_do_not_remove_the_node_of_a_job_or_a_build() -> None:
+    build = Build(
+        id=7, attempt=1, digest="a" * 64, target="registry.example/builds", dockerfile="Dockerfile",
+        uid=1001, made=False, started_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+    own = BuildSettings(registry=build.target)
+    job = job_of(build, BuildPlace(settings=own, term=1))
+    server = a_pod(kind="reservation", ask={}, settings=PodSettings(dev_image="x:1"))
+    for made in (a_pod(), server, job["spec"]["template"]):
+        annotations = made["metadata"]["annotations"]
+        assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+        assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"

@@ -14,6 +14,7 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.records.dispatch import Fact
 from tests.odcd.executor.kubernetes.test_lost_members import KEY, Watch, a_pod, facts
+from tests.support.fakes.followers import NotFollowed
 
 PENDING: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
 
@@ -36,7 +37,7 @@ def test_a_removal_that_the_watch_reports_late_keeps_its_reason() -> None:
     async def work() -> None:
         background = Background(ledger.wake, clock)
         fence = Fence({}, clock, None, timedelta())
-        ends = Ends(members, {}, api, api, background, clock, 1.0, api, fence)
+        ends = Ends(members, {}, api, api, background, clock, 1.0, api, fence, NotFollowed())
         fact = Fact(
             job_id=7, attempt=1, rank=1, kind="start_failed", at=clock.now(), cause="unscheduled"
         )

@@ -77,7 +77,7 @@ def test_a_history_and_its_anonymous_trace_are_replayed(
     ("argv", "code", "message"),
     [
         (["--history", "soon"], USAGE, '"soon"'),
-        (["--history", "1s"], USAGE, "is not one minute to ten years"),
+        (["--history", "1s"], USAGE, "is not between one minute and ten years"),
         (["--history", "60d", "t.swf"], USAGE, "replays the jobs of the database"),
         (["--history", ALL, "--shake", "2"], USAGE, "--shake is not for a site's history"),
         (["--history", ALL, "--cluster", "2x8"], USAGE, "--cluster is not for a site's history"),

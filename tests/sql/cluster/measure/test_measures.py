@@ -35,6 +35,7 @@ def test_each_metric_is_returned_by_one_function(sql: Sql) -> None:
         "odcd_eta_width_seconds", "odcd_leader_since_timestamp_seconds",
         "odcd_database_replication_lag_seconds", "odcd_sample_timestamp_seconds",
         "odcd_sample_seconds", "odcd_reservation_idle_seconds",
+        "odcd_elastic_nodes", "odcd_elastic_launch_failures",
     }  # fmt: skip
 
 

@@ -204,7 +204,7 @@ def test_the_build_ends_when_its_last_reservation_is_cancelled(
 
 
 def test_a_lost_build_is_retried_a_limited_number_of_times(builds: Builds) -> None:
-    """BUG-23: an attempt counts once, even if it is reported twice."""
+    """An attempt counts once, even if it is reported twice."""
     dev_server = builds.reserve()
     for attempt in (1, 2, 3):
         [(build, number, made)] = builds.take()

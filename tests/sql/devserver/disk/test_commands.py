@@ -54,7 +54,7 @@ def test_a_users_disk_names_are_unique(disks: Disks) -> None:
 
 
 def test_a_list_has_the_users_own_disks(disks: Disks) -> None:
-    """CLI-36, STO-19, AUT-08, AUT-09: only operators see disks of other users."""
+    """CLI-36, STO-19, AUT-09: only operators see disks of other users."""
     disks.create("a")
     disks.create("b", who=BOB)
     assert [d["name"] for d in disks.act("list_disks", None)] == ["a"]

@@ -39,6 +39,19 @@ def test_the_types_of_gpu_dev_are_known(reservations: Reservations) -> None:
     }  # fmt: skip
 
 
+def test_the_types_have_the_efa_devices_of_their_instances(reservations: Reservations) -> None:
+    """MNE-13, MNE-26: a wrong number makes the pod unschedulable; t4 has none and uses TCP."""
+    rows = reservations.sql.rows("select name, efa_per_node, instance_type from odc.gpu_type")
+    count = {row["name"]: (row["efa_per_node"], row["instance_type"]) for row in rows}
+    assert count["h100"] == (32, "p5.48xlarge")
+    assert count["h200"] == (16, "p5en.48xlarge"), "p5e has 32"
+    assert count["b200"] == (8, "p6-b200.48xlarge")
+    assert count["a100"] == (4, "p4d.24xlarge")
+    assert (count["l4"][0], count["a10g"][0]) == (1, 1)
+    for name in ("t4", "t4-small", "cpu-x86", "cpu-arm"):
+        assert count[name][0] == 0, name
+
+
 def test_the_largest_reservation_is_whole_free_nodes_or_part_of_one(
     reservations: Reservations,
 ) -> None:

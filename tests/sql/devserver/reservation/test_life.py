@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import NotOwner, UnknownJob, WrongState
 from tests.support.builders.dev_servers import HOUR, Reservations
-from tests.support.builders.jobs import BOB, NOW, ROOT, Queue
+from tests.support.builders.jobs import BOB, NOW, ROOT, Queue, a_cluster
 
 GRACE_S = 120
 
@@ -37,7 +37,7 @@ def test_states_have_the_names_that_users_see(reservations: Reservations, queue:
 
 
 def test_a_queued_reservation_shows_its_position(reservations: Reservations, queue: Queue) -> None:
-    """SCH-01, SCH-03: the position counts within its GPU type."""
+    """SCH-03, PLN-02: a position and a planned start."""
     for _ in range(2):
         reservations.active(gpus=8, gpu_type="h100", hours=2)
     first = reservations.reserve(gpus=8, gpu_type="h100", who=BOB)
@@ -48,6 +48,56 @@ def test_a_queued_reservation_shows_its_position(reservations: Reservations, que
     assert [one["status"] for one in shown] == ["queued", "queued"]
     assert [one["queue_position"] for one in shown] == [1, 2]
     assert shown[0]["planned_start_at"] is not None
+
+
+def test_positions_of_other_gpu_types_do_not_count(
+    reservations: Reservations, queue: Queue
+) -> None:
+    """SCH-01: one request for the other type waits longer, and takes no place in this queue."""
+    a_cluster(queue.sql, h100=2, l4=1)
+    for gpus, gpu_type in ((8, "h100"), (8, "h100"), (4, "l4")):
+        reservations.active(gpus=gpus, gpu_type=gpu_type, hours=2)
+    other = reservations.reserve(gpus=4, gpu_type="l4")
+    queue.move(1)
+    first = reservations.reserve(gpus=8, gpu_type="h100")
+    queue.move(1)
+    second = reservations.reserve(gpus=8, gpu_type="h100")
+    queue.start()
+    shown = [reservations.show(one)["queue_position"] for one in (other, first, second)]
+    assert shown == [1, 1, 2]
+
+
+def test_a_gang_has_one_place_in_the_queue_and_starts_whole(
+    reservations: Reservations, queue: Queue
+) -> None:
+    """MNE-03: with one of two nodes free, no member starts."""
+    holder = reservations.active(gpus=8)
+    gang = reservations.reserve(nodes=2, gpus=8)
+    assert queue.start() == []
+    assert reservations.show(gang)["queue_position"] == 1
+    assert queue.sql.value("select count(*) from odc.pending") == 1
+    assert queue.sql.value("select count(*) from odc.allocation where job_id = $1", gang) == 0
+    reservations.facts(holder, "exited", 0)
+    assert queue.start() == [gang]
+    assert queue.sql.value("select count(*) from odc.allocation where job_id = $1", gang) == 2
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_failed_member_of_a_preparing_gang_releases_all(
+    reservations: Reservations, queue: Queue, *, ready: bool
+) -> None:
+    """MNE-21: the other member, whether ready or not, is asked to end, and the gang is retried as
+    one, or fails as one with the reason."""
+    gang = reservations.reserve(nodes=2, gpus=8)
+    queue.start()
+    if ready:
+        reservations.facts(gang, "started", 1)
+    reservations.facts(gang, "start_failed", 0, cause="launch", detail="no such volume")
+    assert queue.running(gang)["intent"] == "member_failed"
+    reservations.facts(gang, "exited", 1, exit_code=143)
+    assert queue.sql.value("select count(*) from odc.allocation") == 0
+    shown = reservations.show(gang)
+    assert (shown["status"], shown["attempt"], shown["node_names"]) == ("queued", 2, [])
 
 
 def test_the_clock_starts_when_it_is_active(reservations: Reservations, queue: Queue) -> None:
@@ -233,7 +283,7 @@ def test_connection_details_are_for_the_owner(reservations: Reservations) -> Non
 
 
 def test_other_jobs_are_not_shown_as_reservations(reservations: Reservations, queue: Queue) -> None:
-    """BUG-22, BUG-35: an unknown id, or the id of another kind of job, is an error."""
+    """BUG-22: an unknown id, or the id of another kind of job, is an error."""
     job = queue.submit()
     for wrong in (job, 10**9):
         with pytest.raises(UnknownJob):

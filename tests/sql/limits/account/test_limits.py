@@ -42,16 +42,6 @@ def test_a_user_at_a_qos_limit_waits_and_others_start(queue: Queue) -> None:
     assert queue.start() == [mine[2]]
 
 
-def test_a_job_over_a_limit_is_not_planned_ahead(queue: Queue) -> None:
-    """A plan for it would keep nodes free for a start that the limit forbids."""
-    a_limit(queue.sql, "qos", 1, "user", "jobs", 1)
-    queue.submit(gpus=8, gpu_type="h100")
-    queue.submit(node_count=2, gpus_per_node=8, gpu_type="h100")
-    other = queue.submit(BOB, gpus=8, gpu_type="h100", time_limit_s=10 * 86400)
-    assert other in queue.start()
-    assert queue.sql.rows("select * from odc.planned") == []
-
-
 def test_an_accounts_limit_covers_the_accounts_below_it(queue: Queue) -> None:
     top = an_account(queue.sql, "top")
     an_account(queue.sql, "left", top)

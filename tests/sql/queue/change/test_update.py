@@ -41,6 +41,25 @@ def test_a_pending_job_can_be_changed(
         assert queue.pending(job)[column] == value
 
 
+@pytest.mark.parametrize(("add", "limit"), [(1800, 5400), (-600, 3000)])
+def test_a_time_limit_can_be_changed_by_an_amount(queue: Queue, add: int, limit: int) -> None:
+    job = queue.submit(time_limit_s=3600)
+    assert one(queue, job, {"time_limit_add_s": add})["outcome"] == "updated"
+    assert queue.job(job)["time_limit_s"] == queue.pending(job)["time_limit_s"] == limit
+    detail = queue.sql.value(
+        "select detail ->> 'new' from odc.event where kind = 'updated' and job_id = $1", job
+    )
+    assert json.loads(detail) == {"time_limit_s": limit}
+
+
+def test_an_amount_that_leaves_no_time_is_refused(queue: Queue) -> None:
+    job = queue.submit(time_limit_s=3600)
+    assert one(queue, job, {"time_limit_add_s": -3600})["code"] == "OD010"
+    assert one(queue, job, {"time_limit_add_s": 60, "time_limit_s": 60})["code"] == "OD010"
+    assert one(queue, job, {"time_limit_add_s": 10**12})["code"] == "OD009"
+    assert queue.job(job)["time_limit_s"] == 3600
+
+
 def test_an_update_is_an_event_with_old_and_new_values(queue: Queue) -> None:
     job = queue.submit(nice=1)
     one(queue, job, {"nice": 2, "name": "b"})

@@ -80,6 +80,33 @@ def test_capacity_is_held_until_the_last_member_is_gone(queue: Queue) -> None:
     assert queue.sql.value("select sum(gpus) from odc.node_free") == 16
 
 
+def test_the_end_of_the_script_ends_the_members_that_hold_its_nodes(queue: Queue) -> None:
+    """Whatever ends those members says nothing about the job."""
+    for exit_code, state in ((0, "COMPLETED"), (4, "FAILED")):
+        job_id = started(queue, **GANG, launch="first")
+        for rank in (0, 1):
+            tell(queue, job_id, "started", rank=rank)
+        assert tell(queue, job_id, "exited", exit_code=exit_code) == []
+        stops = queue.sql.rows("select job_id, intent from odc.take_stops(0, $1)", queue.now)
+        assert stops == [{"job_id": job_id, "intent": "member_failed"}]
+        state_now = "select state::text from odc.running where job_id = $1"
+        assert queue.sql.value(state_now, job_id) == "COMPLETING"
+        assert tell(queue, job_id, "exited", rank=1, signal=15) == [job_id]
+        job = queue.job(job_id)
+        assert (job["state"], job["exit_code"], job["signal"]) == (state, exit_code, None)
+
+
+def test_a_member_that_holds_a_node_may_end_without_its_job(queue: Queue) -> None:
+    job_id = started(queue, **GANG, launch="first")
+    for rank in (0, 1):
+        tell(queue, job_id, "started", rank=rank)
+    assert tell(queue, job_id, "exited", rank=1, signal=15) == []
+    state_now = "select state::text from odc.running where job_id = $1"
+    assert queue.sql.value(state_now, job_id) == "RUNNING"
+    assert tell(queue, job_id, "exited", exit_code=0) == [job_id]
+    assert queue.job(job_id)["state"] == "COMPLETED"
+
+
 def test_one_failed_member_ends_the_whole_gang(queue: Queue) -> None:
     job_id = started(queue, **GANG)
     tell(queue, job_id, "exited", exit_code=7, rank=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -139,3 +140,64 @@ def test_a_node_that_never_accepts_a_member_is_not_the_jobs_failure(queue: Queue
         again(queue, job_id)
     states = queue.sql.values("select distinct state from odc.attempt where job_id = $1", job_id)
     assert states == ["BOOT_FAIL"]
+
+
+GONE = "the cluster removed its pod before it started"
+NOT_STARTED = {"cause": "launch", "detail": GONE}
+DELETED = {"cause": "deleted", "detail": "its pod was deleted by something other than odc"}
+SILENT = {"detail": "its node does not answer"}
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "end"),
+    [
+        (0, "start_failed", NOT_STARTED),
+        (3, "start_failed", NOT_STARTED),
+        (0, "start_failed", {"cause": "unscheduled", "detail": "Too many pods"}),
+        (0, "lost", DELETED),
+        (3, "lost", DELETED),
+        (0, "lost", SILENT),
+        (0, "exited", {"signal": 9}),
+    ],
+)
+def test_the_end_of_a_script_decides_whatever_becomes_of_the_nodes_that_it_held(
+    queue: Queue, code: int, kind: str, end: dict[str, Any]
+) -> None:
+    """odc ends the other members then: they may not have started yet, and a new leader takes their
+    pods for deleted by something else. Before: the job ran again, or ended NODE_FAIL."""
+    job_id = started(queue, **GANG, launch="first")
+    tell(queue, job_id, "exited", exit_code=code, rank=0)
+    tell(queue, job_id, kind, rank=1, **end)
+    assert queue.state(job_id) == ("FAILED" if code else "COMPLETED")
+    ended = queue.sql.row("select exit_code, signal from odc.job where id = $1", job_id)
+    assert (ended["exit_code"], ended["signal"]) == (code, None)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_end_of_a_script_decides_beside_those_of_the_nodes_that_it_held(
+    queue: Queue, code: int
+) -> None:
+    """A leader may report them together."""
+    job_id = started(queue, **GANG, launch="first")
+    queue.sql.rows(
+        "select odc.record_facts(0, array[$1::bigint, $1], array[1, 1], array[1, 0], "
+        "array['start_failed', 'exited'], array[$2::timestamptz, $2], array[null, $3::integer], "
+        "array[null::integer, null], array['launch', null], array['not created', null], $2)",
+        job_id, queue.now, code,
+    )  # fmt: skip
+    assert queue.state(job_id) == ("FAILED" if code else "COMPLETED")
+
+
+def test_a_script_that_a_signal_ended_has_ended_too(queue: Queue) -> None:
+    job_id = started(queue, **GANG, launch="first")
+    tell(queue, job_id, "exited", signal=11, rank=0)
+    tell(queue, job_id, "start_failed", rank=1, cause="launch", detail=GONE)
+    assert queue.state(job_id) == "FAILED"
+    assert queue.sql.value("select signal from odc.job where id = $1", job_id) == 11
+
+
+def test_a_gang_whose_node_is_lost_during_its_script_runs_again(queue: Queue) -> None:
+    job_id = started(queue, **GANG, launch="first")
+    tell(queue, job_id, "lost", rank=1, detail="its node does not answer")
+    tell(queue, job_id, "exited", exit_code=0, rank=0)
+    assert queue.state(job_id) == "PENDING"

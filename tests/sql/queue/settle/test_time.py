@@ -119,3 +119,27 @@ def test_stored_output_never_becomes_shorter(queue: Queue) -> None:
     queue.sql.execute(keep, b"whole", 5, queue.now)
     queue.sql.execute(keep, b"half", 2, queue.now)
     assert queue.sql.values("select content from odc.kept_output") == [b"whole"]
+
+
+def test_what_was_read_of_a_member_never_replaces_its_end(queue: Queue) -> None:
+    keep = "select odc.keep_output(1, 1, 0, $1, $2, $3, $4)"
+    kept = "select content || ' ' || written || ' ' || coalesce(read_through, '-') from kept"
+
+    def stored() -> str:
+        view = (
+            f"with kept as (select convert_from(content, 'utf8') as content, written, "
+            f"read_through from odc.kept_output) {kept}"
+        )
+        return queue.sql.value(view)
+
+    queue.sql.execute(keep, b"half", 4, queue.now, "t1 4")
+    assert stored() == "half 4 t1 4"
+    queue.sql.execute(keep, b"more", 8, queue.now, "t2 4")
+    queue.sql.execute(keep, b"old", 6, queue.now, "t1 6")
+    assert stored() == "more 8 t2 4"
+    queue.sql.execute(keep, b"the rest", 3, queue.now, None)
+    assert stored() == "more 8 -", "its log could not be read to the end"
+    queue.sql.execute(keep, b"late", 9, queue.now, "t3 1")
+    assert stored() == "more 8 -"
+    queue.sql.execute(keep, b"whole", 10, queue.now, None)
+    assert stored() == "whole 10 -"

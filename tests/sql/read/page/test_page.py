@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders.jobs import NOW, Queue, a_cluster, a_job, submit
+from tests.support.builders.jobs import ALICE, NOW, Queue, a_cluster, a_job, submit
 from tests.support.harness.database import Sql
 
 JOBS = st.lists(
@@ -212,3 +213,34 @@ def test_a_job_without_a_limit_has_no_known_end(sql: Sql) -> None:
     assert end == {"likely_end_at": None, "ends_at": None}
     [bar] = gantt(sql)["nodes"][0]["bars"]
     assert (bar["likely_end_at"], bar["ends_at"]) == (None, None)
+
+
+def test_nodes_have_their_memory_and_the_end_of_their_jobs(sql: Sql) -> None:
+    a_cluster(sql, h100=1)
+    sql.execute("update odc.partition set max_time_limit_s = null")
+
+    def node() -> dict[str, Any]:
+        return json.loads(sql.value("select body from odc.map_nodes($1)", NOW))
+
+    empty = node()
+    assert (empty["mem_used_mib"], empty["jobs"], empty["free_at"]) == (0, 0, None)
+    assert empty["mem_mib"] > 2048
+    for limit_s in (600, 3600):
+        submit(sql, a_job(gpus_per_node=1, mem_per_node_mib=1024, time_limit_s=limit_s))
+    sql.value("select started from odc.plan_pass(0, $1)", NOW)
+    busy = node()
+    assert (busy["mem_used_mib"], busy["jobs"]) == (2048, 2)
+    assert busy["free_at"] == iso(NOW + timedelta(hours=1))
+    submit(sql, a_job(gpus_per_node=1, time_limit_s=2147483647))
+    sql.value("select started from odc.plan_pass(0, $1)", NOW)
+    assert (node()["jobs"], node()["free_at"]) == (3, None)
+
+
+def test_users_are_listed_by_uid_and_only_once(sql: Sql) -> None:
+    a_cluster(sql, h100=1)
+    assert json.loads(sql.value("select odc.list_choices()"))["users"] == []
+    for uid, user in ((1002, "ann"), (1001, "zoe"), (1002, "ann")):
+        submit(sql, a_job(), who=replace(ALICE, uid=uid, user=user))
+    found = json.loads(sql.value("select odc.list_choices()"))
+    assert found["users"] == ["zoe", "ann"]
+    assert found["partitions"] == sorted(found["partitions"]) != []

@@ -18,7 +18,9 @@ ROOT = Identity(user="root", uid=0, gid=0, operator=True)
 
 
 def a_job(**fields: Any) -> JobSpec:
-    return JobSpec(**{"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", "gpus": 1, **fields})
+    return JobSpec(
+        **{"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", "gpus": 1, "launch": "all", **fields}
+    )
 
 
 class Cluster:

@@ -120,7 +120,7 @@ def test_a_limit_that_is_used_up_is_named(queue: Queue) -> None:
     queue.start()
     fits, over, never = preview(queue, {"gpus": 2}, {"gpus": 3}, {"gpus": 7})
     assert (fits["limit"], fits["start_at"]) == (None, "2026-01-01T00:00:00Z")
-    assert (over["limit"], over["start_at"]) == ("QOSMaxGRESPerUser", None)
+    assert (over["limit"], over["start_at"]) == ("QOSMaxGRESPerUser", "2026-01-01T00:10:00Z")
     assert never["refused"]["code"] == "OD009"
 
 
@@ -142,4 +142,4 @@ def test_licences_count_in_a_preview(queue: Queue) -> None:
     assert queue.start() == [holder]
     fits, lacks = preview(queue, {"licences": {"matlab": 1}}, {"licences": {"matlab": 2}})
     assert fits["start_at"] is not None
-    assert (lacks["start_at"], lacks["limit"]) == (None, "Licenses")
+    assert (lacks["start_at"], lacks["limit"]) == ("2026-01-02T00:00:00Z", "Licenses")

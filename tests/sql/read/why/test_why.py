@@ -216,3 +216,21 @@ def test_a_failed_dependency_on_an_array_names_the_task(sql: Sql) -> None:
         f"can never start: it needed job {array} to end successfully (afterok); "
         "its tasks 8-9 are CANCELLED"
     )
+
+
+def test_a_dependency_that_can_still_be_met_is_not_called_impossible(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    first, other = cluster.submit(), cluster.submit()
+    waits = cluster.submit(dependency=f"afterok:{first}?afterok:{other}")
+    cluster.plan()
+    cluster.end(first, exit_code=1)
+    assert cluster.job(waits)["reason"] == "Dependency"
+    texts = {cause["text"] for cause in cluster.explain(waits)["why"]}
+    assert texts == {
+        f"one of its dependencies can no longer be met: it needed job {first} to end successfully "
+        "(afterok); that job is FAILED",
+        f"waits for job {other} to end successfully (afterok); that job is CONFIGURING",
+    }
+    cluster.end(other, exit_code=1)
+    assert cluster.job(waits)["reason"] == "DependencyNeverSatisfied"
+    assert all(cause["text"].startswith("can never") for cause in cluster.explain(waits)["why"])

@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from odcd.database.pool import connect
+from odcd.records.job import ComponentSpec
 from tests.support.builders.jobs import NOW, Queue, a_cluster
 from tests.support.harness.database import Sql
 from tests.support.harness.races import until_it_waits
@@ -201,6 +202,30 @@ def test_an_edit_that_did_not_take_the_turn_is_waited_for(database_url: str, que
     assert queue.state(job) == "PENDING"
 
 
+def test_a_licence_added_after_the_plan_moves_a_reservation(
+    database_url: str, queue: Queue
+) -> None:
+    """One licence was free, and kept for the job that is planned in an hour. With two, another job
+    has its own: the pass decides again, and its replay reads the same ends of running jobs."""
+    hour_s = 3600
+    queue.sql.execute("insert into odc.licence (name, total) values ('matlab', 2)")
+    holders = [
+        queue.submit(gpus=2, licences={"matlab": 1}, time_limit_s=hour_s),
+        queue.submit(gpus=1, time_limit_s=hour_s),
+    ]
+    assert queue.start() == holders
+    first = queue.submit(node_count=2, gpus_per_node=7, licences={"matlab": 2}, time_limit_s=hour_s)
+    long = queue.submit(gpus=1, licences={"matlab": 1}, time_limit_s=10 * hour_s)
+    assert queue.start() == []
+
+    async def add(other: asyncpg.Connection) -> None:
+        await other.fetchval("select odc.set_licence($1::jsonb, 'matlab', 3, $2)", OPERATOR, NOW)
+
+    done = run(database_url, add)
+    assert (done["started"], done["replanned"]) == ([long], True)
+    assert queue.sql.values("select job_id from odc.planned") == [first]
+
+
 def test_an_unchanged_inventory_locks_nothing(database_url: str, queue: Queue) -> None:
     """Thirty thousand nodes are observed twice a minute; this never waits for the turn."""
 
@@ -319,3 +344,42 @@ def test_a_preemptor_whose_qos_changed_after_the_plan_ends_no_job(
     run(database_url, change)
     ending = queue.sql.value("select count(*) from odc.running where intent = 'preempt'")
     assert ending == (0 if changed else 1)
+
+
+COMPONENTS = [ComponentSpec(gpus=8), ComponentSpec(gpus=4), ComponentSpec(gpus=4)]
+
+
+def test_a_heterogeneous_job_cancelled_after_the_plan_is_left_out_with_all_components(
+    database_url: str, queue: Queue
+) -> None:
+    job = queue.submit(launch="first", components=COMPONENTS)
+
+    async def cancel(other: asyncpg.Connection) -> None:
+        await other.execute(
+            "select odc.cancel_jobs($1::jsonb, $2::jsonb, $3, null)", OPERATOR,
+            json.dumps({"job_ids": [job]}), NOW,
+        )  # fmt: skip
+
+    done = run(database_url, cancel)
+    assert (done["started"], queue.state(job)) == ([], "CANCELLED")
+    assert queue.sql.value("select count(*) from odc.allocation") == 0
+
+
+def test_a_heterogeneous_job_loses_the_node_of_one_component_after_the_plan_and_starts_nowhere(
+    database_url: str, queue: Queue
+) -> None:
+    job = queue.submit(launch="first", components=COMPONENTS)
+
+    async def drain(other: asyncpg.Connection) -> None:
+        await other.fetchval(
+            "select odc.set_node_state($1::jsonb, '{h100-2}', 'DRAIN', 'broken', $2)", OPERATOR, NOW
+        )
+
+    done = run(database_url, drain)
+    assert (done["started"], queue.state(job)) == ([], "PENDING")
+    assert queue.sql.value("select count(*) from odc.allocation") == 0
+    queue.sql.execute(
+        "select odc.set_node_state($1::jsonb, '{h100-2}', 'UP', null, $2)", OPERATOR, NOW
+    )
+    assert queue.start() == [job]
+    assert queue.sql.value("select count(*) from odc.allocation") == 3

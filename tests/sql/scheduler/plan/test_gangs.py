@@ -97,6 +97,15 @@ def test_a_gang_stays_in_one_zone_and_placement_group(sql: Sql) -> None:
     assert domains == ["a", "a/p", "a/q", "b/p"]
 
 
+def test_a_gang_waits_for_nodes_of_one_zone(sql: Sql) -> None:
+    """MNE-02: free nodes of two zones are not added up."""
+    nodes = [h100(f"{zone}{i}", None, zone) for zone in ("a", "b") for i in range(2)]
+    busy = [Held(name, 4, 1, 1, 90) for name in ("a1", "b1")]
+    assert started(sql, nodes, Pending(whole(2), 60), held=tuple(busy)).starts == {}
+    plan = started(sql, nodes, Pending(whole(2), 60), held=(busy[0],))
+    assert plan.starts == {0: ("b0", "b1")}
+
+
 def test_a_gang_of_any_type_has_one_type(sql: Sql) -> None:
     nodes = [h100("h0", None), h100("h1", None), Node("l0", "l4", 2, 8, 32)]
     two = Shape(2, 1, 1, 1)

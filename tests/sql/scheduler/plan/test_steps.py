@@ -60,14 +60,15 @@ def test_a_started_job_moves_its_node_to_the_front_of_its_new_list(sql: Sql) -> 
 
 
 def test_the_pin_of_a_protected_job_moves_to_a_spare_node_once(sql: Sql) -> None:
-    points = sql.value(
-        "select odc._pin_nodes('{0,0,0}', 1, 60, 90, '{3,1}', '{8,8}', '{80,80}', '{8,8}', "
-        "1, 8, 80, 8, '{1,1,1}', '{8}', '{80}', '{8}')"
-    )
     spare, pinned = 4, 13
     heads = [8, 80, 8, spare, 22, spare, 60, 90, 1, 1]
+    points = sql.value(
+        "select odc._pin_nodes('{0,0,0}', $1, '{3,1}', '{8,8}', '{80,80}', '{8,8}', "
+        "'{1,1,1}', '{8}', '{80}', '{8}')",
+        heads,
+    )
     query = (
-        "select (b.f).blocked_at, (b.f).points, (b.f).heads from "
+        "select (b.f).blocked_at, (b.f).points, (b.f).protected from "
         "(select odc._fits_beside_points($1, $2, null, 1, 2, 20, 2, false, $3, null, null, null, "
         "'{1,1,1}', '{8}', '{80}', '{8}') as f) as b"
     )
@@ -97,12 +98,45 @@ def test_the_next_candidate_is_the_first_of_all_runs_whose_class_is_open(sql: Sq
     assert sql.value(query, [0, 3, 4, 4], times, ["limit", None, "limit"]) == [2, 3]
 
 
-def test_a_limit_that_is_used_up_is_found_and_named(sql: Sql) -> None:
+def test_a_limit_that_is_used_up_or_reserved_is_found_and_named(sql: Sql) -> None:
     left = sql.value(
         "select odc._use_limits('{10,1}', '{t,f}', '{1,2}', '{4,1}', '{2,0}', 1, 2, 2)"
     )
     assert left == [2, 1]
-    assert sql.value("select odc._limits_left($1, '{1,2}', '{4,1}', 1, 2)", left) == [1]
+    now = (
+        "select lacking, tight, unread, holder "
+        "from odc._limits_now($1, $2, '{1,2}', '{4,1}', '{2,0}', 1, 2, $3, 1, 1, true, 1)"
+    )
+    spans = [0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0]
+    assert sql.row(now, left, spans, 60) == {
+        "lacking": [1], "tight": [1], "unread": None, "holder": None,
+    }  # fmt: skip
+    assert sql.row(now, [4, 1], spans, 60)["lacking"] == []
+    # Job 7 needs 3 of the first from 50 to 90: then only 1 is left for jobs that run until then.
+    reserve = (
+        "select odc._reserve_limits($1, '{4,1}', '{1}', '{1}', '{3}', '{0}', '{t,t}', 1, 1, 7, 50, "
+        "90, '{}', '{}', '{}', '{}', '{}')"
+    )
+    spans = sql.value(reserve, spans)
+    assert spans == [1, 1, 1, 12, 1, 0, 0, 1, 0, 1, 0, 0, 50, 90, 3, 1, 7]
+    assert sql.row(now, [4, 1], spans, 60) == {
+        "lacking": [1], "tight": [1], "unread": None, "holder": 7,
+    }  # fmt: skip
+    assert sql.row(now, [4, 1], spans, 50)["lacking"] == []
+
+
+def test_windows_are_the_times_in_which_a_limit_is_free_long_enough(sql: Sql) -> None:
+    """2 are left, 2 more from 100 on; another job has reserved 3 from 200 to 300."""
+    query = (
+        "select odc._limit_windows('{1}', '{2}', '{0,0,1,7,1,2,0,200,300,3,1,7}', '{1}', $1, "
+        "'{0}', 1, 1, $2, '{100,2}', '{}', '{}', '{}', '{}')"
+    )
+    forever = 9_000_000_000_000_000_000
+    assert sql.value(query, [1], 500) == [0, forever]
+    assert sql.value(query, [2], 50) == [0, 150, 300, forever]
+    assert sql.value(query, [3], 50) == [100, 150, 300, forever]
+    assert sql.value(query, [3], 101) == [300, forever]
+    assert sql.value(query, [5], 50) == []
 
 
 def test_the_example_of_the_readme(sql: Sql) -> None:

@@ -142,7 +142,7 @@ def test_no_expected_start_is_null(queue: Queue) -> None:
     assert refresh(queue) == {"foreseen": 1, "kept": 0, "scored": 0}
 
 
-def test_a_job_over_a_limit_gets_no_prediction(queue: Queue) -> None:
+def test_a_job_over_a_limit_is_expected_when_the_limit_allows_it(queue: Queue) -> None:
     queue.sql.execute(
         "insert into odc.resource_limit (scope, scope_id, per, what, value) "
         "values ('qos', 1, 'user', 'jobs', 1)"
@@ -150,10 +150,12 @@ def test_a_job_over_a_limit_gets_no_prediction(queue: Queue) -> None:
     runs = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
     bobs = queue.submit(gpus_per_node=8, time_limit_s=HOUR, who=BOB)
     assert queue.start() == [runs, bobs]
-    queue.submit(gpus_per_node=1, time_limit_s=HOUR)
+    over = queue.submit(gpus_per_node=1, time_limit_s=HOUR)
     free = queue.submit(gpus_per_node=8, time_limit_s=HOUR, who=EVE)
     queue.start()
-    assert set(forecast(queue)) == {free}
+    expected = forecast(queue)
+    assert set(expected) == {over, free}
+    assert expected[over]["exact"]
 
 
 def test_booked_nodes_do_not_count(queue: Queue) -> None:

@@ -46,23 +46,28 @@ class Module:
         for part in (MODULES / self.name / "go.mod", MODULES / self.name / "go.sum"):
             digest.update(part.read_bytes())
         digest.update(repr((self.packages, self.ldflags, go)).encode())
+        for package in self.packages.values():
+            if package.startswith("./"):
+                for source in sorted((MODULES / self.name / package).glob("*.go")):
+                    digest.update(source.read_bytes())
         return digest.hexdigest()[:16]
 
 
 _VERSION = "k8s.io/component-base/version"
 _MAJOR, _MINOR = KUBERNETES.removeprefix("v").split(".")[:2]
+_VERSIONED = (
+    f"-X {_VERSION}.gitVersion={KUBERNETES}",
+    f"-X {_VERSION}.gitMajor={_MAJOR}",
+    f"-X {_VERSION}.gitMinor={_MINOR}",
+    f"-X k8s.io/client-go/pkg/version.gitVersion={KUBERNETES}",
+)
 _KUBERNETES = Module(
     name="kubernetes",
     packages={
         name: f"k8s.io/kubernetes/cmd/{name}"
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
-    ldflags=(
-        f"-X {_VERSION}.gitVersion={KUBERNETES}",
-        f"-X {_VERSION}.gitMajor={_MAJOR}",
-        f"-X {_VERSION}.gitMinor={_MINOR}",
-        f"-X k8s.io/client-go/pkg/version.gitVersion={KUBERNETES}",
-    ),
+    ldflags=_VERSIONED,
 )
 _ETCD = Module(name="etcd", packages={"etcd": "go.etcd.io/etcd/server/v3"})
 _KWOK = Module(
@@ -70,7 +75,14 @@ _KWOK = Module(
     packages={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
     ldflags=(f"-X sigs.k8s.io/kwok/pkg/consts.Version={KWOK}",),
 )
-_ALL = (_ETCD, _KWOK, _KUBERNETES)
+# Separate from the control plane's programs, which a change of these does not build again.
+_KUBELET = Module(
+    name="kubelet",
+    packages={"kubelet": "k8s.io/kubernetes/cmd/kubelet"},
+    ldflags=_VERSIONED,
+)
+_DEVICE_PLUGIN = Module(name="kubelet", packages={"device-plugin": "./deviceplugin"})
+_ALL = (_ETCD, _KWOK, _KUBERNETES, _KUBELET, _DEVICE_PLUGIN)
 
 
 def binaries(names: tuple[str, ...] = ()) -> dict[str, Path]:

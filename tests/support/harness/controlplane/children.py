@@ -112,6 +112,11 @@ class Child:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
+    def wait(self, within_s: float = 60.0) -> int:
+        """Until it ends by itself; its exit status."""
+        assert self._process is not None, f"{self.argv[0]} was never started"
+        return self._process.wait(within_s)
+
     def kill(self) -> None:
         """At once, as when a machine loses power; a paused one too."""
         if self._process is not None:

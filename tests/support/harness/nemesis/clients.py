@@ -116,7 +116,8 @@ class Clients:
             body: dict[str, Any] = {
                 "script": SCRIPT, "name": one.name, "work_dir": str(self.pair.work),
                 "args": [f"{run_s:.2f}", str(one.exit_code)], "stdout": "/dev/null",
-                "gpus_per_node": one.gpus, "node_count": one.ranks, "time_limit_s": 7200,
+                "gpus_per_node": one.gpus, "node_count": one.ranks, "launch": "all",
+                "time_limit_s": 7200,
                 "requeue": chance.random() < 0.5,
             }  # fmt: skip
             if kind == "array":

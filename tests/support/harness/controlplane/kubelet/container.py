@@ -59,6 +59,9 @@ def main(spec: dict[str, Any], report: int) -> None:
             Path(spec["cgroup"]).write_text("0")
         _become(spec)
         os.chdir(spec["cwd"])
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+            # A runtime starts containers so, even if it was started in the background itself.
+            signal.signal(number, signal.SIG_DFL)
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
     except OSError as error:
         _fail(report, error)

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
+MAX_BYTES = 10 * 1024 * 1024  # of a file: containerLogMaxSize
 _LONGEST = 16 * 1024  # of a line; longer ones are kept in pieces, as container runtimes do
 
 
@@ -25,6 +27,7 @@ class ContainerLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.ended = False
+        self._files = 1
         self._rest = b""
         self._more = asyncio.Event()
         path.write_bytes(b"")  # each start of a container has its own
@@ -59,34 +62,56 @@ class ContainerLog:
     def _append(self, kept: list[bytes]) -> None:
         with self.path.open("ab") as file:
             file.writelines(kept)
+        if self.path.stat().st_size > MAX_BYTES:
+            self.path.replace(f"{self.path}.{self._files}")
+            self.path.write_bytes(b"")
+            self._files += 1
         self._wake()
 
     def _wake(self) -> None:
         more, self._more = self._more, asyncio.Event()
         more.set()
 
+    def _open(self, number: int | None) -> BinaryIO:
+        """A file that was rotated, or the newest."""
+        return (self.path if number is None else Path(f"{self.path}.{number}")).open("rb")
+
     async def read(self, query: Mapping[str, str]) -> AsyncIterator[bytes]:
         """The output by kubelet's query: follow, tailLines, sinceSeconds, sinceTime, limitBytes,
-        timestamps."""
+        timestamps. Of a log that was rotated, only the newest file; a follower reads on in the
+        next one."""
         left = int(query["limitBytes"]) if "limitBytes" in query else None
         timestamps = query.get("timestamps") == "true"
         since = _since(query)
-        with self.path.open("rb") as file:
+        number, begins = self._files, True
+        file = self._open(None)
+        try:
             lines: Iterator[bytes] = (line for line in file if line[: len(since)] >= since)
             if "tailLines" in query:
                 lines = iter(deque(lines, maxlen=int(query["tailLines"])))
             while True:
-                more, ended = self._more, self.ended
+                more, ended, files = self._more, self.ended, self._files
                 for line in lines:
-                    piece = _text(line, timestamps)[:left]
+                    text = _text(line, timestamps and begins)
+                    begins = text.endswith(b"\n")
+                    piece = text[:left]
                     if left is not None:
                         left -= len(piece)
                     if piece:
                         yield piece
-                if ended or left == 0 or query.get("follow") != "true":
+                if left == 0 or query.get("follow") != "true":
                     return
-                await more.wait()
+                if number < files:
+                    number += 1
+                    file.close()
+                    file = self._open(number if number < files else None)
+                elif ended:
+                    return
+                else:
+                    await more.wait()
                 lines = iter(file)
+        finally:
+            file.close()
 
 
 def _since(query: Mapping[str, str]) -> bytes:

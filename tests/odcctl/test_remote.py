@@ -1,0 +1,65 @@
+"""The program of Slurm's commands, and the folders that it is linked into."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from odcctl.remote.folder import PROGRAM, program_text
+from odcctl.remote.names import NAMES
+from tests.odcctl.conftest import Odcctl
+
+
+def test_path_makes_the_folder_and_prints_it(odcctl: Odcctl, home: Path) -> None:
+    done = odcctl("slurm", "--path")
+    folder = Path(done.out.strip())
+    assert folder == home / ".local/share/odc/slurm"
+    assert {entry.name for entry in folder.iterdir()} == {PROGRAM, *NAMES}
+    assert odcctl("slurm", "--path").out == done.out
+
+
+def test_link_never_replaces_a_real_slurm(odcctl: Odcctl, home: Path) -> None:
+    folder = home / "bin"
+    folder.mkdir()
+    (folder / "squeue").write_text("#!/bin/sh\necho real\n")
+    done = odcctl("slurm", "--link", str(folder))
+    assert done.code == 1
+    assert "squeue exists and is not a link of odc" in done.err
+    assert [entry.name for entry in folder.iterdir()] == ["squeue"]
+    assert (folder / "squeue").read_text() == "#!/bin/sh\necho real\n"
+
+
+def test_slurm_needs_path_or_link(odcctl: Odcctl) -> None:
+    assert odcctl("slurm").code == 2
+    assert odcctl("slurm", "--path", "--link", "x").code == 2
+
+
+def test_a_long_path_of_python_is_started_by_the_shell(tmp_path: Path) -> None:
+    program = tmp_path / "squeue"
+    program.write_text(program_text(python=f"{tmp_path}/{'a b' * 50}/python"))
+    assert program.read_text().startswith("#!/bin/sh\n")
+    folder = tmp_path / ("a b" * 50)
+    folder.mkdir()
+    (folder / "python").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "python").chmod(0o755)
+    program.chmod(0o755)
+    done = subprocess.run([program, "-h"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"-IS {program} -h\n"
+
+
+def test_the_program_imports_nothing_that_costs_time() -> None:
+    """A start of squeue costs about as much as one of Python."""
+    here = Path(__file__).parents[2]
+    code = (
+        f"import sys; sys.path.append({str(here)!r}); before = set(sys.modules); "
+        "import odcctl.remote.program; print(*sorted(set(sys.modules) - before))"
+    )
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) <= {
+        "odcctl", "odcctl._version", "odcctl.remote", "odcctl.remote.program",
+        "odcctl.remote.exchange", "_socket", "_json", "__future__",
+    }  # fmt: skip

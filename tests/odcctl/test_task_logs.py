@@ -1,0 +1,38 @@
+"""logs of an array: the output of every task, labelled."""
+
+from __future__ import annotations
+
+from tests.odcctl.conftest import Odcctl
+from tests.odcctl.objects import SWEEP, a_job
+from tests.odcctl.peer import Peer, Reply
+
+
+def test_logs_of_an_array_label_each_line_with_its_task(peer: Peer, odcctl: Odcctl) -> None:
+    tasks = [
+        a_job(7, array_job_id=7, array_tasks="3-9", array_progress=SWEEP),
+        a_job(12, "RUNNING", array_job_id=7, array_task_id=10, array_progress=SWEEP),
+        a_job(8, "COMPLETED", array_job_id=7, array_task_id=1, array_progress=SWEEP),
+        a_job(9, "FAILED", array_job_id=7, array_task_id=2, array_progress=SWEEP,
+              end_detail="cannot open the output file"),
+    ]  # fmt: skip
+    peer.on("GET", "/v1/jobs", {"jobs": tasks, "next": None})
+    peer.on("GET", "/v1/jobs/12/logs", Reply(pieces=[b"ten"]))
+    peer.on("GET", "/v1/jobs/8/logs", Reply(pieces=[b"one\ntw", b"o\n"]))
+    peer.on("GET", "/v1/jobs/9/logs", Reply(pieces=[]))
+    done = odcctl("logs", "7")
+    assert done.out == "7_1: one\n7_1: two\n7_10: ten\n"
+    assert done.err == (
+        "odcctl: job 7_2 is FAILED and wrote nothing: cannot open the output file\n"
+        "odcctl: 7 tasks of the array have not started\n"
+    )
+
+
+def test_logs_of_a_job_that_is_no_array_are_not_labelled(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(7, "COMPLETED")], "next": None})
+    peer.on("GET", "/v1/jobs/7/logs", Reply(pieces=[b"one\n"]))
+    assert odcctl("logs", "7").out == "one\n"
+
+
+def test_logs_of_one_task_ask_for_no_list(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs/7_3/logs", Reply(pieces=[b"three\n"]))
+    assert odcctl("logs", "7_3").out == "three\n"
