@@ -11,7 +11,7 @@ LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-an
 # Tests start odcd and odcctl thousands of times; without compiled files each start would compile again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-long test-soak lint bench pictures docs lock release clean
+.PHONY: setup clients demo test test-long test-soak lint bench pictures docs lock release clean
 
 setup: $(STAMP)
 
@@ -22,6 +22,10 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+# Programs that drive Slurm, which tests/clients runs unmodified.
+clients: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/clients.lock
 
 demo: $(STAMP)
 	$(BIN)/odcd demo
@@ -34,12 +38,12 @@ test: $(STAMP)
 # printed.
 test-long: $(STAMP)
 	@log=$$(mktemp); \
-	ODC_TEST_PG=16 nice $(BIN)/python -m pytest -q -n 1 tests/sql tests/sim >"$$log" 2>&1 & oldest=$$!; \
+	ODC_TEST_PG=16 nice $(BIN)/python -m pytest -q -n 1 tests/sql >"$$log" 2>&1 & oldest=$$!; \
 	trap 'kill $$oldest; rm -f "$$log"; exit 130' INT TERM; \
 	status=0; $(BIN)/python -m pytest -q -n $(LONG_WORKERS) --dist loadgroup -m long \
 	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60 || status=$$?; \
 	wait $$oldest || status=$$?; \
-	echo 'tests/sql and tests/sim on PostgreSQL 16:'; cat "$$log"; rm "$$log"; exit $$status
+	echo 'tests/sql on PostgreSQL 16:'; cat "$$log"; rm "$$log"; exit $$status
 
 # Jobs whose processes are killed; many simulated days and states of the queue; 20,000 requests made
 # from the API's document; ten minutes of random texts for every parser; half an hour of faults under
@@ -51,6 +55,7 @@ test-soak: $(STAMP)
 	ODC_SCHEMA_CASES=20000 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_schema.py
 	ODC_FUZZ_S=600 ODC_HUNT=1 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_parsers.py
 	ODC_NEMESIS_S=1800 ODC_NEMESIS_LEASE_S=10 $(BIN)/python -m pytest -q -s -m long tests/e2e/test_nemesis.py
+	ODC_MAILS=10000 $(BIN)/python -m pytest -q -s -n0 -m long tests/odcd/loops/test_mails.py
 	ODC_SOAK_JOBS=10000 ODC_SOAK_NODES=1000 $(BIN)/python -m pytest -q -s -m long tests/kubernetes/test_soak.py
 
 $(VENV)/.lint: $(STAMP) requirements/lint.lock
@@ -75,6 +80,7 @@ pictures: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m odcd.reference docs/reference
 	$(BIN)/python -m odcd.slurm.reference docs/reference/submit-options.md
+	$(BIN)/python -m odcd.slurm.commands.reference docs/reference/slurm-options.md
 	$(BIN)/python -m odcctl.reference docs/reference/odcctl.md
 	$(BIN)/python -m tests.support.harness.inventory docs/reference/gpu-dev.md
 
@@ -83,6 +89,8 @@ lock:
 	$(LOCK) --python-version 3.11 --group build -o requirements/build.lock
 	$(LOCK) --python-version 3.11 --group dev pyproject.toml -o requirements/dev.lock
 	$(LOCK) --python-version 3.11 --group lint pyproject.toml -o requirements/lint.lock
+	cp requirements/dev.lock requirements/clients.lock  # keeps the versions that fit
+	$(LOCK) --python-version 3.11 --group clients pyproject.toml -o requirements/clients.lock
 	$(LOCK) --python-version 3.11 --extra k8s --extra aws pyproject.toml -o requirements/image.lock
 	$(LOCK) --no-config --python-version 3.12 k8s/images/dev/python.in -o k8s/images/dev/python.lock
 

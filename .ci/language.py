@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("odcd", "odcctl", "sql", "docs", "grafana", "k8s", "benchmarks", "tofu")
+FOLDERS = ("odc", "odcd", "odcctl", "sql", "docs", "grafana", "k8s", "benchmarks", "tofu")
 FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 SKIPPED = ("docs/reference/", "sql/migrations/", "grafana/dashboards/")
 """Generated from what is checked, or never changed again."""
