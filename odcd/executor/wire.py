@@ -130,4 +130,5 @@ def fact_of(fields: Mapping[str, Any]) -> Fact:
         signal=fields.get("signal"),
         cause=fields.get("cause"),
         detail=fields.get("detail"),
+        drains=json.dumps(fields["drains"]) if fields.get("drains") else None,
     )

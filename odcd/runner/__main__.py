@@ -47,7 +47,7 @@ SWEEP_S = 300.0
 """How often the runner looks for such output, and for scripts of ended jobs."""
 _FOLDERS = {
     "members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700,
-    "steps": 0o700,
+    "steps": 0o700, "hooks": 0o700,
 }  # fmt: skip
 
 

@@ -63,6 +63,8 @@ class Member:
     """Its job only held nodes, and its user released them: the exit code to report."""
     has_steps: bool = False
     """It has ended, but steps of its job have not: its end is not reported yet."""
+    has_hooks: bool = False
+    """It has ended, but epilogs of its job have not: its end is not reported yet."""
     timers: int = 0
     """Increased to disarm all timers that were set before."""
 
