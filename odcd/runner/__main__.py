@@ -120,7 +120,8 @@ class Runner:
         # Before the members: a job ends only after its steps.
         steps_recovery.recover(self._roster.steps, self._loop, same_boot=not self._memory.fresh)
         Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
-        about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
+        about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement,
+                 "hooks": True}  # fmt: skip
         self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
                               owner_uid=owner_uid, users=users, about=about)  # fmt: skip
         self._socket = run_dir / protocol.SOCKET_NAME

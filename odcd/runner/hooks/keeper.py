@@ -5,7 +5,6 @@ The runner forks it without exec. If the runner dies, the keeper ends the hook a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -30,7 +29,7 @@ def keep(channel: socket.socket, lock_fd: int, order: dict[str, Any], limits: Li
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        _close_all_but(channel.fileno(), lock_fd)
+        program.close_all_but({channel.fileno(), lock_fd})
         limits.restore()
         kernel.become_subreaper()
         kernel.name_process("odc-hook")
@@ -69,12 +68,3 @@ def _end_all() -> None:
 def _printable(output: bytes) -> str:
     text = output.decode(errors="replace").strip()
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
-
-
-def _close_all_but(*kept: int) -> None:
-    start = 3
-    for number in sorted(kept):
-        os.closerange(start, number)
-        start = number + 1
-    with contextlib.suppress(OSError):
-        os.closerange(start, 1 << 20)

@@ -75,16 +75,20 @@ def _refusal(path: str, owners: Collection[int]) -> str | None:
     return None if status.st_mode & 0o111 else f"{path} is not executable"
 
 
-def run(path: str, env: dict[str, str], limit_s: float, *, closed_fd: int | None = None) -> Outcome:
+def run(
+    path: str, env: dict[str, str], limit_s: float, *, closed_fd: int | None = None,
+    in_place: bool = False,
+) -> Outcome:  # fmt: skip
     """Run the program, wait for its end or its time limit, and KILL what is left of its process
     group. Raises OSError when no process can be created.
 
-    closed_fd: a descriptor whose other end is closed when the program must end at once.
+    closed_fd: a descriptor whose other end is closed when the program must end at once. in_place:
+    the program keeps the working directory and the umask of this process.
     """
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _become(path, env, writing)
+        _become(path, env, writing, in_place=in_place)
     os.close(writing)
     os.set_blocking(reading, False)
     ended = os.pidfd_open(pid)
@@ -102,6 +106,15 @@ def run(path: str, env: dict[str, str], limit_s: float, *, closed_fd: int | None
         os.close(reading)
     why = f"did not end within {limit_s:g} s" if why == "late" else why or _describe(status)
     return Outcome(why, bytes(output.head), bytes(output.tail), output.size)
+
+
+def close_all_but(kept: Collection[int]) -> None:
+    """Keeps standard input, output and error, too."""
+    start = 3
+    for number in sorted(kept):
+        os.closerange(start, number)
+        start = number + 1
+    os.closerange(start, 1 << 20)
 
 
 class _Output:
@@ -156,8 +169,8 @@ def _describe(status: int) -> str | None:
     return f"exit code {code}" if code else None
 
 
-def _become(path: str, env: dict[str, str], output: int) -> NoReturn:
-    """Execute the program with a clean environment, no descriptors of ours, in /."""
+def _become(path: str, env: dict[str, str], output: int, *, in_place: bool) -> NoReturn:
+    """Execute the program with this environment only, and no descriptors of ours."""
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
@@ -165,8 +178,9 @@ def _become(path: str, env: dict[str, str], output: int) -> NoReturn:
             with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.umask(0o022)
-        os.chdir("/")
+        if not in_place:
+            os.umask(0o022)
+            os.chdir("/")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)

@@ -156,12 +156,12 @@ def test_a_hook_that_hangs_is_killed_with_all_its_processes(
         "trap '' TERM\nsleep 1000 & echo $! >> pids\nsetsid sh -c 'echo $$ >> pids; sleep 1000' &\n"
         "while [ $(wc -l < pids) -lt 2 ]; do :; done; echo $$ >> pids; sleep 1000",
     )
-    site.launch(**{f"{kind}_timeout_s": 1.0})
+    site.launch(**{f"{kind}_timeout_s": 5.0})
     client = site.home.client()
     client.start(a_dispatch(1, JOB, work_dir))
     end = client.wait_end(1)
     assert end["drains"] == {"0": f"{kind.capitalize()} error"}
-    assert "did not end within 1 s" in site.log
+    assert "did not end within 5 s" in site.log
     pids = [int(pid) for pid in (work_dir / "pids").read_text().split()]
     assert len(pids) == 3
     assert not [pid for pid in pids if is_running(pid)]
