@@ -114,7 +114,9 @@ class Lifecycle:
 
         def done(drains: dict[str, str]) -> None:
             member.has_hooks = False
-            self._finish(member, {**end, "drains": drains} if drains else end)
+            if drains:
+                self.ending.keep_drains(member, {**member.drains, **drains})
+            self._finish(member, {**end, "drains": member.drains} if member.drains else end)
 
         run_epilogs(self._hooks, member.key, done)
 

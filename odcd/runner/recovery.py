@@ -124,6 +124,7 @@ def _member(key: Key, regions: record.Regions) -> Member | None:
     if control:
         member.ends_at, member.kill_at = control["ends_at"], control["kill_at"]
         member.released = control.get("released")
+        member.drains = control.get("drains", {})
         member.cause, member.stop_signal = control["cause"], control["stop_signal"]
         if control["signalled"]:
             member.end_signal = None

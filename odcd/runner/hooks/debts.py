@@ -15,13 +15,18 @@ from typing import Any
 from odcd.runner import record
 from odcd.runner.record import Key
 
+_NEW = ".new"
+"""The end of the name of a file that is being written."""
+
 
 class Debts:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._keys: dict[tuple[int, int], set[Key]] = {}
         for name in os.listdir(folder):
-            if (key := Key.parse(name)) is not None:
+            if name.endswith(_NEW):
+                (folder / name).unlink(missing_ok=True)
+            elif (key := Key.parse(name)) is not None:
                 self._keys.setdefault(key[:2], set()).add(key)
 
     def __iter__(self) -> Iterator[Key]:
@@ -33,7 +38,7 @@ class Debts:
     def add(self, key: Key, facts: dict[str, Any]) -> None:
         """Raises OSError; then there is no file."""
         path = self._path(key)
-        made = path.with_suffix(".new")
+        made = path.with_suffix(_NEW)
         try:
             made.write_bytes(json.dumps(facts).encode())
             made.rename(path)

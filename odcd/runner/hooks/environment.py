@@ -10,6 +10,8 @@ from odcd.runner.members import Member
 
 _NAMES = ("SLURM_", "SLURMD_", "ODC_")
 _ALSO = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPU_DEVICE_ORDINAL"})
+MAX_BYTES = 64 * 1024
+"""A longer variable is left out. Linux accepts 128 KiB."""
 CONTEXTS = {
     "prolog": "prolog_slurmd", "epilog": "epilog_slurmd",
     "task_prolog": "prolog_task", "task_epilog": "epilog_task",
@@ -38,11 +40,17 @@ def node_environment(member: Member) -> dict[str, str]:
         "ODC_RANK": str(member.key.rank),
         "PATH": PATH, "HOME": "/", "LANG": "C.UTF-8",
     }  # fmt: skip
-    return {
-        name: value
-        for name, value in env.items()
-        if "\0" not in f"{name}{value}" and "=" not in name
-    }
+    return {name: value for name, value in env.items() if _can_be_given(name, value)}
+
+
+def _can_be_given(name: str, value: str) -> bool:
+    """Whether a program can have the variable. Users choose some values, and must not be able to
+    make a hook fail."""
+    try:
+        size = len(os.fsencode(f"{name}{value}"))
+    except UnicodeEncodeError:
+        return False
+    return size <= MAX_BYTES and "\0" not in f"{name}{value}" and "=" not in name
 
 
 def user_name(uid: str) -> str:

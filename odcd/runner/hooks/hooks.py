@@ -220,12 +220,14 @@ class Hooks:
         if why is not None and order.kind == "prolog":
             self._failed.add(order.key)
         following = self._running.pop(order.key)
-        order.done(why)
         if following:
             # The order of a member's hooks: none begins while another one runs.
             self._running[order.key] = following[1:]
             self._waiting.append(following[0])
-        self._begin_some()
+        try:
+            order.done(why)
+        finally:
+            self._begin_some()
 
 
 def _read(channel: socket.socket) -> dict[str, Any] | None:

@@ -107,6 +107,16 @@ def test_hooks_get_slurms_variables_and_nothing_of_the_user(site: Site, work_dir
     assert len((work_dir / "prolog.fds").read_text().split()) == 4
 
 
+def test_no_text_of_a_user_makes_a_hook_fail(site: Site, work_dir: Path) -> None:
+    site.hook("prolog", 'echo "${SLURM_JOB_NAME-none} ${SLURM_SUBMIT_DIR-none}" > names')
+    site.launch()
+    client = site.home.client()
+    texts = {"SLURM_JOB_NAME": "\ud800", "SLURM_SUBMIT_DIR": "x" * 130_000, "SLURM_JOB_QOS": "a\0b"}
+    client.start(a_dispatch(1, JOB, work_dir, env=texts, members=[a_part(0, work_dir)]))
+    client.wait_end(1)
+    assert (work_dir / "names").read_text() == "none none\n"
+
+
 def test_a_failed_prolog_drains_the_node_and_the_job_never_starts(
     site: Site, work_dir: Path
 ) -> None:
@@ -304,6 +314,19 @@ def test_a_runner_killed_during_the_epilog_runs_it_again(site: Site, work_dir: P
     (work_dir / "go").touch()
     assert site.home.client().wait_end(1)["exit_code"] == 0
     assert site.order == ["job", "begun", "begun", "e"]
+
+
+def test_a_drain_that_no_daemon_has_received_is_reported_by_the_next_runner(
+    site: Site, work_dir: Path
+) -> None:
+    site.hook("epilog", "echo epilog >> order; exit 1")
+    site.launch()
+    client = site.home.client()
+    client.start(a_dispatch(1, JOB, work_dir))
+    client.wait_end(1)
+    site.restart()
+    assert site.home.client().wait_end(1)["drains"] == {"0": "Epilog error"}
+    assert site.order == ["job", "epilog"]
 
 
 def test_a_job_cancelled_during_its_prolog_ends_after_its_epilog(
