@@ -42,6 +42,8 @@ def test_a_failed_prolog_drains_its_node_and_the_job_runs_elsewhere(
     wait(lambda: node_reasons(odc)["gpu1"][0] == "DRAIN" or None, odc.log)
     assert node_reasons(odc) == {"gpu1": ("DRAIN", "Prolog error"), "gpu2": ("UP", None)}
     assert odc.job(job_id)["state"] == "PENDING"
+    [attempt] = odc.rows(f"select reason from odc.attempt where job_id = {job_id}")
+    assert attempt["reason"] == "the prolog failed: exit code 1"
     other = odc.submit("--output=/dev/null", "--gpus=1", "--wrap", "true")
     odc.wait_for(other, "COMPLETED")
     assert tries.read_text().split() == ["gpu1", "gpu2"]
