@@ -17,7 +17,7 @@ create or replace function odc._walk_queue(
     inout p_used integer[], inout p_keepers bigint[], inout p_reported bigint[], inout p_victims bigint[], inout p_dead integer[],
     inout p_nowhere bigint[], inout p_checked integer[], inout p_full boolean[], inout p_behind bigint[], inout p_refused text[],
     inout p_reasons text[], inout p_later boolean[], inout p_preempts boolean[], inout p_reads integer[], inout p_after_ats timestamptz[],
-    inout p_after_ids bigint[], inout p_looked integer, inout p_started integer, inout p_tries integer, inout p_queue_digest bigint,
+    inout p_after_ids bigint[], inout p_looked integer, inout p_started integer, inout p_tries integer, inout p_placed integer, inout p_asked integer, inout p_queue_digest bigint,
     inout p_release_digest bigint, inout p_release_ats bigint[], inout p_release_nodes integer[], inout p_release_gpus integer[],
     inout p_release_cpus integer[], inout p_release_mems integer[], inout p_release_to bigint, inout p_first_ends integer)
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -78,7 +78,8 @@ begin
                 v_read := _place_components(
                     v_job, p_shapes, p_free, p_points, p_protected, p_allocs, p_node_ids, p_node_groups, p_blocks, p_group_gpus,
                     p_group_cpus, p_group_mems, p_group_domains, p_max_level, p_alt_spreads, p_alt_words, p_alt_partitions, p_group_from,
-                    p_group_to, p_alt_groups, v_list_full);
+                    p_group_to, p_alt_groups, v_list_full, p_placed);
+                p_placed := v_read.placed;
                 p_dead[v_job.slot] := least(p_dead[v_job.slot], v_read.dead);  v_extra := 0;
                 exit when not v_read.fits;
                 p_free := v_read.free;  p_points := v_read.points;  p_protected := v_read.protected;  p_allocs := v_read.allocs;
@@ -129,7 +130,7 @@ begin
             p_release_mems, p_release_to, p_first_ends, p_release_digest, p_allocs, p_points, p_protected, p_victims, p_lefts, p_spans,
             p_buckets, p_needs, p_mores, p_gives, p_used, case when v_limits.tight <> '{}' then p_shapes.use_from end,
             case when v_limits.tight <> '{}' then p_shapes.use_to end, p_limits_s,
-            case when p_shapes.component_to[v_shape] > 0 then p_shapes end);
+            case when p_shapes.component_to[v_shape] > 0 then p_shapes end, p_asked);
         if v_start.release_ats is not null then
             p_release_ats := v_start.release_ats;  p_release_nodes := v_start.release_nodes;  p_release_gpus := v_start.release_gpus;
             p_release_cpus := v_start.release_cpus;  p_release_mems := v_start.release_mems;  p_release_to := v_start.release_to;
@@ -138,7 +139,7 @@ begin
         if v_start.victims is not null then
             p_points := _free_victims(p_now, p_points, p_node_ids, v_start.victims);  p_victims := p_victims || v_start.victims;
         end if;
-        p_tries := v_start.tries;  p_preempts[v_class] := v_start.preempts;  p_nowhere[v_shape] := v_start.nowhere;
+        p_tries := v_start.tries;  p_asked := v_start.asked;  p_preempts[v_class] := v_start.preempts;  p_nowhere[v_shape] := v_start.nowhere;
         p_reasons[v_class] := p_shapes.limit_reasons[v_start.lacks];  p_keepers[v_class] := v_limits.holder;
         p_refused[v_shape] := coalesce(p_refused[v_shape], v_start.refusal);
         p_reported := p_reported || v_start.reported;
