@@ -214,7 +214,7 @@ def counting(who: Identity) -> Step:
 @contextmanager
 def mailing(theatre: Theatre, per_hour: int, *types: str) -> Iterator[Queue]:
     """Alice, Bob and Carol each have a running job that mails them; Alice has one that waits for
-    Carol's."""
+    Carol's, and Carol one that waits for Alice's."""
     with theatre.scene() as queue:
         queue.sql.execute(
             "select odc.configure_notifications(0, true, $1, $2)", per_hour, queue.now
@@ -227,8 +227,10 @@ def mailing(theatre: Theatre, per_hour: int, *types: str) -> Iterator[Queue]:
                 "insert into odc.notify_use (uid, hour, taken, dropped) values ($1, $2, 1, 0)",
                 who.uid, queue.now,
             )  # fmt: skip
-        after = f"afterok:{theatre.world.jobs['carol']}"
-        theatre.world.add("after", queue.submit(name="after", dependency=after, **mail))
+        for who, other in ((PEOPLE[0], "carol"), (PEOPLE[2], "alice")):
+            after = f"afterok:{theatre.world.jobs[other]}"
+            waits = queue.submit(who=who, name="after", dependency=after, **mail)
+            theatre.world.add(f"after {other}", waits)
         assert len(queue.start()) == len(PEOPLE)
         yield queue
 
@@ -249,13 +251,16 @@ def test_a_test_of_a_webhook_beside_ends_of_jobs_does_not_deadlock(theatre: Thea
     theatre.no_rollback()
 
 
-def test_reports_of_time_limits_beside_a_job_that_fails_do_not_deadlock(theatre: Theatre) -> None:
-    """Carol's job ends first, and then Alice's can never start."""
+@pytest.mark.parametrize("fails", ["alice", "carol"])
+def test_reports_of_time_limits_beside_a_job_that_fails_do_not_deadlock(
+    theatre: Theatre, fails: str
+) -> None:
+    """The end of a job, and of the hope of one that waits for it, are two batches of mails."""
     with mailing(theatre, 100, "ALL", "TIME_LIMIT_50"):
         theatre.world.now += timedelta(seconds=501)
     theatre.play_all(
         program("brake", [counting(PEOPLE[1])]),
         leader("reporter", calls("reports", "select odc.note_time_limits(0, $1)")),
-        leader("settler", [settle("exited", "carol", exit_code=1)]),
+        leader("settler", [settle("exited", fails, exit_code=1)]),
     )
     theatre.no_rollback()
