@@ -255,7 +255,7 @@ def test_a_test_of_a_webhook_beside_ends_of_jobs_does_not_deadlock(theatre: Thea
 def test_reports_of_time_limits_beside_a_job_that_fails_do_not_deadlock(
     theatre: Theatre, fails: str
 ) -> None:
-    """The end of a job, and of the hope of one that waits for it, are two batches of mails."""
+    """A job that fails, and the one that can then never start, send mail one after another."""
     with mailing(theatre, 100, "ALL", "TIME_LIMIT_50"):
         theatre.world.now += timedelta(seconds=501)
     theatre.play_all(

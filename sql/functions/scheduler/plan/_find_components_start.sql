@@ -10,20 +10,16 @@
 --            after the last change in sight, or the v_most questions for a job or the v_all questions of a plan were not enough
 --            fitting: nodes that fit now, each component by itself;  fit, then_*, victims: null
 --            points, protected, allocs: the arrays after all its nodes are pinned, with one protected job for each component
---            release_*, first_ends: as _find_start
+--            releases: as _find_start
 create or replace function odc._find_components_start(
     p_now timestamptz, p_job odc.candidate, p_shapes odc.shape_lists, p_windows bigint[], p_without bigint[], p_digest boolean,
     p_node_ids integer[], p_group_from integer[], p_group_to integer[], p_alt_groups integer[], p_blocks integer[],
     p_node_groups integer[], p_free bigint[], p_max_level integer, p_group_gpus integer[], p_group_cpus integer[],
-    p_group_mems integer[], p_group_domains integer[], p_release_ats bigint[], p_release_nodes integer[],
-    p_release_gpus integer[], p_release_cpus integer[], p_release_mems integer[], p_release_to bigint, p_first_ends integer,
-    p_release_digest bigint, p_allocs bigint[], p_points bigint[], p_protected bigint[], p_victims bigint[],
-    p_asked integer,
+    p_group_mems integer[], p_group_domains integer[], p_releases odc.release_lists,
+    p_allocs bigint[], p_points bigint[], p_protected bigint[], p_victims bigint[], p_asked integer,
     out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
     out fitting integer, out victims bigint[], out points bigint[], out protected bigint[], out allocs bigint[],
-    out release_ats bigint[], out release_nodes integer[], out release_gpus integer[], out release_cpus integer[],
-    out release_mems integer[], out release_to bigint, out first_ends integer, out release_digest bigint,
-    out asked integer, out apart boolean)
+    out releases odc.release_lists, out asked integer, out apart boolean)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_variable
 declare
@@ -56,18 +52,11 @@ begin
                 p_now, v_part, false, false, null, null, array[at, v_far], p_without, p_digest, p_node_ids, p_group_from,
                 p_group_to, p_alt_groups, p_blocks, p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems,
                 p_group_domains, case when v_allow_from[v_at] >= 0
-                                      then v_allows[v_allow_from[v_at] + 1:v_allow_from[v_at] + v_nodes] end, p_release_ats,
-                p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to, p_first_ends, p_release_digest,
+                                      then v_allows[v_allow_from[v_at] + 1:v_allow_from[v_at] + v_nodes] end, p_releases,
                 allocs, points, protected, p_victims);
             asked := asked + 1;
-            if v_start.release_ats is not null then
-                p_release_ats := v_start.release_ats;  p_release_nodes := v_start.release_nodes;
-                p_release_gpus := v_start.release_gpus;  p_release_cpus := v_start.release_cpus;
-                p_release_mems := v_start.release_mems;  p_release_to := v_start.release_to;
-                p_first_ends := v_start.first_ends;  p_release_digest := v_start.release_digest;
-                release_ats := p_release_ats;  release_nodes := p_release_nodes;  release_gpus := p_release_gpus;
-                release_cpus := p_release_cpus;  release_mems := p_release_mems;  release_to := p_release_to;
-                first_ends := p_first_ends;  release_digest := p_release_digest;
+            if (v_start.releases).ats is not null then
+                p_releases := v_start.releases;  releases := p_releases;
             end if;
             fitting := fitting + least(coalesce(v_start.fitting, 0), v_part.least);
             at := v_start.at;
@@ -93,7 +82,7 @@ begin
             return;
         end if;
         v_last := coalesce(v_last, _last_change(p_points, cardinality(p_node_ids), p_protected, p_allocs));
-        apart := p_release_to is null and v_open > greatest(v_last, p_release_ats[cardinality(p_release_ats)]);
+        apart := p_releases.complete_to is null and v_open > greatest(v_last, p_releases.ats[cardinality(p_releases.ats)]);
         exit when apart;
         v_open := at;
     end loop;

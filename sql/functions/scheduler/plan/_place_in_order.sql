@@ -23,7 +23,7 @@ begin
         v_ord := p_shapes.component_ords[v_at] + 1;  placed := placed + 1;
         v_part := _describe_job(p_shapes, p_job.job_id, p_job.class, p_shapes.component_shapes[v_at], p_job.limit_s, 0);
         v_found := _place_job(
-            v_part, v_part.least, p_free, p_points, p_protected, p_node_groups,
+            v_part, v_part.least, p_shapes, p_node_ids, p_list_full, 0, p_allocs, p_free, p_points, p_protected, p_node_groups,
             _allow_lists(p_node_ids, p_shapes.component_lists[v_at]), p_blocks, p_group_gpus, p_group_cpus, p_group_mems,
             p_group_domains, p_max_level, p_alt_spreads, p_alt_words, p_alt_partitions, p_group_from, p_group_to, p_alt_groups);
         if v_found.protected is not null then

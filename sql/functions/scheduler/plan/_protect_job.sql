@@ -6,7 +6,7 @@
 --            p_kept_shape_id  its shape;  p_preempting  jobs of some QOS may end others
 --            p_components  of a heterogeneous job, what _load_pass returned; else null;  p_asked  see _find_components_start
 --            p_qos_id … p_victims  as for _find_start;  p_lefts … p_limits_s  as for _limit_windows
--- Returns    at … release_digest: as _find_start;  at null: it is not pinned to nodes
+-- Returns    at … releases: as _find_start;  at null: it is not pinned to nodes
 --            entry: its values in p_protected;  reported: its values for _report_plan
 --            claims: it claims groups, not a limit;  reserved_from: from this moment on, limits are reserved for it
 --            lacks: the limit that closes its class; null: none;  refusal: Slurm's reason for its shape
@@ -18,16 +18,13 @@ create or replace function odc._protect_job(
     p_qos_id integer, p_not_before bigint, p_without bigint[], p_digest boolean, p_node_ids integer[], p_group_from integer[],
     p_group_to integer[], p_alt_groups integer[], p_blocks integer[], p_node_groups integer[], p_free bigint[],
     p_max_level integer, p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[],
-    p_allow boolean[], p_release_ats bigint[], p_release_nodes integer[], p_release_gpus integer[], p_release_cpus integer[],
-    p_release_mems integer[], p_release_to bigint, p_first_ends integer, p_release_digest bigint,
+    p_allow boolean[], p_releases odc.release_lists,
     p_allocs bigint[], p_points bigint[], p_protected bigint[], p_victims bigint[],
     p_lefts bigint[], p_spans bigint[], p_buckets integer[], p_needs bigint[], p_mores bigint[], p_gives bigint[], p_used integer[],
     p_use_from integer[], p_use_to integer[], p_limits_s integer[], p_components odc.shape_lists,
     p_asked integer,
     out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
-    out victims bigint[], out release_ats bigint[], out release_nodes integer[], out release_gpus integer[],
-    out release_cpus integer[], out release_mems integer[], out release_to bigint, out first_ends integer, out release_digest bigint,
-    out entry bigint[], out reported bigint[], out claims boolean, out reserved_from bigint, out lacks integer, out refusal text,
+    out victims bigint[], out releases odc.release_lists, out entry bigint[], out reported bigint[], out claims boolean, out reserved_from bigint, out lacks integer, out refusal text,
     out preempts boolean, out tries integer, out nowhere bigint, out asked integer,
     out points bigint[], out protected bigint[], out allocs bigint[])
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -47,8 +44,7 @@ begin
     if v_protect and p_components.component_to is not null then
         v_start := _find_components_start(
             p_now, p_job, p_components, v_windows, p_without, p_digest, p_node_ids, p_group_from, p_group_to, p_alt_groups, p_blocks,
-            p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_release_ats,
-            p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to, p_first_ends, p_release_digest, p_allocs,
+            p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_releases, p_allocs,
             p_points, p_protected, p_victims, p_asked);
         asked := v_start.asked;  v_apart := v_start.apart;
         v_lacks := v_lacks or (v_start.at is null and v_windows is not null and not v_apart);
@@ -57,15 +53,12 @@ begin
         v_start := _find_start(
             p_now, p_job, v_may_end, p_preempts, p_qos_id, p_not_before, v_windows, p_without, p_digest, p_node_ids, p_group_from,
             p_group_to, p_alt_groups, p_blocks, p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems,
-            p_group_domains, p_allow, p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems,
-            p_release_to, p_first_ends, p_release_digest, p_allocs, p_points, p_protected, p_victims);
+            p_group_domains, p_allow, p_releases, p_allocs, p_points, p_protected, p_victims);
     end if;
     if v_may_end or v_protect then
         at := v_start.at;  fit := v_start.fit;  victims := v_start.victims;
         then_gpus := v_start.then_gpus;  then_cpus := v_start.then_cpus;  then_mems := v_start.then_mems;
-        release_ats := v_start.release_ats;  release_nodes := v_start.release_nodes;  release_gpus := v_start.release_gpus;
-        release_cpus := v_start.release_cpus;  release_mems := v_start.release_mems;  release_to := v_start.release_to;
-        first_ends := v_start.first_ends;  release_digest := v_start.release_digest;
+        releases := v_start.releases;
         v_lacks := v_lacks or (at is null and fit is not null);
         if v_may_end then
             tries := p_tries + 1;  preempts := victims is not null;  v_protect := v_protect or preempts;
