@@ -33,7 +33,7 @@ declare
     v_last bigint;              -- the last change in sight, besides releases
     v_start record;  v_part candidate;  v_first integer;  v_at integer;
 begin
-    asked := p_asked;  apart := false;
+    asked := p_asked;  apart := false;  fitting := 0;
     loop
         if p_windows is not null then
             v_open := _limits_open(p_windows, v_open);
