@@ -23,6 +23,7 @@ NOT_IN_SIGHT = {
     "PartitionInactive": "while its partition is inactive",
     "ReqNodeNotAvail": "for nodes that are down, drained, or allocated without a time limit",
 }
+TOGETHER = "until all its components fit at once, and no time for that is in sight"
 
 
 class Previews:
@@ -75,7 +76,8 @@ def _describe(spec: JobSpec, row: dict[str, Any], now: datetime) -> str:
         return f"the job would be accepted, and wait for {lacks}"
     if row["start_at"] is None:
         reason = row["reason"]
-        return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
+        wait = TOGETHER if spec.components and reason == "Resources" else NOT_IN_SIGHT[reason]
+        return f"the job would be accepted, and wait {wait} ({reason})"
     starts = datetime.fromisoformat(row["start_at"])
     bound = "at the latest" if row["promised"] else "unless other jobs go ahead of it"
     when = "now" if starts <= now else f"at {row['start_at']} {bound}"

@@ -86,11 +86,16 @@ def job_spec(
 def _component(s: Settings) -> ComponentSpec:
     if s.array is not None:
         raise BadRequest("--array: an array cannot be heterogeneous", "Leave --array out.")
-    if s.switches is not None or (s.nodes is not None and s.nodes.maximum is not None):
+    if s.switches is not None:
         raise BadRequest(
-            "--nodes: a component of a heterogeneous job has a fixed number of nodes, and no "
-            "--switches", "Give a single number.",
-        )  # fmt: skip
+            "--switches: a component of a heterogeneous job cannot ask for few topology blocks",
+            "Leave --switches out, or submit a job without components.",
+        )
+    if s.nodes is not None and s.nodes.maximum is not None:
+        raise BadRequest(
+            "--nodes: a component of a heterogeneous job has a fixed number of nodes",
+            "Give a single number.",
+        )
     amounts = {name: value for name, value in _amounts(s).items() if name != "node_count_max"}
     return ComponentSpec(name=s.job_name, **amounts)
 

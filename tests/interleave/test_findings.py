@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
+from odcd.records.job import Identity
 from tests.interleave.programs import (
     book,
     calls,
@@ -28,6 +35,7 @@ from tests.interleave.programs import (
 )
 from tests.interleave.stage import Session, Step
 from tests.interleave.theatre import Theatre
+from tests.support.builders.jobs import Queue
 
 WHOLE = {"gpus": 8, "gpu_type": "h100"}
 TEN_DAYS_S = 10 * 86_400
@@ -182,5 +190,77 @@ def test_a_booking_begins_and_ends_during_passes(theatre: Theatre) -> None:
         program("operator", [book("works", "h100-1", begins_s=300, lasts_s=600)]),
         passes(),
         leader("clock", [later(700)]),
+    )
+    theatre.no_rollback()
+
+
+def someone(user: str, uid: int) -> Identity:
+    return Identity(user=user, uid=uid, gid=100, operator=False)
+
+
+PEOPLE = [someone("alice", 1001), someone("bob", 1002), someone("carol", 1003)]
+
+
+def counting(who: Identity) -> Step:
+    """Make the session that counts this user's notifications wait in the middle of its work."""
+
+    async def locks(session: Session) -> None:
+        await session.fetch("select from odc.notify_use where uid = $1 for update", who.uid)
+
+    locks.__name__ = f"counting({who.user})"
+    return locks
+
+
+@contextmanager
+def mailing(theatre: Theatre, per_hour: int, *types: str) -> Iterator[Queue]:
+    """Alice, Bob and Carol each have a running job that mails them; Alice has one that waits for
+    Carol's, and Carol one that waits for Alice's."""
+    with theatre.scene() as queue:
+        queue.sql.execute(
+            "select odc.configure_notifications(0, true, $1, $2)", per_hour, queue.now
+        )
+        mail: dict[str, Any] = {"gpus": 1, "mail_types": list(types), "mail_user": "a@example.org"}
+        for who in PEOPLE:
+            job = queue.submit(who=who, name=who.user, time_limit_s=1000, **mail)
+            theatre.world.add(who.user, job)
+            queue.sql.execute(
+                "insert into odc.notify_use (uid, hour, taken, dropped) values ($1, $2, 1, 0)",
+                who.uid, queue.now,
+            )  # fmt: skip
+        for who, other in ((PEOPLE[0], "carol"), (PEOPLE[2], "alice")):
+            after = f"afterok:{theatre.world.jobs[other]}"
+            waits = queue.submit(who=who, name="after", dependency=after, **mail)
+            theatre.world.add(f"after {other}", waits)
+        assert len(queue.start()) == len(PEOPLE)
+        yield queue
+
+
+def test_a_test_of_a_webhook_beside_ends_of_jobs_does_not_deadlock(theatre: Theatre) -> None:
+    """Beyond the limit per hour both count in one row, and the ends of jobs did so in between."""
+    who = json.dumps({"user": "carol", "uid": 1003, "operator": False})
+    with mailing(theatre, 1, "END") as queue:
+        queue.sql.execute(
+            "select odc.set_webhook($1::jsonb, 'https://chat.example.org/x', '{begin}', $2)",
+            who, queue.now,
+        )  # fmt: skip
+    theatre.play_all(
+        program("brake", [counting(PEOPLE[1])]),
+        leader("settler", [settle()]),
+        program("carol", calls("tests", "select odc.test_webhook($1::jsonb, $2)", who)),
+    )
+    theatre.no_rollback()
+
+
+@pytest.mark.parametrize("fails", ["alice", "carol"])
+def test_reports_of_time_limits_beside_a_job_that_fails_do_not_deadlock(
+    theatre: Theatre, fails: str
+) -> None:
+    """A job that fails, and the one that can then never start, send mail one after another."""
+    with mailing(theatre, 100, "ALL", "TIME_LIMIT_50"):
+        theatre.world.now += timedelta(seconds=501)
+    theatre.play_all(
+        program("brake", [counting(PEOPLE[1])]),
+        leader("reporter", calls("reports", "select odc.note_time_limits(0, $1)")),
+        leader("settler", [settle("exited", fails, exit_code=1)]),
     )
     theatre.no_rollback()

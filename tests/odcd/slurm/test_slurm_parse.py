@@ -390,7 +390,9 @@ def test_a_component_gets_the_options_of_those_before_it_that_slurm_passes_on() 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [(["-Ared", ":", "-Ablue"], "have one account"), (["-n1", ":", "--array=1-2"], "--array"),
-     (["-N1-2", ":", "-n1"], "fixed number of nodes"), (["-p", "a", ":", "-n1"], "one partition"),
+     (["-N1-2", ":", "-n1"], "^--nodes: .* fixed number of nodes$"),
+     (["-N4", "--switches=1", ":", "-n1"], "^--switches: "),
+     (["-p", "a", ":", "-n1"], "one partition"),
      (["-n1", ":", "-n1", "--wrap=true"], "--wrap")],
 )  # fmt: skip
 def test_components_that_do_not_go_together_are_refused(argv: list[str], words: str) -> None:

@@ -2780,7 +2780,10 @@ CREATE VIEW odc.picked_nodes AS
     NULL::integer AS alternative,
     NULL::bigint AS blocked_at,
     NULL::bigint[] AS points,
-    NULL::bigint[] AS protected
+    NULL::bigint[] AS protected,
+    NULL::bigint[] AS free,
+    NULL::bigint[] AS allocs,
+    NULL::integer AS placed
   WHERE false;
 
 CREATE VIEW odc_report.plan AS
@@ -2873,6 +2876,17 @@ CREATE VIEW odc_report.queue AS
      LEFT JOIN odc.account a ON ((a.id = j.account_id)))
      LEFT JOIN odc.running r ON ((r.job_id = q.id)))
      LEFT JOIN odc.eta e ON ((e.job_id = q.id)));
+
+CREATE VIEW odc.release_lists AS
+ SELECT NULL::bigint[] AS ats,
+    NULL::integer[] AS nodes,
+    NULL::integer[] AS gpus,
+    NULL::integer[] AS cpus,
+    NULL::integer[] AS mems,
+    NULL::bigint AS complete_to,
+    NULL::integer AS first_ends,
+    NULL::bigint AS digest
+  WHERE false;
 
 CREATE VIEW odc.running_job AS
  SELECT r.job_id AS id,

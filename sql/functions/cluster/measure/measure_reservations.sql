@@ -17,7 +17,7 @@ language sql stable as $$
           join odc.pending as p on p.job_id = v.job_id
           left join odc.build as m on m.id = v.build_id
          union all
-        select odc._reservation_status(r.state, r.intent, true),
+        select odc._reservation_status(r.state, odc._seen_intent(r.job_id, r.intent), true),
                case when r.intent is not null or r.state = 'COMPLETING' then 'cleaning_up' when v.launched_at is not null then 'active'
                     else coalesce(b.phase, 'starting') end,
                case when r.intent is not null or r.state = 'COMPLETING' then coalesce(r.intent_at, r.exited_at, r.started_at)

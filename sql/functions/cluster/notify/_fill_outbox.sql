@@ -2,7 +2,8 @@
 -- first one of an hour is an event. Mail is left out while the leader cannot send any.
 -- It raises nothing: a job must end, whatever becomes of its notifications.
 -- Arguments  p_rows  array of {uid, user, channel, address, kind, job_id, facts}; null: none
--- Locks      notify_use by uid, notify_state beyond a limit; outbox, new rows
+-- Locks      notify_use by uid, then notify_state beyond a limit; outbox, new rows. Take the turn first: a transaction may call
+--            this several times, for users in any order
 create or replace function odc._fill_outbox(p_rows jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -14,6 +15,7 @@ declare
     v_uids  integer[] := '{}';
     v_rooms integer[] := '{}';      -- how many each may add
     v_room  integer;
+    v_over  integer := 0;           -- how many are dropped
 begin
     if p_rows is null then
         return;
@@ -36,7 +38,7 @@ begin
            set hour = v_hour, taken = v_use.taken + v_room, dropped = v_use.dropped + v_user.n - v_room
          where u.uid = v_user.uid;
         if v_room < v_user.n then
-            update notify_state set dropped = dropped + v_user.n - v_room;
+            v_over := v_over + v_user.n - v_room;
             if v_use.dropped = 0 then
                 insert into event (at, kind, actor, detail)
                 values (p_now, 'notifications_limited', 'odcd',
@@ -44,6 +46,9 @@ begin
             end if;
         end if;
     end loop;
+    if v_over > 0 then
+        update notify_state set dropped = dropped + v_over;
+    end if;
     insert into outbox (created_at, uid, user_name, channel, address, kind, job_id, facts, next_at)
     select p_now, r.uid, r."user", r.channel, r.address, r.kind, r.job_id, r.facts, p_now
       from (select x.*, i.n, row_number() over (partition by x.uid order by i.n) as nth

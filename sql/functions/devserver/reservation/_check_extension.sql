@@ -21,8 +21,9 @@ begin
     if v_run.job_id is null or v_run.state <> 'RUNNING' or v_asked.launched_at is null then
         raise exception using errcode = 'OD012',
             message = format('reservation %s is %s: only an active one can be extended', p_job_id,
-                             _reservation_status(coalesce(v_run.state, v_job.state, 'PENDING'), v_run.intent, true)),
-            hint = case when v_job.state is not null or v_run.intent is not null then 'Reserve again.'
+                             _reservation_status(coalesce(v_run.state, v_job.state, 'PENDING'), _seen_intent(v_run.job_id, v_run.intent), true)),
+            hint = case when v_job.state is not null or _seen_intent(v_run.job_id, v_run.intent) not in ('requeue', 'requeue_hold')
+                        then 'Reserve again.'
                         else 'Its time has not started. Cancel it and reserve for longer, or wait until it is active.' end;
     end if;
     if p_seconds is null or p_seconds < 1 or p_seconds > v_most then

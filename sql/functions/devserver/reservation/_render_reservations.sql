@@ -69,7 +69,7 @@ begin
                cross join lateral (
                      select coalesce(case when r.job_id is not null and r.intent is not null then 'COMPLETING'::job_state else r.state end,
                                      j.state, 'PENDING') as state,
-                            _reservation_status(coalesce(r.state, j.state, 'PENDING'), r.intent,
+                            _reservation_status(coalesce(r.state, j.state, 'PENDING'), _seen_intent(r.job_id, r.intent),
                                                 coalesce(v_pass_at >= p.queued_at or p.lacks is not null, false)) as status) as w
                cross join lateral (
                      select case when r.job_id is not null

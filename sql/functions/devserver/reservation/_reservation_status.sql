@@ -1,5 +1,5 @@
 -- odc._reservation_status: a job's state as a dev server status that users know.
--- Arguments  p_intent  why a running reservation is to end; null: it is not
+-- Arguments  p_intent  why a running reservation is to end, see _seen_intent; null: it is not
 --            p_seen    a pass has considered the queue since it was submitted
 -- Returns    pending, queued, preparing, active, expired, cancelled or failed
 create or replace function odc._reservation_status(p_state odc.job_state, p_intent odc.end_intent, p_seen boolean)

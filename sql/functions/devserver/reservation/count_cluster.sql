@@ -8,7 +8,7 @@ language sql stable as $$
         select t.* from json_to_recordset(odc.list_availability(p_now)::json) as t (
                gpu_type text, gpus_per_node integer, nodes integer, nodes_up integer, total integer, free integer, running integer, queued integer)
     ), live as (
-        select odc._reservation_status(coalesce(r.state, 'PENDING'), r.intent, true) as status
+        select odc._reservation_status(coalesce(r.state, 'PENDING'), odc._seen_intent(r.job_id, r.intent), true) as status
           from odc.reservation as v
           left join odc.running as r on r.job_id = v.job_id
          where r.job_id is not null or exists (select from odc.pending as p where p.job_id = v.job_id)

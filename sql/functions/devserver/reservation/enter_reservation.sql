@@ -21,7 +21,7 @@ begin
                           v_job.user_name, p_job_id);
     end if;
     select * into v_run from running as r where r.job_id = p_job_id;
-    v_status := _reservation_status(coalesce(v_run.state, v_job.state, 'PENDING'), v_run.intent, true);
+    v_status := _reservation_status(coalesce(v_run.state, v_job.state, 'PENDING'), _seen_intent(v_run.job_id, v_run.intent), true);
     if v_status <> 'active' then
         raise exception using errcode = 'OD012',
             message = format('reservation %s is %s', p_job_id, v_status),

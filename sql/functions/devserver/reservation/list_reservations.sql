@@ -21,7 +21,7 @@ begin
               from reservation as v
               join job as j on j.id = v.job_id
               left join running as r on r.job_id = j.id
-             cross join lateral (select _reservation_status(coalesce(r.state, j.state, 'PENDING'), r.intent, true) as status) as w
+             cross join lateral (select _reservation_status(coalesce(r.state, j.state, 'PENDING'), _seen_intent(r.job_id, r.intent), true) as status) as w
              where (v_users is null or p_users is null and j.uid = v_uid or j.user_name = any (v_users))
                and case when p_statuses is not null
                         then w.status = any (p_statuses) or w.status = 'queued' and 'pending' = any (p_statuses)

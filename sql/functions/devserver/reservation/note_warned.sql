@@ -1,7 +1,7 @@
 -- odc.note_warned: record that a notice of take_warnings was delivered, or cannot be.
 -- Arguments  p_minutes     as returned; null: the notice that the end was moved to a later time
 --            p_trouble     why it was not delivered; null: it was
--- Locks      term for share; reservation, reservation_warning
+-- Locks      term for share, turn; reservation, reservation_warning
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_warned(
     p_term bigint, p_job_id bigint, p_expires_at timestamptz, p_minutes integer, p_trouble text, p_now timestamptz)
@@ -9,7 +9,7 @@ returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     update reservation set stale_files = false where job_id = p_job_id and stale_files and expires_at = p_expires_at;
     if p_minutes is not null then
         update reservation_warning set sent_at = p_now

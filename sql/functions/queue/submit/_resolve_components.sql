@@ -29,10 +29,14 @@ begin
         begin
             v_part := _resolve_shape(jsonb_build_object('booking', p_ask -> 'booking')
                                      || (p_ask -> 'components' -> v_at) - 'components', p_partition_ids);
-            if v_part.node_count_max is not null or v_part.switches is not null then
+            if v_part.node_count_max is not null then
                 raise exception using errcode = 'OD016',
-                    message = 'a component of a heterogeneous job has a fixed number of nodes, and no --switches',
-                    hint = 'Give a single number with --nodes, and leave --switches out.';
+                    message = 'a component of a heterogeneous job has a fixed number of nodes',
+                    hint = 'Give a single number with --nodes.';
+            elsif v_part.switches is not null then
+                raise exception using errcode = 'OD016',
+                    message = 'a component of a heterogeneous job cannot ask for few topology blocks',
+                    hint = 'Leave --switches out.';
             end if;
         exception when others then
             if sqlstate not like 'OD%' then

@@ -54,7 +54,7 @@ begin
         'limit', v_limit,
         'reason', case when v_start is not null or v_plan.head_ats[v_head] is not null then null
                        else coalesce(v_limit, v_idle, case when v_head is null then 'Priority'
-                                                            when p_shape.switches is not null then 'Resources'
+                                                            when p_shape.switches is not null or p_shape.components is not null then 'Resources'
                                                             else 'ReqNodeNotAvail' end) end,
         'delays', v_delays,
         'victims', v_victims, 'refused', null);

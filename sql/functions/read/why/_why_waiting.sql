@@ -86,7 +86,8 @@ begin
             if v_gone = '{}' and v_steps = 1 then
                 cause := 'node';  job_id := null;  node := null;  gpus := null;
                 until := case when not v_has_plan then v_at end;
-                select _describe_need(s, null) into text from shape as s where s.id = v_shape;
+                select _describe_need(s, null) || case when v_head is null then '' else _describe_apart(s, v_at) end
+                  into text from shape as s where s.id = v_shape;
                 return next;
             end if;
             for cause, text, job_id, node, gpus, until in

@@ -41,9 +41,8 @@ begin
            array_fill(null::text, array[v_classes]) as p_reasons, array_fill(false, array[v_classes]) as p_later,
            v_load.preempts as p_preempts, array_fill(8, array[v_classes]) as p_reads,
            array_fill('-infinity'::timestamptz, array[v_classes]) as p_after_ats, array_fill(0::bigint, array[v_classes]) as p_after_ids,
-           0 as p_looked, 0 as p_started, 0 as p_tries, 0::bigint as p_queue_digest, 0::bigint as p_release_digest,
-           null::bigint[] as p_release_ats, null::integer[] as p_release_nodes, null::integer[] as p_release_gpus,
-           null::integer[] as p_release_cpus, null::integer[] as p_release_mems, null::bigint as p_release_to, null::integer as p_first_ends
+           0 as p_looked, 0 as p_started, 0 as p_tries, 0 as p_placed, 0 as p_asked, 0::bigint as p_queue_digest,
+           row(null, null, null, null, null, null, null, 0)::release_lists as p_releases
       into v_state;
 
     -- Order: first that of the queue, then the policies' backfill order, for classes that were deferred to it.
@@ -74,14 +73,12 @@ begin
             v_state.p_gives, v_state.p_used, v_state.p_keepers, v_state.p_reported, v_state.p_victims,
             v_state.p_dead, v_state.p_nowhere, v_state.p_checked, v_state.p_full, v_state.p_behind, v_state.p_refused, v_state.p_reasons,
             v_state.p_later, v_state.p_preempts, v_state.p_reads, v_state.p_after_ats, v_state.p_after_ids, v_state.p_looked,
-            v_state.p_started, v_state.p_tries, v_state.p_queue_digest, v_state.p_release_digest, v_state.p_release_ats,
-            v_state.p_release_nodes, v_state.p_release_gpus, v_state.p_release_cpus, v_state.p_release_mems, v_state.p_release_to,
-            v_state.p_first_ends);
+            v_state.p_started, v_state.p_tries, v_state.p_placed, v_state.p_asked, v_state.p_queue_digest, v_state.p_releases);
         v_more := v_state.p_started > 0 and v_state.p_started >= p_start_limit;
     end loop;
     return _report_plan(
         p_now, v_state.p_looked, v_classes, v_more,
-        v_digest || v_load.digest || int8send(v_state.p_queue_digest) || int8send(v_state.p_release_digest),
+        v_digest || v_load.digest || int8send(v_state.p_queue_digest) || int8send((v_state.p_releases).digest),
         v_state.p_allocs, v_state.p_reported, v_state.p_protected, v_state.p_points, v_state.p_victims, v_node.node_ids, v_load.shape_ids,
         v_state.p_refused, v_state.p_behind, v_class.shape_ids, v_class.limits_s, v_class.uids, v_class.accounts, v_class.qos_ids,
         v_state.p_reasons, v_state.p_keepers, v_load.limit_reasons);

@@ -73,11 +73,11 @@ begin
                 v_got := v_got + 1;
                 v_picks[v_got] := v_node;
                 if v_got = p_want then
-                    return (v_picks, v_alternative, v_blocked_at, v_points, v_protected)::picked_nodes;
+                    return (v_picks, v_alternative, v_blocked_at, v_points, v_protected, null, null, null)::picked_nodes;
                 end if;
             end loop;
         end loop;
     end loop;
-    return (v_picks, v_alternative, v_blocked_at, v_points, v_protected)::picked_nodes;
+    return (v_picks, v_alternative, v_blocked_at, v_points, v_protected, null, null, null)::picked_nodes;
 end;
 $$;

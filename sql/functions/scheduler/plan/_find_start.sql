@@ -3,23 +3,20 @@
 -- it reads more when the walk over time needs them.
 -- Arguments  p_job  the job;  p_may_end  it may end others;  p_read_all  its class may, so all releases are read
 --            p_qos_id, p_node_ids  as for _plan_preempt;  p_digest  whether to compute digests
---            p_release_*  releases read so far (p_release_ats null: none), and the digest of the first ones
---            p_first_ends  how many of them were wanted;  p_victims  jobs that this plan ends, four values each, see Returns
+--            p_releases  read so far, with the digest of the first ones
+--            p_victims  jobs that this plan ends, four values each, see Returns
 --            p_windows  when limits let it start, see _limit_windows; null: at any time
 --            the others  as for _planned_start
 -- Returns    as _planned_start; victims: four values per job to end: job, for which job, cost, end of its grace; null: none
---            release_*, first_ends: as the arguments, if more releases were read, or the victims' were changed; else null
+--            releases: as the argument, if more of them were read, or the victims' were changed; else null
 create or replace function odc._find_start(
     p_now timestamptz, p_job odc.candidate, p_may_end boolean, p_read_all boolean, p_qos_id integer, p_not_before bigint,
     p_windows bigint[], p_without bigint[], p_digest boolean, p_node_ids integer[], p_group_from integer[], p_group_to integer[],
     p_alt_groups integer[], p_blocks integer[], p_node_groups integer[], p_free bigint[], p_max_level integer,
     p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[], p_group_domains integer[], p_allow boolean[],
-    p_release_ats bigint[], p_release_nodes integer[], p_release_gpus integer[], p_release_cpus integer[],
-    p_release_mems integer[], p_release_to bigint, p_first_ends integer, p_release_digest bigint,
-    p_allocs bigint[], p_points bigint[], p_protected bigint[], p_victims bigint[],
+    p_releases odc.release_lists, p_allocs bigint[], p_points bigint[], p_protected bigint[], p_victims bigint[],
     out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
-    out fitting integer, out victims bigint[], out release_ats bigint[], out release_nodes integer[], out release_gpus integer[],
-    out release_cpus integer[], out release_mems integer[], out release_to bigint, out first_ends integer, out release_digest bigint)
+    out fitting integer, out victims bigint[], out releases odc.release_lists)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_variable
 declare
@@ -27,13 +24,13 @@ declare
     v_spares constant integer := 16;    -- when limits give something back, most nodes may be free: not all need points
     v_start record;  v_ended record;  v_read boolean := false;  v_open bigint := coalesce(p_not_before, 0);  v_drop integer;
 begin
-    if p_release_ats is null or (p_release_to is not null and (p_read_all or (p_job.least > v_few and p_first_ends <= v_soon))) then
+    if p_releases.ats is null or (p_releases.complete_to is not null and (p_read_all or (p_job.least > v_few and p_releases.first_ends <= v_soon))) then
         v_read := true;
-        p_first_ends := case when p_read_all then null when p_job.least <= v_few then v_soon else v_more * v_soon end;
+        p_releases.first_ends := case when p_read_all then null when p_job.least <= v_few then v_soon else v_more * v_soon end;
         select coalesce(r.ats, '{}'), r.positions, r.gpus, r.cpus, r.mems, r.complete_to,
-               case when p_digest then hash_record_extended(r, p_release_digest) end
-          into p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to, p_release_digest
-          from _plan_releases(p_now, p_node_ids, p_without, null, null, p_first_ends) as r;
+               case when p_digest then hash_record_extended(r, p_releases.digest) end
+          into p_releases.ats, p_releases.nodes, p_releases.gpus, p_releases.cpus, p_releases.mems, p_releases.complete_to, p_releases.digest
+          from _plan_releases(p_now, p_node_ids, p_without, null, null, p_releases.first_ends) as r;
     end if;
     loop
         if p_windows is not null then
@@ -44,8 +41,8 @@ begin
         v_start := _planned_start(
             p_job.alt_from, p_job.alt_to, p_group_from, p_group_to, p_alt_groups, p_blocks, p_job.blocks_most, p_job.lapse,
             p_node_groups, p_free, p_max_level, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_job.least, p_job.gpus,
-            p_job.cpus, p_job.mem, p_job.exclusive, p_job.limit_us, p_allow, p_job.booking, p_release_ats, p_release_nodes,
-            p_release_gpus, p_release_cpus, p_release_mems, p_release_to, p_allocs, p_points, p_protected, p_not_before,
+            p_job.cpus, p_job.mem, p_job.exclusive, p_job.limit_us, p_allow, p_job.booking, p_releases.ats, p_releases.nodes,
+            p_releases.gpus, p_releases.cpus, p_releases.mems, p_releases.complete_to, p_allocs, p_points, p_protected, p_not_before,
             case when p_windows is not null then nullif(v_open, 0) end);
         if v_start.at is not null or not v_start.needs_more then
             v_open := v_start.at;
@@ -53,10 +50,10 @@ begin
             continue;
         end if;
         v_read := true;
-        p_first_ends := v_more * p_first_ends;
+        p_releases.first_ends := v_more * p_releases.first_ends;
         select coalesce(r.ats, '{}'), r.positions, r.gpus, r.cpus, r.mems, r.complete_to
-          into p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to
-          from _plan_releases(p_now, p_node_ids, p_without, _every(p_victims, 4, 1), _every(p_victims, 4, 4), p_first_ends) as r;
+          into p_releases.ats, p_releases.nodes, p_releases.gpus, p_releases.cpus, p_releases.mems, p_releases.complete_to
+          from _plan_releases(p_now, p_node_ids, p_without, _every(p_victims, 4, 1), _every(p_victims, 4, 4), p_releases.first_ends) as r;
     end loop;
     at := v_open;  fit := v_start.fit;  fitting := v_start.fitting;
     then_gpus := v_start.then_gpus;  then_cpus := v_start.then_cpus;  then_mems := v_start.then_mems;
@@ -70,8 +67,8 @@ begin
             p_now, p_job.job_id, p_qos_id, coalesce(p_without, '{}') || _every(p_victims, 4, 1), at, p_node_ids, p_job.alt_from,
             p_job.alt_to, p_group_from, p_group_to, p_alt_groups, p_blocks, p_job.blocks_most, p_node_groups, p_free, p_group_gpus,
             p_group_cpus, p_group_mems, p_group_domains, p_job.least, case when p_job.exclusive then -1 else p_job.gpus end,
-            p_job.cpus, p_job.mem, p_job.limit_us, p_allow, p_job.booking, p_release_ats, p_release_nodes, p_release_gpus,
-            p_release_cpus, p_release_mems, p_allocs, p_points, p_protected);
+            p_job.cpus, p_job.mem, p_job.limit_us, p_allow, p_job.booking, p_releases.ats, p_releases.nodes, p_releases.gpus,
+            p_releases.cpus, p_releases.mems, p_allocs, p_points, p_protected);
         if v_ended.victims is not null and (p_windows is null or v_ended.at = _limits_open(p_windows, v_ended.at)) then
             at := v_ended.at;  fit := v_ended.fit;
             then_gpus := v_ended.then_gpus;  then_cpus := v_ended.then_cpus;  then_mems := v_ended.then_mems;
@@ -80,15 +77,14 @@ begin
                   from unnest(v_ended.victims, v_ended.costs, v_ended.ends) with ordinality as u (job_id, cost, until, ord)
                  cross join lateral unnest(array[u.job_id, p_job.job_id, u.cost, u.until]) with ordinality as w (value, ord)
                  order by u.ord, w.ord);
-            v_read := true;  p_first_ends := null;  p_victims := p_victims || victims;
+            v_read := true;  p_releases.first_ends := null;  p_victims := p_victims || victims;
             select coalesce(r.ats, '{}'), r.positions, r.gpus, r.cpus, r.mems, r.complete_to
-              into p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus, p_release_mems, p_release_to
+              into p_releases.ats, p_releases.nodes, p_releases.gpus, p_releases.cpus, p_releases.mems, p_releases.complete_to
               from _plan_releases(p_now, p_node_ids, p_without, _every(p_victims, 4, 1), _every(p_victims, 4, 4), null) as r;
         end if;
     end if;
     if v_read then
-        release_ats := p_release_ats;  release_nodes := p_release_nodes;  release_gpus := p_release_gpus;  release_cpus := p_release_cpus;
-        release_mems := p_release_mems;  release_to := p_release_to;  first_ends := p_first_ends;  release_digest := p_release_digest;
+        releases := p_releases;
     end if;
 end;
 $$;

@@ -34,7 +34,7 @@ begin
            coalesce((select array_agg(n.name order by length(n.name), n.name)
                        from node as n where n.id = any (string_to_array(h.nodes, ',')::integer[])), '{}'),
            h.fitting,
-           case when h.reason is null then _describe_need(s, h.fitting)
+           case when h.reason is null then _describe_need(s, h.fitting) || _describe_apart(s, h.at)
                 else (select _limit_short(h.reason, q.name, a.name, s.licences)
                         from pending as p join qos as q on q.id = p.qos_id join account as a on a.id = p.account_id
                        where p.job_id = h.job_id) end, h.reason

@@ -51,13 +51,13 @@ begin
                 v_picks := _choose_blocks(v_picks, p_blocks, p_most, p_blocks_most);  v_got := cardinality(v_picks);
             end if;
             if v_got >= p_most then
-                return (v_picks, v_alternative, v_blocked_at, v_points, v_protected)::picked_nodes;
+                return (v_picks, v_alternative, v_blocked_at, v_points, v_protected, null, null, null)::picked_nodes;
             end if;
             if v_got >= p_least and v_got > cardinality(v_best) then
                 v_best := v_picks;  v_found_before := v_found_before || v_picks;
             end if;
         end loop;
     end loop;
-    return (v_best, v_alternative, v_blocked_at, v_points, v_protected)::picked_nodes;
+    return (v_best, v_alternative, v_blocked_at, v_points, v_protected, null, null, null)::picked_nodes;
 end;
 $$;

@@ -17,9 +17,8 @@ create or replace function odc._walk_queue(
     inout p_used integer[], inout p_keepers bigint[], inout p_reported bigint[], inout p_victims bigint[], inout p_dead integer[],
     inout p_nowhere bigint[], inout p_checked integer[], inout p_full boolean[], inout p_behind bigint[], inout p_refused text[],
     inout p_reasons text[], inout p_later boolean[], inout p_preempts boolean[], inout p_reads integer[], inout p_after_ats timestamptz[],
-    inout p_after_ids bigint[], inout p_looked integer, inout p_started integer, inout p_tries integer, inout p_queue_digest bigint,
-    inout p_release_digest bigint, inout p_release_ats bigint[], inout p_release_nodes integer[], inout p_release_gpus integer[],
-    inout p_release_cpus integer[], inout p_release_mems integer[], inout p_release_to bigint, inout p_first_ends integer)
+    inout p_after_ids bigint[], inout p_looked integer, inout p_started integer, inout p_tries integer, inout p_placed integer,
+    inout p_asked integer, inout p_queue_digest bigint, inout p_releases odc.release_lists)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_limited constant boolean := p_shapes.use_from is not null;  v_list_full constant boolean := 0 = any (p_shapes.gpus);
@@ -55,51 +54,44 @@ begin
         if not p_full[v_shape] and p_checked[v_shape] < cardinality(p_protected) then
             p_checked[v_shape] := cardinality(p_protected);
             v_group := _full_group(p_alt_groups, v_job.groups_from, v_job.groups_to, p_claims, v_job.depth);
-            p_full[v_shape] := v_group is not null;
-            p_behind[v_shape] := coalesce(p_behind[v_shape], nullif(p_claims[2 * v_group], 0));
+            p_full[v_shape] := v_group is not null;  p_behind[v_shape] := coalesce(p_behind[v_shape], nullif(p_claims[2 * v_group], 0));
         end if;
         p_later[v_class] := p_backfill or (p_full[v_shape] and p_shapes.defers[v_class]);
         continue when p_later[v_class] and not p_backfill;
         p_after_ats[v_class] := p_ats[v_row];  p_after_ids[v_class] := v_job.job_id;
 
-        -- Place it: an array starts as many tasks as fit.
-        v_tasks := p_counts[v_row];
-        while v_tasks > 0 loop
+        v_tasks := p_counts[v_row];     -- An array starts as many tasks as fit.
+        while v_tasks > 0 and (p_started < p_start_limit or p_started = 0) is not false loop
             while v_limited loop
                 v_limits := _limits_now(p_lefts, p_spans, p_buckets, p_needs, p_mores, v_job.use_from, v_job.use_to, v_job.limit_us,
                                         v_job.least, v_job.most, not p_full[v_shape] or p_preempts[v_class], v_job.depth);
                 exit when v_limits.unread is null;
                 v_read := _read_limit_ends(p_now, v_limits.unread, p_lefts, p_spans, p_gives, p_used, p_shapes, p_limits_s, p_digest,
-                                           p_release_digest);
-                p_spans := v_read.spans;  p_gives := v_read.gives;  p_release_digest := v_read.release_digest;
+                                           p_releases.digest);
+                p_spans := v_read.spans;  p_gives := v_read.gives;  p_releases.digest := v_read.release_digest;
             end loop;
             exit when v_limits.lacking <> '{}' or v_job.limit_s > p_dead[v_shape] or v_job.limit_s > p_dead[v_job.slot];
-            if p_shapes.component_to[v_shape] > 0 then
-                v_read := _place_components(
-                    v_job, p_shapes, p_free, p_points, p_protected, p_allocs, p_node_ids, p_node_groups, p_blocks, p_group_gpus,
-                    p_group_cpus, p_group_mems, p_group_domains, p_max_level, p_alt_spreads, p_alt_words, p_alt_partitions, p_group_from,
-                    p_group_to, p_alt_groups, v_list_full);
-                p_dead[v_job.slot] := least(p_dead[v_job.slot], v_read.dead);  v_extra := 0;
-                exit when not v_read.fits;
-                p_free := v_read.free;  p_points := v_read.points;  p_protected := v_read.protected;  p_allocs := v_read.allocs;
+            v_found := _place_job(
+                v_job, coalesce(v_limits.most, v_job.most), p_shapes, p_node_ids, v_list_full, p_placed, p_allocs, p_free, p_points,
+                p_protected, p_node_groups, v_allow, p_blocks, p_group_gpus, p_group_cpus, p_group_mems, p_group_domains, p_max_level,
+                p_alt_spreads, p_alt_words, p_alt_partitions, p_group_from, p_group_to, p_alt_groups);
+            p_placed := coalesce(v_found.placed, p_placed);
+            if v_found.protected is not null then
+                p_protected := v_found.protected;
+            end if;
+            if v_found.points is not null then
+                p_points := v_found.points;
+                p_allocs := _plan_allocations(p_allocs, p_points, p_protected, 1, p_node_groups, p_group_gpus, p_group_cpus, p_group_mems);
+            end if;
+            if v_found.picks[1] is null then
+                -- If only a point was in the way, shorter jobs of the shape may still start.
+                p_dead[v_job.slot] := least(v_job.limit_s - 1, v_found.blocked_at / 1000000);
+                exit;
+            end if;
+            v_first := cardinality(p_allocs);  v_extra := cardinality(v_found.picks) - v_job.least;
+            if v_found.allocs is not null then
+                p_free := v_found.free;  p_allocs := v_found.allocs;
             else
-                v_found := _place_job(
-                    v_job, coalesce(v_limits.most, v_job.most), p_free, p_points, p_protected, p_node_groups, v_allow, p_blocks, p_group_gpus,
-                    p_group_cpus, p_group_mems, p_group_domains, p_max_level, p_alt_spreads, p_alt_words, p_alt_partitions, p_group_from,
-                    p_group_to, p_alt_groups);
-                if v_found.protected is not null then
-                    p_protected := v_found.protected;
-                end if;
-                if v_found.points is not null then
-                    p_points := v_found.points;
-                    p_allocs := _plan_allocations(p_allocs, p_points, p_protected, 1, p_node_groups, p_group_gpus, p_group_cpus, p_group_mems);
-                end if;
-                if v_found.picks[1] is null then
-                    -- If only a point was in the way, shorter jobs of the shape may still start.
-                    p_dead[v_job.slot] := least(v_job.limit_s - 1, v_found.blocked_at / 1000000);
-                    exit;
-                end if;
-                v_first := cardinality(p_allocs);  v_extra := cardinality(v_found.picks) - v_job.least;
                 p_allocs := _allocate_nodes(p_allocs, p_free, cardinality(p_node_ids), v_found.picks, v_job.gpus, v_job.cpus, v_job.mem,
                                             v_job.exclusive, v_job.job_id, p_alt_partitions[v_found.alternative], v_job.limit_s);
                 p_free := _take_nodes(p_free, p_allocs, v_first, p_node_groups, p_group_gpus, p_group_cpus, v_list_full);
@@ -108,7 +100,6 @@ begin
                 end if;
             end if;
             v_tasks := v_tasks - 1;  p_started := p_started + 1;
-            exit when p_started >= p_start_limit;
             if v_limited then
                 p_lefts := _use_limits(p_lefts, p_consumes, p_buckets, p_needs, p_mores, v_job.use_from, v_job.use_to, v_extra);
                 p_spans := _take_at_spans(p_spans, p_buckets, p_needs, p_mores, v_job.use_from, v_job.use_to, v_extra, v_job.limit_us);
@@ -125,23 +116,17 @@ begin
             p_nowhere[v_shape], p_classes.kept_shape_ids[v_class], p_shapes.preempting, p_classes.qos_ids[v_class],
             (extract(epoch from p_classes.claim_ats[-1000000 - p_shapes.shape_ids[v_shape]] - p_now) * 1000000)::bigint, p_without,
             p_digest, p_node_ids, p_group_from, p_group_to, p_alt_groups, p_blocks, p_node_groups, p_free, p_max_level, p_group_gpus,
-            p_group_cpus, p_group_mems, p_group_domains, v_allow, p_release_ats, p_release_nodes, p_release_gpus, p_release_cpus,
-            p_release_mems, p_release_to, p_first_ends, p_release_digest, p_allocs, p_points, p_protected, p_victims, p_lefts, p_spans,
+            p_group_cpus, p_group_mems, p_group_domains, v_allow, p_releases, p_allocs, p_points, p_protected, p_victims, p_lefts, p_spans,
             p_buckets, p_needs, p_mores, p_gives, p_used, case when v_limits.tight <> '{}' then p_shapes.use_from end,
             case when v_limits.tight <> '{}' then p_shapes.use_to end, p_limits_s,
-            case when p_shapes.component_to[v_shape] > 0 then p_shapes end);
-        if v_start.release_ats is not null then
-            p_release_ats := v_start.release_ats;  p_release_nodes := v_start.release_nodes;  p_release_gpus := v_start.release_gpus;
-            p_release_cpus := v_start.release_cpus;  p_release_mems := v_start.release_mems;  p_release_to := v_start.release_to;
-            p_first_ends := v_start.first_ends;  p_release_digest := v_start.release_digest;
+            case when p_shapes.component_to[v_shape] > 0 then p_shapes end, p_asked);
+        if (v_start.releases).ats is not null then
+            p_releases := v_start.releases;
         end if;
-        if v_start.victims is not null then
-            p_points := _free_victims(p_now, p_points, p_node_ids, v_start.victims);  p_victims := p_victims || v_start.victims;
-        end if;
-        p_tries := v_start.tries;  p_preempts[v_class] := v_start.preempts;  p_nowhere[v_shape] := v_start.nowhere;
+        p_points := _free_victims(p_now, p_points, p_node_ids, v_start.victims);  p_victims := p_victims || v_start.victims;
+        p_tries := v_start.tries;  p_asked := v_start.asked;  p_preempts[v_class] := v_start.preempts;  p_nowhere[v_shape] := v_start.nowhere;
         p_reasons[v_class] := p_shapes.limit_reasons[v_start.lacks];  p_keepers[v_class] := v_limits.holder;
-        p_refused[v_shape] := coalesce(p_refused[v_shape], v_start.refusal);
-        p_reported := p_reported || v_start.reported;
+        p_refused[v_shape] := coalesce(p_refused[v_shape], v_start.refusal);  p_reported := p_reported || v_start.reported;
         continue when v_start.reserved_from is null;
         if v_start.points is not null then
             p_points := v_start.points;  p_protected := v_start.protected;  p_allocs := v_start.allocs;

@@ -6,5 +6,9 @@ select null::integer[] as picks,             -- the nodes found; null or empty: 
                                              -- -1: none
        -- If a pin moved, or was found unable to, else null.
        null::bigint[]  as points,
-       null::bigint[]  as protected
+       null::bigint[]  as protected,
+       -- Of a heterogeneous job: the arrays after its start, as are points and protected; how many components were tried.
+       null::bigint[]  as free,
+       null::bigint[]  as allocs,
+       null::integer   as placed
  where false;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from odcd.database.schema_source import sql_folder
 from odcd.errors import BadRequest, LeadershipLost
 from odcd.records.job import Identity
 from tests.support.builders.dev_servers import Reservations
@@ -190,6 +192,26 @@ def test_shares_of_the_time_limit_are_reported_once(mailing: Queue) -> None:
     assert outbox(mailing)[-1] == ("mail", "time_limit", job)
 
 
+def test_a_share_that_a_shorter_limit_has_passed_is_reported_once(mailing: Queue) -> None:
+    """Before: only shares whose moment, by the new limit, was after the last check."""
+    kinds = ["TIME_LIMIT_50", "TIME_LIMIT_80", "TIME_LIMIT_90"]
+    job = mailing.submit(time_limit_s=1000, mail_types=kinds, mail_user=MAIL)
+    mailing.start()
+    mailing.move(600)
+    for _ in range(2):
+        mailing.sql.value("select odc.note_time_limits(0, $1)", mailing.now)
+    assert outbox(mailing) == [("mail", "time_limit_50", job)]
+    mailing.move(10)
+    assert mailing.update(job, changes={"time_limit_s": 700}) == {job: "updated"}
+    for _ in range(2):
+        mailing.move(1)
+        mailing.sql.value("select odc.note_time_limits(0, $1)", mailing.now)
+    assert outbox(mailing)[1:] == [("mail", "time_limit_80", job)]
+    mailing.move(20)
+    mailing.sql.value("select odc.note_time_limits(0, $1)", mailing.now)
+    assert outbox(mailing)[2:] == [("mail", "time_limit_90", job)]
+
+
 def test_an_array_reaches_a_share_of_its_limit_once(mailing: Queue) -> None:
     mailing.submit(
         array="1-3", gpus=1, time_limit_s=1000, mail_types=["TIME_LIMIT_80"], mail_user=MAIL
@@ -236,6 +258,22 @@ def test_an_event_that_is_undone_notifies_no_one(mailing: Queue) -> None:
         mailing.start()
         assert outbox(mailing) == [("mail", "begin", job)]
     assert outbox(mailing) == []
+
+
+def test_whatever_fills_the_outbox_takes_the_turn() -> None:
+    """It locks rows of users in any order, beside the rows of jobs."""
+    files = (sql_folder() / "functions").rglob("*.sql")
+    texts = {path.stem: path.read_text("utf-8").split("\n$$;")[0] for path in files}
+    bodies = {name: text.partition("as $$")[2] for name, text in texts.items()}
+    turns, without, new = set[str](), set[str](), {"_fill_outbox"}
+    while new:
+        called = re.compile(rf"\b({'|'.join(sorted(new))})\(")
+        found = {name for name, body in bodies.items() if called.search(body)} - turns - without
+        turns |= {name for name in found if "_take_turn(" in bodies[name]}
+        new = found - turns
+        without |= new
+    assert {"record_facts", "apply_plan", "test_webhook", "note_warned"} <= turns
+    assert {name for name in without if not name.startswith("_")} == set()
 
 
 # -- limits ---------------------------------------------------------------------------------------

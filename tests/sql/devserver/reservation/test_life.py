@@ -195,6 +195,25 @@ def test_a_reservation_is_tried_three_times_and_then_fails(
     assert (shown["status"], shown["failure_reason"]) == ("failed", "no such folder")
 
 
+def test_a_failed_start_that_is_tried_again_never_shows_as_failed(
+    reservations: Reservations, queue: Queue
+) -> None:
+    """LIF-10: a gang drains first, and was shown as failed until its last member had ended."""
+    dev_server = reservations.reserve(nodes=2)
+    for attempt in (1, 2, 3):
+        queue.move(600)
+        queue.sweep()
+        queue.start()
+        assert reservations.status(dev_server) == "preparing"
+        reservations.facts(dev_server, "start_failed", 0, cause="launch", detail="no such folder")
+        shown = reservations.show(dev_server)
+        final = "failed" if attempt == 3 else "queued"
+        assert (shown["status"], shown["phase"]) == (final, "cleaning_up")
+        assert list(reservations.list(statuses=[final])) == [dev_server]
+        reservations.facts(dev_server, "exited", 1, exit_code=0)
+        assert reservations.status(dev_server) == final
+
+
 def test_a_reservation_that_was_active_never_starts_again(
     reservations: Reservations, queue: Queue
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -134,3 +135,70 @@ def test_a_zone_is_changed_and_removed(desk: Desk) -> None:
     assert windows(desk, "b", "2026-03-28", "2026-03-30") == ["03-28 08:00", "03-29 08:00"]
     assert desk.edit("b", zone=BERLIN, repeats="weekly")["zone"] == BERLIN
     assert desk.edit("b", repeats="none")["zone"] is None
+
+
+ZONES = [None, "UTC", BERLIN, "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"]
+EVERY_OCCURRENCE = """
+select b.id, o.starts_at, o.ends_at
+  from odc.booking as a
+  join odc.booking as b on b.id <> a.id
+ cross join lateral (select greatest($2, b.starts_at, a.starts_at) as both) as m
+ cross join lateral (
+       select theirs.starts_at, theirs.ends_at
+         from odc._occurrences(a.starts_at, a.duration_s, a.repeats, a.repeats_until, a.zone,
+                               m.both, m.both + interval '380 days') as mine
+        cross join lateral odc._occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until,
+                                            b.zone, mine.starts_at, mine.ends_at) as theirs
+        where least(mine.ends_at, theirs.ends_at) > $2
+        order by greatest(mine.starts_at, theirs.starts_at)
+        limit 1) as o
+ where a.id = $1
+ order by 1
+"""
+CLASHES = """
+select c.booking_id as id, c.starts_at, c.ends_at
+  from odc.booking as a cross join lateral odc._booking_clashes(a, $2) as c
+ where a.id = $1
+ order by 1
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_bookings_clash_where_any_of_their_occurrences_in_a_year_do(
+    desk: Desk, seed: int
+) -> None:
+    """They are about one hour apart, so many of them meet only in summer, or in a few weeks."""
+    chance = random.Random(f"clashes/{seed}")
+    now = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=chance.randrange(24 * 300))
+    for number in range(12):
+        repeats = chance.choice(["none", "daily", "weekly", "weekly", "weekdays"])
+        starts_at = now + timedelta(
+            days=chance.randrange(-9, 9), minutes=30 * chance.randrange(-4, 5)
+        )
+        duration_s = chance.choice([1800, 3600, 3600, 5400] + [6 * DAY] * (repeats == "weekly"))
+        until = starts_at + timedelta(days=chance.randrange(400)) if chance.random() < 0.3 else None
+        desk.sql.execute(
+            "insert into odc.booking (name, kind, state, starts_at, duration_s, repeats, "
+            "repeats_until, zone, node_count, state_at, created_by, created_at) values "
+            "($1, 'maintenance', 'PLANNED', $2, $3, $4::text::odc.booking_repeat, $5, $6, 1, $7, "
+            "'root', $7)",
+            f"b{number}", starts_at, duration_s, repeats,
+            None if repeats == "none" else until,
+            None if repeats == "none" else chance.choice(ZONES), now,
+        )  # fmt: skip
+    found = 0
+    for one in desk.sql.values("select id from odc.booking order by id"):
+        clashes = desk.sql.rows(CLASHES, one, now)
+        assert clashes == desk.sql.rows(EVERY_OCCURRENCE, one, now)
+        found += len(clashes)
+    assert found > 0
+
+
+def test_changes_of_offsets_are_found_to_the_week(desk: Desk) -> None:
+    """Clashes are looked for after each of them. Before, on each of 380 days."""
+    found = desk.sql.values(
+        "select odc._offset_changes($1::text[], $2, $2::timestamptz + interval '380 days') as at "
+        "order by at",
+        [BERLIN, None, "Asia/Tokyo"], datetime(2026, 1, 5, tzinfo=UTC),
+    )  # fmt: skip
+    assert [f"{at:%m-%d}" for at in found] == ["01-05", "03-23", "10-19"]

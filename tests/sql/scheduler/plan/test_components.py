@@ -366,6 +366,36 @@ def test_why_and_lists_answer_for_the_whole_job(queue: Queue) -> None:
     ]  # fmt: skip
 
 
+ONE_NODE = {"exclusive": True, "node_list": ["cpu-x86-1"]}
+
+
+def test_components_that_never_fit_beside_each_other_have_a_true_reason(queue: Queue) -> None:
+    """Before: "the nodes that it could run on are down, drained, or allocated without a limit"."""
+    one = het(queue, ONE_NODE, ONE_NODE)
+    assert queue.start() == []
+    assert reason(queue, one) == "Resources"
+    need = "needs at the same time 1 node with no other jobs + 1 node with no other jobs"
+    text = f"{need}; no time is in sight at which all of them fit"
+    assert planned(queue, one)["detail"] == text
+    answer = json.loads(queue.sql.value("select odc.explain_job($1, $2)", one, queue.now))
+    assert [why["text"] for why in answer["why"]] == [text]
+
+
+def test_a_component_whose_nodes_are_down_is_the_reason_of_its_job(queue: Queue) -> None:
+    operator = json.dumps({"user": "root", "uid": 0, "operator": True})
+    queue.sql.execute(
+        "select odc.set_node_state($1::jsonb, '{h100-1,h100-2}', 'DRAIN', 'fan', $2)",
+        operator, queue.now,
+    )  # fmt: skip
+    one = het(queue, ONE_NODE, {**GPUS, "node_count": 2})
+    assert queue.start() == []
+    assert reason(queue, one) == "ReqNodeNotAvail"
+
+
+def reason(queue: Queue, job_id: int) -> str:
+    return queue.sql.value("select reason from odc.pending_job where id = $1", job_id)
+
+
 def test_a_preview_finds_the_moment_at_which_all_components_fit(queue: Queue) -> None:
     queue.submit(node_list=["cpu-x86-1"], exclusive=True, time_limit_s=1200)
     queue.start()
