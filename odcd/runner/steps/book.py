@@ -28,6 +28,7 @@ from odcd.runner.protocol import ProtocolError
 from odcd.runner.record import Key
 from odcd.runner.rules import Rules
 from odcd.runner.steps import keeping, supervisor
+from odcd.runner.steps.journal import behind_bytes
 from odcd.runner.steps.step import Step
 from odcd.runner.terminal import frame
 
@@ -67,6 +68,7 @@ class Steps:
         order = {
             **order, "cgroups": groups, "limits": self._rules().limits,
             "switch_user": os.geteuid() == 0, "env": {**order["env"], processes.MARK: step.mark},
+            "behind_bytes": self._behind_bytes(step.uid),
         }  # fmt: skip
         intent: dict[str, Any] = {"uid": step.uid, "mark": step.mark, "at": time.time(),
                                   "cgroups": step.cgroups[:4]}  # fmt: skip
@@ -86,6 +88,10 @@ class Steps:
         self._steps[key] = step
         self._log.info("step.starts", step=key, uid=step.uid, tasks=len(order["tasks"]))
         self.follow(step)
+
+    def _behind_bytes(self, uid: int) -> int:
+        live = sum(step.live and step.uid == uid for step in self._steps.values())
+        return behind_bytes(live + 1)
 
     def _group(self, key: Key, rank: int) -> str | None:
         """A group below that of the job on this node, so that the job's limits hold for it, too."""
