@@ -6,23 +6,46 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from odcd.api.slurm.step_output import StepOutput
 from odcd.executor.local_steps import MAX_FRAMES, LocalStepStream
+from odcd.runner.protocol import ProtocolError
 from odcd.runner.record import Key
 from odcd.runner.steps import journal, keeping
+from odcd.runner.steps.book import Steps
 from odcd.runner.steps.journal import HEAD, OUT, Journal, behind_bytes
+from odcd.runner.steps.requests import MAX_LIVE, StepRequests
 from odcd.runner.steps.step import Step
 
 MIB = 1024 * 1024
+NOTHING = cast("Any", None)
 
 
 def test_the_unread_output_of_all_steps_of_a_user_is_bounded() -> None:
     """Before: 16 MiB for each of 1,000 steps of each job, beside all limits on kept output."""
     assert behind_bytes(1) == 16 * MIB
-    assert sum(behind_bytes(count) for count in range(1, 4001)) < 6 * 1024 * MIB
+    assert sum(behind_bytes(count) for count in range(1, MAX_LIVE + 1)) < 6 * 1024 * MIB
+
+
+def test_the_running_steps_of_a_user_are_limited(tmp_path: Path) -> None:
+    """Before: each of a user's jobs had 1,000, each a process of root."""
+    steps = Steps(tmp_path, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
+    for number in range(MAX_LIVE):
+        steps.add(Step(Key(7, 1, number), 1001, "mark", []))
+
+    class Allowed:
+        def refusal(self, uid: int) -> None: ...
+
+    requests = StepRequests(steps, cast("Any", Allowed()))
+    order = {"job": 8, "attempt": 1, "step": 0, "uid": 1001}
+    with pytest.raises(ProtocolError, match="2000 running steps"):
+        requests.start(order, 1001)
+    for other in ({"uid": 1002}, {"job": 7}):
+        with pytest.raises(KeyError, match="name"):  # the next check
+            requests.start({**order, **other}, int({**order, **other}["uid"]))
 
 
 def test_a_step_keeps_little_while_the_disk_is_almost_full(
@@ -37,13 +60,13 @@ def test_a_step_keeps_little_while_the_disk_is_almost_full(
     monkeypatch.setattr(journal, "lacks_space", seems_full)
     kept = Journal(str(tmp_path / "journal"))
     for _ in range(3):
-        kept.add(OUT, 0, b"x" * 30_000)
+        kept.add(OUT, 0, b"x" * MIB)
     assert kept.is_full
     kept.acknowledge(kept.size)
     assert not kept.is_full, "a client that reads gets all of it"
     scarce[0] = False
     for _ in range(3):
-        kept.add(OUT, 0, b"x" * 30_000)
+        kept.add(OUT, 0, b"x" * MIB)
     assert not kept.is_full
 
 

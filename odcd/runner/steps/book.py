@@ -68,7 +68,7 @@ class Steps:
         order = {
             **order, "cgroups": groups, "limits": self._rules().limits,
             "switch_user": os.geteuid() == 0, "env": {**order["env"], processes.MARK: step.mark},
-            "behind_bytes": self._behind_bytes(step.uid),
+            "behind_bytes": behind_bytes(self.count_live(step.uid) + 1),
         }  # fmt: skip
         intent: dict[str, Any] = {"uid": step.uid, "mark": step.mark, "at": time.time(),
                                   "cgroups": step.cgroups[:4]}  # fmt: skip
@@ -88,10 +88,6 @@ class Steps:
         self._steps[key] = step
         self._log.info("step.starts", step=key, uid=step.uid, tasks=len(order["tasks"]))
         self.follow(step)
-
-    def _behind_bytes(self, uid: int) -> int:
-        live = sum(step.live and step.uid == uid for step in self._steps.values())
-        return behind_bytes(live + 1)
 
     def _group(self, key: Key, rank: int) -> str | None:
         """A group below that of the job on this node, so that the job's limits hold for it, too."""
@@ -171,6 +167,9 @@ class Steps:
 
     def live_of(self, job: int, attempt: int) -> list[Step]:
         return [s for s in self._steps.values() if s.live and s.key[:2] == (job, attempt)]
+
+    def count_live(self, uid: int) -> int:
+        return sum(step.live and step.uid == uid for step in self._steps.values())
 
     def live_attempts(self) -> set[tuple[int, int]]:
         return {(s.key.job, s.key.attempt) for s in self._steps.values() if s.live}

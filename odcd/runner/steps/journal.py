@@ -26,11 +26,10 @@ from odcd.runner.spool import lacks_space
 HEAD = struct.Struct(">cII")
 OUT, ERR, MESSAGE, EXITED, OVER = b"o", b"e", b"m", b"x", b"z"
 MAX_BEHIND_BYTES = 16 * 1024 * 1024
-MIN_BEHIND_BYTES = 256 * 1024
+MIN_BEHIND_BYTES = 2 * 1024 * 1024
+"""More than a MiB, after which clients acknowledge; all that is kept on an almost full disk."""
 USER_BYTES = 1024 * 1024 * 1024
 """Divided among the running steps of a user, as far as each gets at least MIN_BEHIND_BYTES."""
-SCARCE_BYTES = 64 * 1024
-"""Kept of a step while the disk is almost full."""
 _LOOK_BYTES = 256 * 1024
 _PUNCH_BYTES = 1024 * 1024
 _BLOCK = 4096
@@ -62,7 +61,7 @@ class Journal:
 
     @property
     def is_full(self) -> bool:
-        return self.size - self.acknowledged > (SCARCE_BYTES if self._scarce else self._behind)
+        return self.size - self.acknowledged > (MIN_BEHIND_BYTES if self._scarce else self._behind)
 
     def add(self, kind: bytes, task: int, data: bytes) -> None:
         """Never fails: a full disk loses output, but not the step."""
@@ -88,7 +87,7 @@ class Journal:
         """The owner has everything before this offset."""
         self.acknowledged = max(self.acknowledged, min(offset, self.size))
         end = self.acknowledged // _BLOCK * _BLOCK
-        if end - self._released >= (SCARCE_BYTES if self._scarce else _PUNCH_BYTES):
+        if end - self._released >= _PUNCH_BYTES:
             _libc.fallocate(
                 self._fd, _PUNCH_HOLE | _KEEP_SIZE, self._released, end - self._released
             )
