@@ -207,7 +207,7 @@ class Listeners:
         self, lines: Lines, key: Key, pod: Pod, number: str, sizes: list[int]
     ) -> PodCall:
         argv_size, environment_size, no_input, position_size, last = sizes
-        if min(sizes) < 0 or max(sizes) > MAX_BYTES:
+        if min(argv_size, environment_size, position_size) < 0 or max(sizes) > MAX_BYTES:
             raise ValueError("a call is too long")
         name, count, umask, mark = (await lines.line() or "").split()
         folder = await lines.line() or "/"
