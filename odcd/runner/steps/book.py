@@ -20,6 +20,7 @@ from typing import Any
 
 from odcd.runner import cgroup, children, processes, protocol, record, socket_paths
 from odcd.runner.cgroup import Cgroups
+from odcd.runner.hooks.task import task_hooks
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -67,6 +68,7 @@ class Steps:
         step = Step(key, int(order["uid"]), self._mark(key), [g for g in groups.values() if g])
         order = {
             **order, "cgroups": groups, "limits": self._rules().limits,
+            "hooks": task_hooks(self._rules()),
             "switch_user": os.geteuid() == 0, "env": {**order["env"], processes.MARK: step.mark},
             "behind_bytes": behind_bytes(self.count_live(step.uid) + 1),
         }  # fmt: skip
