@@ -226,12 +226,8 @@ class Steps:
                 sock.sendall(message)
         except (OSError, ProtocolError):
             # It is only starting, or hangs: its processes get the signal at least.
-            if step.pid is not None:
-                self._loop.at(time.time() + 0.05, lambda: self._tell_again(step, message))
-
-    def _tell_again(self, step: Step, message: bytes) -> None:
-        if step.live:
-            self._tell(step, message)
+            if step.live and step.pid is not None:
+                self._loop.at(time.time() + 0.05, lambda: self._tell(step, message))
 
     def add(self, step: Step) -> None:
         self._steps[step.key] = step
