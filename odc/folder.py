@@ -74,6 +74,8 @@ class CallFolder:
         arguments = [_dumps(one, "an argument") for one in calls]
         try:
             above.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # The owner of a link could point it elsewhere before a result is read.
+            above = above.resolve()
             _check_owner(above)
             path = Path(tempfile.mkdtemp(prefix="call-", dir=above))
             token = f"token-{os.urandom(8).hex()}"
@@ -131,6 +133,13 @@ def _check_owner(above: Path) -> None:
             f"other users can replace files in the folder {above}",
             f"Results are read from there, so choose a folder of your own, or: chmod +t {above}",
         )
+    for folder in above.parents:
+        mode = folder.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise OdcError(
+                f"other users can replace the folder {above}: everyone can write in {folder}",
+                f"Results are read from there, so choose another folder, or: chmod +t {folder}",
+            )
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:

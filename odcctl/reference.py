@@ -59,9 +59,11 @@ it, and the highest of several jobs. They exit with 4 if the job ended without a
 job. `wait`, `logs -f`, `run` and `queue --watch` continue after a restart of the daemon.
 
 A command that prints a table also prints CSV (`--output csv`) and selected columns:
-`odcctl queue -o job,user,state`. The columns have the names in the header of the CSV. With
-`--json`, an error is one JSON object on standard error, as in the API: `type`, `title`, `status`,
-`detail`, `hint` and `code`. `status` is null if the error is not an answer of a server.
+`odcctl queue -o job,user,state`. The columns have the names in the header of the CSV. A cell that a
+spreadsheet would run as a formula begins with `'`.
+
+With `--json`, an error is one JSON object on standard error, as in the API: `type`, `title`,
+`status`, `detail`, `hint` and `code`. `status` is null if the error is not an answer of a server.
 
 Every command accepts these durations: `30` (minutes), `90s`, `45m`, `4h`, `2d`, `1w`, `1h30m`,
 `1:30:00` or `1-0` (a day). `-h` of `reserve` and `extend` is in hours.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver, ResolveResult
 
 AT_ONCE = 8
-_LOOK_UPS = ThreadPoolExecutor(4, "odc-look-up")
+_LOOK_UPS = ThreadPoolExecutor(16, "odc-look-up")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _REST = r"(?::([0-9]{1,5}))?(/[!-~]*)?"
 _HTTPS = re.compile(rf"(https)://({_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:]+\]){_REST}", re.ASCII)

@@ -9,6 +9,8 @@ from typing import NamedTuple, TypeAlias
 Rows: TypeAlias = Sequence[Sequence[str]]
 MIN_LAST = 24
 """Columns are left out until the last column has this width, or the width of its text."""
+_FORMULA = frozenset("=+-@")
+_SIGNED = re.compile(r"[+-](?:[0-9]+(?:[.:-][0-9]+)*[A-Za-z%]{0,3})?")
 
 
 class Narrow(NamedTuple):
@@ -76,7 +78,8 @@ def select(
 
 
 def csv_text(header: Sequence[str], rows: Rows) -> str:
-    """Comma-separated values (RFC 4180, but with newlines alone). An empty header is left out."""
+    """Comma-separated values (RFC 4180, but with newlines alone). An empty header is left out. A
+    spreadsheet would run `=…` as a formula, and users choose names: such cells get a quote."""
     import csv  # only needed here
     import io
 
@@ -84,5 +87,10 @@ def csv_text(header: Sequence[str], rows: Rows) -> str:
     writer = csv.writer(text, lineterminator="\n")
     if header:
         writer.writerow([column_name(title) for title in header])
-    writer.writerows([[cell.strip() for cell in row] for row in rows])
+    writer.writerows([[_inert(cell.strip()) for cell in row] for row in rows])
     return text.getvalue()
+
+
+def _inert(cell: str) -> str:
+    """Signed numbers and times, and a dash alone, stay as they are."""
+    return f"'{cell}" if cell[:1] in _FORMULA and not _SIGNED.fullmatch(cell) else cell

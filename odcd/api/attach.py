@@ -21,6 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from odcd.api.http.audited import WHO
 from odcd.api.http.context import Api
 from odcd.api.http.credentials import ENDED, WHY_ENDED
+from odcd.api.http.denial import deny
 from odcd.api.http.identity import key_of
 from odcd.api.http.problems import problem_of, unexpected
 from odcd.api.http.routing import Identifies
@@ -83,15 +84,17 @@ class AttachEndpoint:
         except OdcError as error:
             if isinstance(error, TooManyRequests):
                 self._api.metrics.limited(error.limit)
-            await socket.send_denial_response(problem_of(error))
+            await deny(socket, problem_of(error))
             return
         except Exception as error:
-            await socket.send_denial_response(unexpected(error, "GET", socket.scope["path"]))
+            await deny(socket, unexpected(error, "GET", socket.scope["path"]))
             return
         ended = self._api.credentials.watch(key_of(socket.scope), lasting=True)
         try:
             await socket.accept()
             await self._bridge(socket, job_id, terminal, ended)
+        except (RuntimeError, OSError, WebSocketDisconnect):
+            log.debug("attach.gone", extra={"job_id": job_id})
         finally:
             await terminal.close()
 

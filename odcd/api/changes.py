@@ -165,14 +165,19 @@ class ChangeRoutes:
         return await self._requeue(call, await _many(form, call.turns()), form.hold)
 
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
-        now = self._api.clock.now()
-        return self._respond(await self._api.store.jobs.requeue(call.who, filters, now, hold=hold))
+        now, limit = self._api.clock.now(), self._api.fairness.stored_bytes
+        outcomes = await self._api.store.jobs.requeue(
+            call.who, filters, now, hold=hold, stored_bytes=limit
+        )
+        return self._respond(outcomes)
 
     async def checkpoint_one(self, call: Call) -> Response:
         """Preemption prefers the job that loses least, counted from its last checkpoint."""
         await call.body(self._nothing, empty=b"{}")
-        now = self._api.clock.now()
-        outcomes = await self._api.store.jobs.checkpoint(call.who, _one(call), now)
+        now, limit = self._api.clock.now(), self._api.fairness.stored_bytes
+        outcomes = await self._api.store.jobs.checkpoint(
+            call.who, _one(call), now, stored_bytes=limit
+        )
         return Response(f'{{"jobs":{outcomes}}}', media_type=JSON)
 
     async def update(self, call: Call) -> Response:

@@ -25,6 +25,8 @@ MEDIA_TYPE = "text/event-stream"
 MAX_ID = 2**63 - 1
 RETRY = b"retry: 1000\n\n"
 BEAT = b": \n\n"
+_PERSONAL = ("disk_", "notification")
+"""Why a notification failed may contain a mail address, or the host of a webhook."""
 _RANGE = re.compile(r"\[(\d+),(\d+)\)")
 
 
@@ -50,7 +52,8 @@ class EventRoutes:
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
                 answers={200: (cluster_answers.Event,)},
-                summary="Follow events; operators also see logins and others' disks and bookings",
+                summary="Follow events; operators also see logins, and others' disks, bookings and "
+                "notifications",
             ),
             Operation(
                 method="GET",
@@ -75,7 +78,10 @@ class EventRoutes:
         if await self._api.store.jobs.get_owner(selector.job_id) is None:
             raise unknown_job(selector.job_id)
         after = _after(call, query)
-        matches = _of_tasks(selector.tasks) if selector.tasks else None
+        matches = _both(
+            None if call.who.operator else _seen_by(call.who),
+            _of_tasks(selector.tasks) if selector.tasks else None,
+        )
         after = 0 if after is None else after
         return self._streamed(after, query.follow, selector.job_id, matches)
 
@@ -118,16 +124,22 @@ def _after(call: Call, query: EventsQuery) -> int | None:
 
 
 def _seen_by(who: Identity) -> EventFilter:
-    """Login events are only for operators; disk events for operators and the users they concern.
-    Bookings: SeenBookings."""
+    """Login events are only for operators; events about disks and notifications for operators and
+    the users they concern. Bookings: SeenBookings."""
 
     def matches(event: Event) -> bool:
-        if event.kind.startswith("disk_") and event.job_id is None:
+        if event.kind.startswith(_PERSONAL):
             body: dict[str, Any] = msgspec.json.decode(event.body)
             return who.user in (body["actor"], (body.get("detail") or {}).get("user"))
         return not event.kind.startswith("login")
 
     return matches
+
+
+def _both(one: EventFilter | None, other: EventFilter | None) -> EventFilter | None:
+    if one is None or other is None:
+        return one or other
+    return lambda event: one(event) and other(event)
 
 
 def _of_tasks(tasks: str) -> EventFilter:

@@ -32,6 +32,7 @@ class NotifyRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._set = msgspec.json.Decoder(SetWebhook)
+        self._webhooks = Webhooks(api.notify.webhook_networks, read_templates())
 
     def operations(self) -> tuple[Operation, ...]:
         return (
@@ -78,7 +79,7 @@ class NotifyRoutes:
         # The lookup of the name, and an event that is kept.
         self._api.fairness.lookup(call.who)
         self._check_allowed()
-        await Webhooks(self._api.notify.webhook_networks, read_templates()).check(form.url)
+        await self._webhooks.check(form.url, call.who.uid)
         answer = await self._api.store.notifications.set_webhook(
             call.who, form.url, list(dict.fromkeys(form.events)), self._api.clock.now()
         )

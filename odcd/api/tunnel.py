@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from odcd.api.http.audited import WHO
 from odcd.api.http.context import Api
 from odcd.api.http.credentials import ENDED, WHY_ENDED
+from odcd.api.http.denial import deny
 from odcd.api.http.identity import key_of
 from odcd.api.http.problems import problem_of, unexpected
 from odcd.api.http.routing import Identifies
@@ -76,7 +77,7 @@ class TunnelEndpoint:
             except OdcError as error:
                 if isinstance(error, TooManyRequests):
                     self._api.metrics.limited(error.limit)
-                await socket.send_denial_response(problem_of(error))
+                await deny(socket, problem_of(error))
                 return
             await self._serve(socket, who)
 

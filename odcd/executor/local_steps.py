@@ -24,6 +24,8 @@ from odcd.runner import protocol, terminal
 from odcd.runner.steps.journal import HEAD
 
 READ_BYTES = 256 * 1024
+MAX_FRAMES = 2000
+"""Of one read; each takes microseconds of the event loop."""
 OPEN_WAIT_S = 10.0
 LOOK_S = 0.005
 ANSWER_S = 10.0
@@ -231,7 +233,7 @@ class LocalStepStream:
         data = os.pread(self._fd, READ_BYTES, offset)
         found: list[tuple[bytes, int, bytes]] = []
         at = 0
-        while at + HEAD.size <= len(data):
+        while at + HEAD.size <= len(data) and len(found) < MAX_FRAMES:
             kind, task, length = HEAD.unpack_from(data, at)
             end = at + HEAD.size + length
             if kind == b"\0":

@@ -29,9 +29,9 @@ class FairnessSettings:
     """ODC_USER_PENDING. Pending jobs of one user; each task of an array counts. Default 2000000;
     0: no limit."""
     stored_mib: int = 4096
-    """ODC_USER_STORED_MIB. MiB that the submits, updates, holds and releases of one user add to the
-    database per day: jobs, scripts and environments that it does not have yet, and old and new
-    values. Default 4096; 0: no limit."""
+    """ODC_USER_STORED_MIB. MiB that the submits, updates, holds, releases, requeues and checkpoints
+    of one user add to the database per day: jobs, scripts and environments that it does not have
+    yet, and old and new values. Default 4096; 0: no limit."""
 
 
 def read_fairness(environment: Mapping[str, str]) -> FairnessSettings:

@@ -12,11 +12,11 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from odcd.errors import BadRequest
+from odcd.errors import BadRequest, TooManyRequests
 from odcd.notify.settings import Network
 from odcd.notify.templates import Templates, one_line
 from odcd.outbound import AddressRefused, OutboundFailed, OutboundHttp, is_address, look_up
@@ -104,20 +104,40 @@ class Webhooks:
     def __init__(self, networks: Sequence[Network], templates: Templates) -> None:
         self._networks = networks
         self._templates = templates
+        self._looking: set[int] = set()
 
-    async def check(self, text: str) -> None:
-        """Raises BadRequest if the address may not be used. It is checked again when it is used."""
+    async def check(self, text: str, uid: int) -> None:
+        """uid: who asks. Raises BadRequest if the address may not be used, TooManyRequests while an
+        earlier name of the user is looked up. It is checked again when it is used."""
         hook = parse_webhook(text)
         name = hook.host.strip("[]")
         try:
-            async with asyncio.timeout(RESOLVE_S):
-                infos = await look_up(name, hook.port)
+            infos = await self._look_up(name, hook.port, uid)
         except (OSError, TimeoutError, UnicodeError):
             raise BadRequest(f"the webhook's host {name} cannot be resolved", HINT) from None
         for *_, place in infos:
             if not is_allowed(str(place[0]), hook.scheme, self._networks):
                 where = name if name == place[0] else f"{name} ({place[0]})"
                 raise BadRequest(f"a webhook at {where} is not allowed", HINT)
+
+    async def _look_up(self, name: str, port: int, uid: int) -> Sequence[tuple[Any, ...]]:
+        """Users choose names whose servers never answer, and a thread waits longer than we do.
+        Raises TooManyRequests, OSError, TimeoutError or UnicodeError."""
+        if uid in self._looking:
+            raise TooManyRequests(
+                "the host of your last webhook is still being looked up", "Try again in a moment."
+            )
+        self._looking.add(uid)
+        looking = asyncio.create_task(look_up(name, port), name="look-up")
+
+        def over(task: asyncio.Task[Sequence[tuple[Any, ...]]]) -> None:
+            self._looking.discard(uid)
+            if not task.cancelled():
+                task.exception()  # read, because its waiter may have left
+
+        looking.add_done_callback(over)
+        async with asyncio.timeout(RESOLVE_S):
+            return await asyncio.shield(looking)
 
     async def send(self, one: Notification) -> Outcome:
         """Try once. The outcome does not contain the address, because it is logged and stored."""

@@ -54,14 +54,14 @@ class Quota:
         self._until_look -= size
         if self._until_look <= 0 or self._lacks_space:
             self._until_look = _LOOK_BYTES
-            self._lacks_space = _lacks_space(self._folder)
+            self._lacks_space = lacks_space(self._folder)
         if self._lacks_space:
             return "the disk of kept output is almost full"
         self._left -= size
         return None
 
 
-def _lacks_space(folder: str) -> bool:
+def lacks_space(folder: str) -> bool:
     """The database may be on the same disk: a part of it stays free."""
     with contextlib.suppress(OSError):
         disk = os.statvfs(folder)

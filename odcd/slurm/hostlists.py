@@ -10,6 +10,8 @@ from odcd.errors import BadRequest, TooLarge
 from odcd.slurm.lists import split_outside_brackets
 
 MAX_HOSTS = 10_000
+"""That a list may name, counting repeated names: 2 KB of repeated ranges expand to millions."""
+MAX_NAME = 200
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _BRACKETED = re.compile(r"([^\[\]]*)\[([^\[\]]*)\]")
@@ -20,13 +22,12 @@ _HINT = "Accepted: node names separated by commas, with ranges in brackets, such
 
 def expand_hosts(text: str) -> list[str]:
     """The names in their original order, each once; zero padding is kept."""
-    hosts: dict[str, None] = {}
+    hosts: list[str] = []
     for part in split_outside_brackets(text.strip()):
-        for host in _expand_part(part.strip(), text):
-            hosts[host] = None
-            if len(hosts) > MAX_HOSTS:
-                raise _too_many(text)
-    return list(hosts)
+        hosts += _expand_part(part.strip(), text)
+        if len(hosts) > MAX_HOSTS:
+            raise _too_many(text)
+    return list(dict.fromkeys(hosts))
 
 
 def _expand_part(part: str, whole: str) -> list[str]:
@@ -37,11 +38,17 @@ def _expand_part(part: str, whole: str) -> list[str]:
         numbers = _expand_numbers(found[2], whole)
         if len(heads) * len(numbers) > MAX_HOSTS:
             raise _too_many(whole)
+        _check_name(heads[0] + found[1] + numbers[0], part)
         heads = [head + found[1] + number for head in heads for number in numbers]
-    hosts = [head + part[at:] for head in heads]
-    if not _NAME.fullmatch(hosts[0]) or len(hosts[0]) > 200:
+    _check_name(heads[0] + part[at:], part)
+    return [head + part[at:] for head in heads]
+
+
+def _check_name(name: str, part: str) -> None:
+    """name: the first one of a part, or its beginning: thousands begin in the same way. Raises
+    BadRequest."""
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise BadRequest(f'"{part[:60]}" is not a node name or a list of them', _HINT)
-    return hosts
 
 
 def _expand_numbers(text: str, whole: str) -> list[str]:

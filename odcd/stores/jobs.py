@@ -87,13 +87,19 @@ class JobStore:
         return await self._changes.make(_counted(_RELEASE, who, stored_bytes), who, filters, now)
 
     async def requeue(
-        self, who: Identity, filters: Filters, now: datetime, *, hold: bool = False
-    ) -> str:
-        return await self._changes.make(_REQUEUE, who, filters, now, p_hold=hold)
+        self, who: Identity, filters: Filters, now: datetime, *, hold: bool = False,
+        stored_bytes: int | None = None,
+    ) -> str:  # fmt: skip
+        """stored_bytes: as for update()."""
+        change = _counted(_REQUEUE, who, stored_bytes)
+        return await self._changes.make(change, who, filters, now, p_hold=hold)
 
-    async def checkpoint(self, who: Identity, filters: Filters, now: datetime) -> str:
-        """Record that these running jobs have written a checkpoint."""
-        return await self._changes.make(_CHECKPOINT, who, filters, now)
+    async def checkpoint(
+        self, who: Identity, filters: Filters, now: datetime, *, stored_bytes: int | None = None
+    ) -> str:
+        """Record that these running jobs have written a checkpoint. stored_bytes: as for
+        update()."""
+        return await self._changes.make(_counted(_CHECKPOINT, who, stored_bytes), who, filters, now)
 
     async def update(
         self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object],

@@ -55,13 +55,17 @@ class StepStore:
         )
 
     async def list(
-        self, job_ids: Sequence[int] | None = None, *, live: bool = False
+        self,
+        job_ids: Sequence[int] | None = None,
+        *,
+        live: bool = False,
+        limit: int | None = None,
     ) -> list[dict[str, Any]]:
-        """The steps of these jobs, or of all running jobs; live: only those that have not
-        ended."""
+        """The steps of these jobs, or of all running jobs, at most limit; live: only those that
+        have not ended."""
         rows = await self._db.fetch(
-            "select * from odc.list_steps(p_job_ids => $1, p_live => $2)",
-            None if job_ids is None else list(job_ids), live,
+            "select * from odc.list_steps(p_job_ids => $1, p_live => $2) limit $3",
+            None if job_ids is None else list(job_ids), live, limit,
         )  # fmt: skip
         found = [dict(row) for row in rows]
         for row in found:

@@ -49,3 +49,29 @@ def test_a_submit_counts_what_the_starts_of_an_array_will_add() -> None:
     assert stored("0-999999") < 2_000
     assert stored(",".join(f"{10 * n}-{10 * n + 5}" for n in range(100))) < 2_000
     assert stored(SPARSE) > RANGES * RANGES * 10
+
+
+def test_requeues_and_checkpoints_count(database_url: str) -> None:
+    """Before: a loop of them over many running jobs wrote a kilobyte each time, without a limit."""
+
+    async def stored(service: Service) -> int:
+        return await service.database.fetchval(
+            "select coalesce(sum(bytes), 0) from odc.stored_bound where uid = $1", ALICE.uid
+        )
+
+    async def work(service: Service) -> None:
+        job = await service.submit(ALICE)
+        await service.plan()
+        await service.database.execute("update odc.running set running_at = started_at")
+        async with service.client(ALICE) as client:
+            for way in ("checkpoint", "requeue"):
+                before = await stored(service)
+                assert (await client.post(f"/v1/jobs/{job}/{way}")).status_code == 200
+                assert await stored(service) >= before + 400
+            await service.database.execute("update odc.stored_bound set bytes = $1", MIB)
+            await service.database.execute("update odc.running set intent = null")
+            for way in ("checkpoint", "requeue"):
+                answer = await client.post(f"/v1/jobs/{job}/{way}")
+                assert (answer.status_code, answer.json()["code"]) == (429, "OD042")
+
+    serve(database_url, work, fairness=Fairness(FairnessSettings(stored_mib=1)))

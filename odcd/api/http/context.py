@@ -8,6 +8,7 @@ from typing import Protocol
 
 from odcd.api.http.clients import Version
 from odcd.api.http.credentials import Credentials
+from odcd.api.slurm.large_lists import LargeLists
 from odcd.api.slurm.step_sessions import StepSessions
 from odcd.audit.log import AuditLog
 from odcd.builds.settings import no_target
@@ -90,6 +91,7 @@ class Api:
     """The audit log for changes and refusals; None: off."""
     steps: StepSessions = field(default_factory=StepSessions)
     """The clients that are attached to steps."""
+    large_lists: LargeLists = field(default_factory=LargeLists)
     credentials: Credentials = field(default_factory=Credentials)
     """Ends open streams, tunnels and terminals when their API key ends."""
 

@@ -145,7 +145,8 @@ async def seff(remote: Remote) -> Finished:
         ))[0]
     )  # fmt: skip
     use = {one["id"]: one["gpu_use"] for one in uses}
-    return Finished(out="\n".join(_efficiency(row, use.get(row.id)) for row in rows))
+    texts = (_efficiency(row, use.get(row.id)).removesuffix("\n") for row in rows)
+    return Finished(out=(await remote.lines(f"{text}\n" for text in texts))[:-1])
 
 
 def _efficiency(row: JobRow, use: dict[str, Any] | None) -> str:

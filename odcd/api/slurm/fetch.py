@@ -58,6 +58,8 @@ async def fetch_jobs(
             if "score" in fields:
                 await _add_scores(remote, rows)
             return rows
+        if remote.place is not None:
+            await remote.place.take()
         await turns.take()
 
 

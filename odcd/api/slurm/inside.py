@@ -17,10 +17,10 @@ from odcd.api.slurm.remote import Finished, NeedFile, Remote, RemoteCall
 from odcd.api.slurm.routes import answer_of
 from odcd.api.slurm.step_input import StepInput, send_to_step
 from odcd.api.slurm.table import COMMANDS
-from odcd.errors import OdcError, Unavailable
+from odcd.database.slots import ask_as
+from odcd.errors import BadRequest, OdcError, Unavailable
 from odcd.executor.kubernetes.launch import COMMANDS as ALLOWED
 from odcd.executor.kubernetes.steps.calls import Message, Piece, PodCall
-from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity
 from odcd.records.step import StepKey
 
@@ -32,22 +32,26 @@ class InsideCalls:
         self._api = api
 
     async def answer(self, call: PodCall) -> None:
-        """Runs until the command is over, or its client is gone."""
+        """Runs until the command is over, or its client is gone. Raises TooManyRequests."""
         if call.name not in ALLOWED or call.name not in COMMANDS:
             await call.give(Piece(err=f"{call.name[:30]}: not available\n".encode(), code=1))
             return
         dispatch = await self._api.store.dispatches.get(call.job_id)
         if dispatch is None or dispatch.attempt != call.attempt:
             return
-        await _Conversation(self._api, call, dispatch).run()
+        # The pod proves only which job calls, so the call has the rights of its user only.
+        who = Identity(user=dispatch.user, uid=dispatch.uid, gid=dispatch.gid, operator=False)
+        self._api.fairness.request(who)
+        ask_as(who.user, "POST /v1/slurm/{command}")
+        with self._api.fairness.stream(who):
+            await _Conversation(self._api, call, who).run()
 
 
 class _Conversation:
-    def __init__(self, api: Api, call: PodCall, dispatch: Dispatch) -> None:
+    def __init__(self, api: Api, call: PodCall, who: Identity) -> None:
         self._api = api
         self._call = call
-        # The pod proves only which job calls, so the call has the rights of its user only.
-        self._who = Identity(user=dispatch.user, uid=dispatch.uid, gid=dispatch.gid, operator=False)
+        self._who = who
         self._files: dict[str, str] = {}
         self._needed: asyncio.Queue[bytes] = asyncio.Queue(1)
         self._token = call.token
@@ -95,10 +99,15 @@ class _Conversation:
     def _remote(self) -> Remote:
         call = self._call
         environment = {"SLURM_JOB_ID": str(call.job_id), **call.environment}
-        request = RemoteCall(
-            argv=call.argv, work_dir=call.work_dir, environment=environment, umask=call.umask,
-            no_input=call.no_input, token=self._token, files=dict(self._files),
-        )  # fmt: skip
+        fields = {
+            "argv": call.argv, "work_dir": call.work_dir, "environment": environment,
+            "umask": call.umask, "no_input": call.no_input, "token": self._token,
+            "files": dict(self._files),
+        }  # fmt: skip
+        try:
+            request = msgspec.convert(fields, RemoteCall)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"the call is not valid: {error}") from None
         key = f"{call.key}-{len(self._files)}"
         scope: dict[str, Any] = {
             "type": "http", "method": "POST", "path": "/", "query_string": b"",
@@ -164,7 +173,8 @@ class _Conversation:
             if message.kind == "gone":
                 return
             if message.kind == "file":
-                self._needed.put_nowait(message.data)
+                if self._needed.empty():
+                    self._needed.put_nowait(message.data)
                 continue
             self._early.append(message)
             while self._step is not None and self._early:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -14,17 +13,9 @@ from odcd.slurm.columns.values import JobRow
 FIELDS = set(ALL)
 
 
-def squeue(rows: Iterable[JobRow]) -> str:
-    return json.dumps({"jobs": [_queued(row) for row in rows], "warnings": [], "errors": []}) + "\n"
-
-
-def sacct(rows: Iterable[JobRow]) -> str:
-    jobs = [_accounted(row) for row in rows]
-    return json.dumps({"jobs": jobs, "warnings": [], "errors": []}) + "\n"
-
-
-def _queued(row: JobRow) -> dict[str, Any]:
-    return {
+def queued(row: JobRow) -> str:
+    """One job of squeue."""
+    return json.dumps({
         "job_id": row.id, "name": row.name, "command": "", "user_name": row.user,
         "user_id": row.uid, "account": row.account or "", "partition": row.partition or "",
         "qos": row.qos or "", "job_state": [v.state_word(row)], "state_reason": v.reason(row),
@@ -45,11 +36,12 @@ def _queued(row: JobRow) -> dict[str, Any]:
                  "memory": {"allocated": row.mem_per_node_mib}} for name in row.node_names
             ]},
         } if row.node_names else None,
-    }  # fmt: skip
+    })  # fmt: skip
 
 
-def _accounted(row: JobRow) -> dict[str, Any]:
-    return {
+def accounted(row: JobRow) -> str:
+    """One job of sacct."""
+    return json.dumps({
         "job_id": row.id, "name": row.name, "user": row.user, "account": row.account or "",
         "partition": row.partition or "", "qos": row.qos or "",
         "state": {"current": [v.accounting_state(row).split()[0]], "reason": v.reason(row)},
@@ -61,7 +53,7 @@ def _accounted(row: JobRow) -> dict[str, Any]:
                  "end": _epoch(row.ended_at), "elapsed": v.elapsed_s(row),
                  "limit": _number(_minutes(row))},
         "steps": [],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def _number(value: int | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -11,6 +11,7 @@ import msgspec
 
 from odcd.api.http.context import Api
 from odcd.api.http.routing import Call
+from odcd.api.slurm.large_lists import Place, bounded
 from odcd.errors import BadRequest
 from odcd.jobs.submission import MAX_KEY_CHARS
 from odcd.records.fields import PRINTABLE
@@ -47,6 +48,8 @@ class Remote:
     api: Api
     inside: int | None = None
     """The job whose process has called the command, if that is known."""
+    place: Place | None = None
+    """Among the large lists."""
 
     @property
     def who(self) -> Identity:
@@ -71,6 +74,15 @@ class Remote:
         """The job that the token names. Raises BadRequest."""
         token = self.request.token
         return None if token is None else parse_job_id(token)
+
+    async def lines(self, lines: Iterable[str]) -> str:
+        """The text of a list, whose lines are made in turns with other requests. Raises Usage."""
+        return "".join(await bounded(self.name, self.call.turns(), (f"{line}\n" for line in lines)))
+
+    async def json_list(self, key: str, items: Iterable[str]) -> str:
+        """items: as JSON. Raises Usage."""
+        listed = ", ".join(await bounded(self.name, self.call.turns(), items))
+        return f'{{"{key}": [{listed}], "warnings": [], "errors": []}}\n'
 
     def is_terminal(self, number: int) -> bool:
         return number < len(self.request.terminals) and self.request.terminals[number]

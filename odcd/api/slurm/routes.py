@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from starlette.responses import Response
 
@@ -15,6 +17,8 @@ from odcd.errors import BadRequest, OdcError, Unavailable
 from odcd.slurm.usage import Usage
 
 MEDIA_TYPE = "application/octet-stream"
+MAX_CHARS = 256 * 1024
+"""Of the words and variables of commands that submit nothing: twice as many as xargs gives one."""
 
 
 class SlurmRoutes:
@@ -62,9 +66,13 @@ class SlurmRoutes:
 
 async def answer_of(remote: Remote) -> Finished | Frames:
     """Run one of COMMANDS. Raises NeedFile, Unavailable."""
-    name = remote.name
+    name, request = remote.name, remote.request
+    words = (*request.argv, *request.environment.values())
+    if not COMMANDS[name].submits and sum(map(len, words)) > MAX_CHARS:
+        return Finished(err=f"{name}: error: more than {MAX_CHARS} characters\n", code=1)
     try:
-        return await COMMANDS[name].run(remote)
+        async with remote.api.large_lists.place(remote.who.uid) as place:
+            return await COMMANDS[name].run(replace(remote, place=place))
     except Usage as usage:
         return Finished(err=usage.text, out=usage.out, code=usage.code)
     except Unavailable:

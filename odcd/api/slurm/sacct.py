@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -31,9 +32,12 @@ async def sacct(remote: Remote) -> Finished:
     wanted = parse_sacct(remote.request.argv, remote.request.environment, remote.now())
     rows = await _rows(remote, wanted)
     if wanted.json:
-        return Finished(out=jobs_json.sacct(rows))
+        return Finished(out=await remote.json_list("jobs", map(jobs_json.accounted, rows)))
     steps = await steps_of_jobs(remote, rows) if wanted.steps else {}
-    shown = (one for row in rows for one in _with_steps(row, wanted, steps.get(row.id, [])))
+    named = _named_steps(wanted.ids)
+    shown = (
+        one for row in rows for one in _with_steps(row, wanted, named, steps.get(row.id, []))
+    )  # fmt: skip
     if wanted.separator is not None:
         cells = separated(
             wanted.format, shown, header=wanted.header, separator=wanted.separator,
@@ -41,15 +45,9 @@ async def sacct(remote: Remote) -> Finished:
         )  # fmt: skip
     else:
         cells = lines(wanted.format, shown, header=wanted.header)
-    turns, found = remote.call.turns(), list[str]()
-    for line in cells:
-        found.append(line)
-        if turns.are_due():
-            await turns.take()
     if wanted.header and wanted.separator is None:
-        found.insert(1, rules(wanted.format))
-    text = "\n".join(found)
-    return Finished(out=f"{text}\n" if text else "")
+        cells = chain([next(cells), rules(wanted.format)], cells)
+    return Finished(out=await remote.lines(cells))
 
 
 async def _rows(remote: Remote, wanted: Sacct) -> list[JobRow]:
@@ -88,12 +86,22 @@ def _within(row: JobRow, since: datetime | None, until: datetime | None) -> bool
     return until is None or row.submitted_at is None or row.submitted_at <= until
 
 
-def _with_steps(row: JobRow, wanted: Sacct, numbered: list[JobRow]) -> Iterator[JobRow]:
+def _named_steps(ids: Iterable[str]) -> dict[str, set[str]]:
+    """The steps that are named of a job, by its id; an empty text names the job itself."""
+    named: dict[str, set[str]] = {}
+    for text in ids:
+        job, _, step = text.partition(".")
+        named.setdefault(job, set()).add(step)
+    return named
+
+
+def _with_steps(
+    row: JobRow, wanted: Sacct, named: Mapping[str, set[str]], numbered: list[JobRow]
+) -> Iterator[JobRow]:
     """The job, the step of its batch script, and the steps of srun; an id such as 7.3 names only
     that step."""
     ids = (str(row.het_leader or row.id), v.job_id(row), _task_of(row))
-    named = [text for text in wanted.ids if text.partition(".")[0] in ids]
-    steps = {text.partition(".")[2] for text in named}
+    steps = {step for one in ids for step in named.get(one, ())}
     if not steps or "" in steps:
         yield row
         steps = {"batch", *(one.step or "" for one in numbered)} if wanted.steps else set()

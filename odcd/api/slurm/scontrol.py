@@ -152,8 +152,9 @@ def _suspended(answer: Finished) -> Finished:
 async def _requeue(remote: Remote, words: Sequence[str]) -> Finished:
     async def requeue(selector: Selector) -> str:
         return await remote.api.store.jobs.requeue(
-            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=False
-        )
+            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=False,
+            stored_bytes=remote.api.fairness.stored_bytes,
+        )  # fmt: skip
 
     return await _each(remote, _ids(words), requeue)
 
@@ -161,8 +162,9 @@ async def _requeue(remote: Remote, words: Sequence[str]) -> Finished:
 async def _requeue_hold(remote: Remote, words: Sequence[str]) -> Finished:
     async def requeue(selector: Selector) -> str:
         return await remote.api.store.jobs.requeue(
-            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=True
-        )
+            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=True,
+            stored_bytes=remote.api.fairness.stored_bytes,
+        )  # fmt: skip
 
     return await _each(remote, _ids(words), requeue)
 

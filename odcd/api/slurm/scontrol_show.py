@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +39,7 @@ async def show_job(remote: Remote, words: Sequence[str], one_line: bool) -> Fini
         if words:
             raise Usage(UNKNOWN_JOB)
         return Finished(out="No jobs in the system\n")
-    return _records([show.job(row) for row in rows], one_line)
+    return await _records(remote, map(show.job, rows), one_line)
 
 
 async def show_node(remote: Remote, words: Sequence[str], one_line: bool) -> Finished:
@@ -48,7 +48,7 @@ async def show_node(remote: Remote, words: Sequence[str], one_line: bool) -> Fin
     for name in names:
         if name not in nodes:
             raise Usage(out=f"Node {name} not found\n")
-    return _records([show.node(nodes[name]) for name in names], one_line)
+    return await _records(remote, (show.node(nodes[name]) for name in names), one_line)
 
 
 async def show_partition(remote: Remote, words: Sequence[str], one_line: bool) -> Finished:
@@ -57,11 +57,12 @@ async def show_partition(remote: Remote, words: Sequence[str], one_line: bool) -
         partitions = [one for one in partitions if one["name"] in words[0].split(",")]
         if not partitions:
             raise Usage(out=f"Partition {words[0]} not found\n")
-    return _records(
-        [
+    return await _records(
+        remote,
+        (
             show.partition(one, [nodes[name] for name in one["node_names"] if name in nodes])
             for one in partitions
-        ],
+        ),
         one_line,
     )
 
@@ -81,8 +82,9 @@ async def show_booking(remote: Remote, words: Sequence[str], one_line: bool) -> 
     def local(moment: str) -> str:
         return datetime.fromisoformat(moment).astimezone(zone).strftime("%Y-%m-%dT%H:%M:%S")
 
-    return _records(
-        [show.booking(one, local(one["starts_at"]), local(one["ends_at"])) for one in found],
+    return await _records(
+        remote,
+        (show.booking(one, local(one["starts_at"]), local(one["ends_at"])) for one in found),
         one_line,
     )
 
@@ -149,6 +151,7 @@ SHOW: dict[str, Show] = {
 }  # fmt: skip
 
 
-def _records(records: Sequence[show.Lines], one_line: bool) -> Finished:
+async def _records(remote: Remote, records: Iterable[show.Lines], one_line: bool) -> Finished:
+    texts = (show.record(one, one_line=one_line).removesuffix("\n") for one in records)
     end = "" if one_line else "\n"
-    return Finished(out="".join(show.record(one, one_line=one_line) + end for one in records))
+    return Finished(out=await remote.lines(text + end for text in texts))

@@ -41,8 +41,8 @@ async def sinfo(remote: Remote) -> Finished:
             rows.append(Row(partition=partition, nodes=members))
     grouped = group(rows, wanted)
     cells = fitted(wanted.format, grouped)
-    text = "\n".join(lines(cells, grouped, header=wanted.header))
-    return Finished(out=f"{text}\n" if text else "", err=wanted.complaints)
+    text = await remote.lines(lines(cells, grouped, header=wanted.header))
+    return Finished(out=text, err=wanted.complaints)
 
 
 async def inventory(remote: Remote) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from odcd.api.slurm import jobs_json
 from odcd.api.slurm.components import FIELDS as COMPONENT_FIELDS
 from odcd.api.slurm.components import with_components
-from odcd.api.slurm.fetch import fetch_jobs, is_unknown, recent, selectors
+from odcd.api.slurm.fetch import MAX_ROWS, PAGE, fetch_jobs, is_unknown, recent, selectors
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.sinfo import inventory
 from odcd.api.slurm.step_rows import STEP_FIELDS, list_live
@@ -40,19 +41,15 @@ async def squeue(remote: Remote) -> Finished:
     if len(wanted.ids) == 1 and not known:
         raise Usage(UNKNOWN_ID)
     if wanted.json:
-        return Finished(out=jobs_json.squeue(rows))
+        return Finished(out=await remote.json_list("jobs", map(jobs_json.queued, rows)))
     if wanted.steps:
         jobs = [row for row in rows if not row.het_offset]
         return await list_live(remote, jobs, header=wanted.header)
     if wanted.one_by_one:
-        rows = [one for row in rows for one in expand(row)]
-    turns, found = remote.call.turns(), list[str]()
-    for line in lines(wanted.format, _sorted(rows, wanted.sort), header=wanted.header):
-        found.append(line)
-        if turns.are_due():
-            await turns.take()
-    text = "\n".join(found)
-    return Finished(out=f"{text}\n" if text else "", err=wanted.complaints + complaints)
+        rows = await _one_by_one(remote, rows)
+    rows = await _sorted(remote, rows, wanted.sort)
+    text = await remote.lines(lines(wanted.format, rows, header=wanted.header))
+    return Finished(out=text, err=wanted.complaints + complaints)
 
 
 async def _rows(remote: Remote, wanted: Squeue) -> tuple[list[JobRow], bool, str]:
@@ -89,32 +86,39 @@ async def _rows(remote: Remote, wanted: Squeue) -> tuple[list[JobRow], bool, str
     states = frozenset(LIVE) if wanted.states is None else wanted.states
     rows = [row for row in found if row.state in states]
     if wanted.bookings:
-        rows = [row for row in rows if row.booking in wanted.bookings]
+        bookings = set(wanted.bookings)
+        rows = [row for row in rows if row.booking in bookings]
     if wanted.nodes:
         nodes, _ = await inventory(remote)
-        for name in expand_hosts(",".join(wanted.nodes)):
+        hosts = dict.fromkeys(expand_hosts(",".join(wanted.nodes)))
+        for name in hosts:
             if name not in nodes:
                 raise fail("squeue", f"Invalid node name {name[:60]}")
-        hosts = set(expand_hosts(",".join(wanted.nodes)))
-        rows = [row for row in rows if not hosts.isdisjoint(row.node_names)]
+        rows = [row for row in rows if not hosts.keys().isdisjoint(row.node_names)]
     for user in wanted.filters.get("user", [])[:MOST_COMPLAINTS] if not rows else []:
         if await is_unknown(user):
             complaints += f"squeue: error: Invalid user: {user}\n"
     return rows, bool(found), complaints
 
 
-def _sorted(rows: list[JobRow], order: str) -> list[JobRow]:
+async def _sorted(remote: Remote, rows: list[JobRow], order: str) -> list[JobRow]:
     """Pending jobs in the planner's order, then running ones, then ended ones; or by columns."""
-    rows = sorted(rows, key=lambda row: (row.partition or "", _rank(row)))
-    for part in reversed([part.strip() for part in order.split(",") if part.strip()]):
-        column = columns.LETTERS.get(part[-1])
-        if column is None:
+    wanted: dict[str, bool] = {}
+    for part in (part.strip() for part in order.split(",") if part.strip()):
+        if part[-1] not in columns.LETTERS:
             raise Usage(f"squeue: error: Invalid sort specification: {part}\n")
-        rows.sort(key=lambda row: _key(row, part[-1]), reverse=part.startswith("-"))
+        # Sorting by a column a second time would change nothing.
+        wanted.setdefault(part[-1], part.startswith("-"))
+    turns = remote.call.turns()
+    rows = sorted(rows, key=lambda row: (row.partition or "", _rank(row)))
+    for letter, reverse in reversed(wanted.items()):
+        rows.sort(key=partial(_key, letter=letter), reverse=reverse)
+        if turns.are_due():
+            await turns.take()
     return rows
 
 
-def _key(row: JobRow, letter: str) -> tuple[float, str]:
+def _key(row: JobRow, *, letter: str) -> tuple[float, str]:
     """Numbers and times by value, other columns by text."""
     numbers = {
         "A": row.id, "i": _place(row), "F": row.array_job_id or row.id, "D": row.node_count,
@@ -141,6 +145,21 @@ def _place(row: JobRow) -> int:
 
 def _rank(row: JobRow) -> int:
     return 0 if row.state == "PENDING" else 1 if row.state in LIVE else 2
+
+
+async def _one_by_one(remote: Remote, rows: list[JobRow]) -> list[JobRow]:
+    """Raises Usage."""
+    found, turns = list[JobRow](), remote.call.turns()
+    for row in rows:
+        for one in expand(row):
+            found.append(one)
+            if len(found) > MAX_ROWS:
+                raise fail("squeue", f"more than {MAX_ROWS} tasks match: name jobs or users")
+            if len(found) > PAGE and remote.place is not None:
+                await remote.place.take()
+            if turns.are_due():
+                await turns.take()
+    return found
 
 
 def expand(row: JobRow) -> Iterator[JobRow]:

@@ -256,6 +256,8 @@ class _Session:
     async def _copy(self, placement: Placement, stream: StepStream) -> AsyncGenerator[bytes | int]:
         output = output_of(self._remote, placement, self._call, has_marks=stream.has_marks)
         while True:
+            if self._api.steps.turns.are_due():
+                await self._api.steps.turns.take()
             frames = await stream.read(output.offset, output.marks)
             parts, end = output.convert(frames) if frames else (b"", None)
             if frames and end is None:

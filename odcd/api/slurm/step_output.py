@@ -65,6 +65,7 @@ class StepOutput:
         self._has_marks = has_marks
         self._partial: dict[str, str] = {}
         """Lines that have not ended yet, by stream and task; only with labels."""
+        self._partials_size = 0
         if position is not None:
             try:
                 before = _DECODER.decode(position)
@@ -75,8 +76,14 @@ class StepOutput:
                 raise ValueError("a line of no task")
             if not all(_MARK.fullmatch(key) for key in self.marks):
                 raise ValueError("a mark of no task")
+            # Each is looked at for every piece of output.
+            if len(self._partial) > 2 * tasks or len(self.marks) > 4 * tasks:
+                raise ValueError("more tasks than the step has")
             for text in self._partial.values():
                 text.encode("latin-1")
+            self._partials_size = sum(map(len, self._partial.values()))
+            if self._partials_size > MAX_PARTIALS_BYTES:
+                raise ValueError("lines that no step keeps")
 
     @property
     def position(self) -> str:
@@ -116,14 +123,15 @@ class StepOutput:
         if not self._label:
             return data
         key = f"{stream.decode()}{task}"
-        text = self._partial.pop(key, "").encode("latin-1") + data
-        *lines, rest = text.split(b"\n")
-        others = sum(map(len, self._partial.values()))
-        if len(rest) > MAX_PARTIAL_BYTES or len(rest) + others > MAX_PARTIALS_BYTES:
+        before = self._partial.pop(key, "").encode("latin-1")
+        self._partials_size -= len(before)
+        *lines, rest = (before + data).split(b"\n")
+        if len(rest) > MAX_PARTIAL_BYTES or len(rest) + self._partials_size > MAX_PARTIALS_BYTES:
             lines.append(rest)
             rest = b""
         if rest:
             self._partial[key] = rest.decode("latin-1")
+            self._partials_size += len(rest)
         label = f"{task:>{self._width}}: ".encode()
         return b"".join(label + line + b"\n" for line in lines)
 
@@ -133,6 +141,7 @@ class StepOutput:
             line = f"{int(key[1:]):>{self._width}}: ".encode() + text.encode("latin-1") + b"\n"
             parts.append(frame(key[0].encode(), line))
         self._partial.clear()
+        self._partials_size = 0
 
 
 def _end(data: bytes) -> dict[str, Any]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
+from odcd.api.slurm.fetch import MAX_ROWS
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.srun import steps_of
 from odcd.errors import BadRequest, NotOwner, UnknownJob
 from odcd.slurm.columns import values
 from odcd.slurm.columns.values import JobRow
 from odcd.slurm.commands.srun import KILL_WAIT_S
-from odcd.slurm.commands.usage import Usage
+from odcd.slurm.commands.usage import Usage, fail
 from odcd.slurm.hostlists import compress_hosts
 from odcd.slurm.lists import is_number, parse_selector
 
@@ -35,7 +36,10 @@ async def steps_of_jobs(remote: Remote, rows: Sequence[JobRow]) -> dict[int, lis
     found: dict[int, list[JobRow]] = {}
     if not jobs:
         return found
-    for step in await remote.api.store.steps.list(list(jobs)):
+    turns = remote.call.turns()
+    for step in await _some(remote, list(jobs)):
+        if turns.are_due():
+            await turns.take()
         if not step["is_last_start"]:
             continue
         job = jobs[step["job_id"]]
@@ -48,6 +52,16 @@ async def steps_of_jobs(remote: Remote, rows: Sequence[JobRow]) -> dict[int, lis
             cpus_per_node=-(-sum(step["cpus"]) // len(step["node_names"])),
             gpus=sum(step["gpus"]),
         ))  # fmt: skip
+    return found
+
+
+async def _some(
+    remote: Remote, job_ids: Sequence[int] | None, *, live: bool = False
+) -> list[dict[str, Any]]:
+    """Raises Usage if there are too many: a job may have 40,000."""
+    found = await remote.api.store.steps.list(job_ids, live=live, limit=MAX_ROWS + 1)
+    if len(found) > MAX_ROWS:
+        raise fail(remote.name, f"the jobs have more than {MAX_ROWS} steps: name fewer jobs")
     return found
 
 
@@ -64,16 +78,20 @@ async def list_live(remote: Remote, rows: Sequence[JobRow], *, header: bool) -> 
     """squeue -s: the running steps of these jobs, and their batch scripts."""
     running = {row.id: row for row in rows if row.state in _RUNNING and row.started_at is not None}
     steps: dict[int, list[dict[str, Any]]] = {}
-    for step in await remote.api.store.steps.list(list(running), live=True) if running else []:
+    for step in await _some(remote, list(running), live=True) if running else []:
         steps.setdefault(step["job_id"], []).append(step)
-    found = [_HEADER] if header else []
-    for job in running.values():
-        for step in steps.get(job.id, []):
-            found.append(_line(job, str(step["step"]), step["name"], step["node_names"],
-                               _age_s(remote, step["started_at"])))  # fmt: skip
-        if has_script(job):
-            found.append(_line(job, "batch", "batch", job.node_names[:1], values.elapsed_s(job)))
-    return Finished(out="".join(f"{line}\n" for line in found))
+
+    def lines() -> Iterator[str]:
+        if header:
+            yield _HEADER
+        for job in running.values():
+            for step in steps.get(job.id, []):
+                yield _line(job, str(step["step"]), step["name"], step["node_names"],
+                            _age_s(remote, step["started_at"]))  # fmt: skip
+            if has_script(job):
+                yield _line(job, "batch", "batch", job.node_names[:1], values.elapsed_s(job))
+
+    return Finished(out=await remote.lines(lines()))
 
 
 def has_script(job: JobRow) -> bool:
@@ -100,13 +118,14 @@ async def show_step(remote: Remote, words: Sequence[str], one_line: bool) -> Fin
     job, _, number = (words[0] if words else "").partition(".")
     if job and not (is_number(job, 18) and (is_number(number) or not number)):
         raise Usage(f"slurm_get_job_steps error: Invalid job id specified: {words[0][:40]}\n")
-    rows = await remote.api.store.steps.list([int(job)] if job else None, live=True)
+    rows = await _some(remote, [int(job)] if job else None, live=True)
     rows = [row for row in rows if not number or row["step"] == int(number)]
     if not rows:
         raise Usage(f"Job step {words[0]} not found\n" if words else "No job steps in the system\n")
-    parts: list[str] = []
-    for row in rows:
-        started = row["started_at"].astimezone(remote.now().tzinfo).strftime("%Y-%m-%dT%H:%M:%S")
+    zone = remote.now().tzinfo
+
+    def text(row: dict[str, Any]) -> str:
+        started = row["started_at"].astimezone(zone).strftime("%Y-%m-%dT%H:%M:%S")
         lines = [
             f"StepId={row['job_id']}.{row['step']} UserId={row['uid']} StartTime={started} "
             "TimeLimit=UNLIMITED",
@@ -115,8 +134,9 @@ async def show_step(remote: Remote, words: Sequence[str], one_line: bool) -> Fin
             f"Nodes={len(row['node_names'])} CPUs={sum(row['cpus'])} Tasks={sum(row['tasks'])} "
             f"Name={row['name'].replace(' ', '_')} Network=(null)",
         ]  # fmt: skip
-        parts.append((" " if one_line else "\n   ").join(lines))
-    return Finished(out="".join(f"{part}\n" if one_line else f"{part}\n\n" for part in parts))
+        return (" " if one_line else "\n   ").join(lines) + ("" if one_line else "\n")
+
+    return Finished(out=await remote.lines(map(text, rows)))
 
 
 def is_step(text: str) -> bool:

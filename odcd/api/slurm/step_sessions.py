@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from odcd.clock import SharedTurns
 from odcd.errors import OdcError
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,9 @@ class StepSessions:
         self._attached: Counter[Thing] = Counter()
         self._waiting: dict[int, deque[asyncio.Event]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.turns = SharedTurns()
+        """Of all streams of output: a client chooses where in a journal it continues, and what is
+        there may be thousands of frames that a task has printed."""
 
     def attach(self, thing: Thing) -> None:
         self._attached[thing] += 1

@@ -18,18 +18,20 @@ from odcd.api.slurm.srun import srun
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """reads_only: it changes nothing, so the audit log leaves it out."""
+    """reads_only: it changes nothing, so the audit log leaves it out. submits: a job or a step,
+    with the words of a program."""
 
     run: Run
     reads_only: bool = False
+    submits: bool = False
 
 
 COMMANDS: dict[str, Command] = {
-    "srun": Command(srun),
-    "salloc": Command(salloc),
+    "srun": Command(srun, submits=True),
+    "salloc": Command(salloc, submits=True),
     "sattach": Command(sattach, reads_only=True),
     "sbcast": Command(sbcast, reads_only=True),
-    "sbatch": Command(sbatch),
+    "sbatch": Command(sbatch, submits=True),
     "squeue": Command(squeue, reads_only=True),
     "scancel": Command(scancel),
     "scontrol": Command(scontrol),

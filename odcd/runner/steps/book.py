@@ -29,6 +29,7 @@ from odcd.runner.protocol import ProtocolError
 from odcd.runner.record import Key
 from odcd.runner.rules import Rules
 from odcd.runner.steps import keeping, supervisor
+from odcd.runner.steps.journal import behind_bytes
 from odcd.runner.steps.step import Step
 from odcd.runner.terminal import frame
 
@@ -69,6 +70,7 @@ class Steps:
             **order, "cgroups": groups, "limits": self._rules().limits,
             "hooks": task_hooks(self._rules()),
             "switch_user": os.geteuid() == 0, "env": {**order["env"], processes.MARK: step.mark},
+            "behind_bytes": behind_bytes(self.count_live(step.uid) + 1),
         }  # fmt: skip
         intent: dict[str, Any] = {"uid": step.uid, "mark": step.mark, "at": time.time(),
                                   "cgroups": step.cgroups[:4]}  # fmt: skip
@@ -168,6 +170,9 @@ class Steps:
     def live_of(self, job: int, attempt: int) -> list[Step]:
         return [s for s in self._steps.values() if s.live and s.key[:2] == (job, attempt)]
 
+    def count_live(self, uid: int) -> int:
+        return sum(step.live and step.uid == uid for step in self._steps.values())
+
     def live_attempts(self) -> set[tuple[int, int]]:
         return {(s.key.job, s.key.attempt) for s in self._steps.values() if s.live}
 
@@ -221,12 +226,8 @@ class Steps:
                 sock.sendall(message)
         except (OSError, ProtocolError):
             # It is only starting, or hangs: its processes get the signal at least.
-            if step.pid is not None:
-                self._loop.at(time.time() + 0.05, lambda: self._tell_again(step, message))
-
-    def _tell_again(self, step: Step, message: bytes) -> None:
-        if step.live:
-            self._tell(step, message)
+            if step.live and step.pid is not None:
+                self._loop.at(time.time() + 0.05, lambda: self._tell(step, message))
 
     def add(self, step: Step) -> None:
         self._steps[step.key] = step

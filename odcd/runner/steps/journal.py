@@ -10,7 +10,8 @@ a task and a length (4 bytes each, big-endian), and data:
     z     the step is over, the last frame: JSON, see odcd.runner.steps.supervisor
 
 The owner of the step acknowledges what it has printed. That part of the file is released, and
-while the rest has more than MAX_BEHIND_BYTES, the tasks' output is not read.
+while the rest is too large, the tasks' output is not read. The more steps a user has, the less of
+each is kept, so all of them together use a few gigabytes of the disk of odc's home at most.
 """
 
 from __future__ import annotations
@@ -20,9 +21,16 @@ import ctypes
 import os
 import struct
 
+from odcd.runner.spool import lacks_space
+
 HEAD = struct.Struct(">cII")
 OUT, ERR, MESSAGE, EXITED, OVER = b"o", b"e", b"m", b"x", b"z"
 MAX_BEHIND_BYTES = 16 * 1024 * 1024
+MIN_BEHIND_BYTES = 2 * 1024 * 1024
+"""More than a MiB, after which clients acknowledge; all that is kept on an almost full disk."""
+USER_BYTES = 1024 * 1024 * 1024
+"""Divided among the running steps of a user, as far as each gets at least MIN_BEHIND_BYTES."""
+_LOOK_BYTES = 256 * 1024
 _PUNCH_BYTES = 1024 * 1024
 _BLOCK = 4096
 _PUNCH_HOLE, _KEEP_SIZE = 2, 1
@@ -31,11 +39,20 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
 
 
+def behind_bytes(steps: int) -> int:
+    """How far the client of a step may be behind, if it is one of so many of its user."""
+    return max(MIN_BEHIND_BYTES, min(MAX_BEHIND_BYTES, USER_BYTES // max(1, steps)))
+
+
 class Journal:
-    def __init__(self, path: str) -> None:
-        """Raises OSError."""
+    def __init__(self, path: str, behind: int = MAX_BEHIND_BYTES) -> None:
+        """behind: how much is kept that the owner has not acknowledged. Raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         self._fd = os.open(path, flags, 0o600)
+        self._folder = os.path.dirname(path)
+        self._behind = behind
+        self._scarce = False
+        self._until_look = 0
         self.size = 0
         self.acknowledged = 0
         self._released = 0
@@ -44,7 +61,7 @@ class Journal:
 
     @property
     def is_full(self) -> bool:
-        return self.size - self.acknowledged > MAX_BEHIND_BYTES
+        return self.size - self.acknowledged > (MIN_BEHIND_BYTES if self._scarce else self._behind)
 
     def add(self, kind: bytes, task: int, data: bytes) -> None:
         """Never fails: a full disk loses output, but not the step."""
@@ -61,6 +78,10 @@ class Journal:
                 os.ftruncate(self._fd, self.size)
             return
         self.size += len(frame)
+        self._until_look -= len(frame)
+        if self._until_look <= 0 or self._scarce:
+            self._until_look = _LOOK_BYTES
+            self._scarce = lacks_space(self._folder)
 
     def acknowledge(self, offset: int) -> None:
         """The owner has everything before this offset."""

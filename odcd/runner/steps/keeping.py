@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from odcd.runner.steps.step import Step
@@ -14,7 +15,7 @@ MIN_KEPT_S = 60.0
 """If there are more, the oldest ones are kept for this long. A repeated order to start one of them
 must find it."""
 MAX_KEPT_BYTES = 1024 * 1024 * 1024
-"""If all journals together are larger, the oldest ones are removed at once."""
+"""If all journals together are larger, the oldest ones of the user with the most are removed."""
 
 
 class Surplus(NamedTuple):
@@ -26,15 +27,26 @@ class Surplus(NamedTuple):
 def surplus(steps: Iterable[Step], now: float) -> Surplus:
     """Of steps that have ended, and whose end is acknowledged."""
     ended = sorted((s for s in steps if s.acknowledged and not s.live), key=lambda s: s.ended_at)
-    kept_bytes = sum(step.kept_bytes for step in ended)
-    found = Surplus([], [])
+    count = 0
     for at, step in enumerate(ended):
         age_s = now - step.ended_at
-        if age_s > KEPT_S or (len(ended) - at > MAX_KEPT and age_s > MIN_KEPT_S):
-            found.steps.append(step)
-        elif kept_bytes > MAX_KEPT_BYTES:
-            found.journals.append(step)
-        else:
+        if not (age_s > KEPT_S or (len(ended) - at > MAX_KEPT and age_s > MIN_KEPT_S)):
             break
-        kept_bytes -= step.kept_bytes
+        count = at + 1
+    return Surplus(ended[:count], _surplus_journals(ended[count:]))
+
+
+def _surplus_journals(ended: Sequence[Step]) -> list[Step]:
+    """ended: the oldest first. The output of one user displaces that user's first."""
+    of_users: dict[int, deque[Step]] = {}
+    sizes: Counter[int] = Counter()
+    for step in ended:
+        if step.kept_bytes:
+            of_users.setdefault(step.uid, deque()).append(step)
+            sizes[step.uid] += step.kept_bytes
+    found: list[Step] = []
+    while sizes.total() > MAX_KEPT_BYTES:
+        uid = max(sizes, key=sizes.__getitem__)
+        found.append(of_users[uid].popleft())
+        sizes[uid] -= found[-1].kept_bytes
     return found

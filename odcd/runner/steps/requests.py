@@ -13,6 +13,8 @@ from odcd.runner.uids import Users
 _FIELDS = {"name": str, "gid": int, "umask": int, "work_dir": str, "env": dict, "node_env": dict,
            "files": list, "programs": list, "tasks": list, "wait_s": int,
            "grace_s": (int, float)}  # fmt: skip
+MAX_LIVE = 2000
+"""Of one user: each is a process of root, and keeps output on the disk of odc's home."""
 _OTHERS = ("stdin", "pty", "rows", "columns", "ends_at", "kill_on_bad_exit")
 
 
@@ -35,6 +37,10 @@ class StepRequests:
             raise ProtocolError(protocol.BAD_REQUEST, refusal)
         if uid != job_uid:
             raise ProtocolError(protocol.BAD_REQUEST, "the step is not of the job's user")
+        if self._steps.find(step_key(order)) is None and self._steps.count_live(uid) >= MAX_LIVE:
+            raise ProtocolError(
+                protocol.BAD_REQUEST, f"its user has {MAX_LIVE} running steps on this machine"
+            )
         _check(order)
         self._steps.start(order)
 

@@ -72,7 +72,7 @@ class Supervisor:
         self._name = order["name"]
         self._record_fd = record_fd
         self._selector = selectors.DefaultSelector()
-        self._journal = Journal(paths["journal"])
+        self._journal = Journal(paths["journal"], order["behind_bytes"])
         self._clients = Clients(paths["socket"], self._selector, self._obey)
         self._tasks = Tasks(order, self._selector, self._journal, record_fd)
         self._children = children
@@ -199,7 +199,8 @@ class Supervisor:
         deadline = time.time() + LEFTOVER_GRACE_S
         pause = 0.002
         while any_left():
-            self._tasks.drain()
+            if not self._journal.is_full:
+                self._tasks.drain()
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
             if time.time() > min(deadline, self._kill_at or deadline):

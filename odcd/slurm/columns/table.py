@@ -17,6 +17,8 @@ from odcd.slurm.usage import Usage, fail
 
 MAX_FORMAT = 10_000
 MAX_WIDTH = 4096
+MAX_CELLS = 500
+"""Of a format; %all has about a hundred, with the text between its columns."""
 _LETTER = re.compile(r"%([.#]?)([0-9]{0,4})([A-Za-z])")
 _LONG = re.compile(r"([^:]*)(?::(\.?)([+-]?[0-9]{0,4})(.?))?")
 _SACCT = re.compile(r"([A-Za-z]+)(?:%(-?[0-9]{1,4}))?")
@@ -82,7 +84,7 @@ def letters(
         raise fail(name, f"Incomplete format specification: {text}")
     if at < len(text):
         cells.append(Cell(None, after=text[at:]))
-    return cells, "".join(complaints)
+    return _few(name, cells), "".join(complaints)
 
 
 def names(name: str, what: str, text: str, columns: Mapping[str, Column]) -> Format:
@@ -97,7 +99,7 @@ def names(name: str, what: str, text: str, columns: Mapping[str, Column]) -> For
             raise fail(name, f"Invalid {what} format specification: {part.strip()}")
         width = min(int((found[3] or "").lstrip("+") or 20), MAX_WIDTH)
         cells.append(Cell(column, width, bool(found[2]), after=found[4] or ""))
-    return cells
+    return _few(name, cells)
 
 
 def sacct_names(
@@ -120,17 +122,25 @@ def sacct_names(
             cells.append(Cell(column, abs(width), width > 0, after=" ", cut=True))
     if not cells:
         raise Usage(f"{name}: fatal: No fields requested\n")
+    return _few(name, cells)
+
+
+def _few(name: str, cells: Format) -> Format:
+    """Raises Usage."""
+    if len(cells) > MAX_CELLS:
+        raise fail(name, f"the format has more than {MAX_CELLS} columns and texts")
     return cells
 
 
 def fitted(cells: Format, rows: Sequence[Any]) -> Format:
     """The cells of width -1 get the width of their widest text."""
+    open_ = dict.fromkeys(cell.column for cell in cells if cell.column and cell.width < 0)
+    widths = {
+        column: max(len(column.header), *(len(column.value(row)) for row in rows), 0)
+        for column in open_
+    }
     return [
-        replace(
-            cell, width=max(len(cell.column.header), *(len(cell.column.value(r)) for r in rows), 0)
-        )
-        if cell.column is not None and cell.width < 0
-        else cell
+        replace(cell, width=widths[cell.column]) if cell.column and cell.width < 0 else cell
         for cell in cells
     ]
 

@@ -17,6 +17,7 @@ from odcd.slurm.times import parse_moment
 from odcd.slurm.usage import Usage, fail
 
 NAME = "sacct"
+MAX_DELIMITER = 100
 OPTIONS = (
     Flag("accounts", "accounts", "A", "required", help="jobs of these accounts"),
     Flag("allusers", "allusers", "a", help="jobs of all users"),
@@ -114,6 +115,8 @@ def parse_sacct(argv: list[str], variables: Mapping[str, str], now: datetime) ->
     if since is None and not ids:
         since = datetime.combine(now.date(), time(), now.tzinfo)
     parsable = found.has("parsable") or found.has("parsable2")
+    if len(found.last("delimiter") or "") > MAX_DELIMITER:
+        raise fail(NAME, f"the delimiter has more than {MAX_DELIMITER} characters")
     return Sacct(
         format=_format(found, variables, parsable=parsable),
         filters=filters,

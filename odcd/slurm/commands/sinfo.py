@@ -247,11 +247,11 @@ def parse_sinfo(argv: list[str], variables: Mapping[str, str]) -> Sinfo:
 
 def group(rows: Iterable[Row], wanted: Sinfo) -> list[Row]:
     """Nodes of one partition that no column distinguishes share a line."""
-    columns = [
+    columns = dict.fromkeys(
         cell.column for cell in wanted.format
         if cell.column is not None and cell.column not in (_NODES, _COUNT, _SUMMARY, _AI,
                                                           _CPU_STATES, _CPUS, _MEMORY)
-    ]  # fmt: skip
+    )  # fmt: skip
     found: list[Row] = []
     for row in rows:
         merged: dict[tuple[str, ...], Row] = {}

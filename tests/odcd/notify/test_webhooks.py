@@ -138,7 +138,7 @@ def test_such_webhooks_cannot_be_set_nor_used(url: str) -> None:
         webhooks = Webhooks((), read_templates())
         refused = r"is not allowed|host .* cannot be resolved|not the address of"
         with pytest.raises(BadRequest, match=refused):
-            await webhooks.check(url)
+            await webhooks.check(url, 1001)
         return await webhooks.send(one(url))
 
     assert asyncio.run(work()).of != "sent"
@@ -160,11 +160,11 @@ def test_a_name_that_later_points_inside_is_not_connected_to(
             url = f"https://chat.example.org:{port}/x"
             webhooks = Webhooks((), read_templates())
             monkeypatch.setattr(socket, "getaddrinfo", resolve)
-            await webhooks.check(url)
+            await webhooks.check(url, 1001)
             # One address of several is enough to refuse the name.
             places.append("127.0.0.1")
             with pytest.raises(BadRequest, match=r"127\.0\.0\.1.* is not allowed"):
-                await webhooks.check(url)
+                await webhooks.check(url, 1001)
             outcome = await webhooks.send(one(url))
             assert sink.bodies == []
             return outcome

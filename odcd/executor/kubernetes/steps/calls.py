@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 RETRY_S = (0.5, 5.0)
 SILENCE_S = 60.0
 MAX_BYTES = 4 * 1024 * 1024
+MAX_CALLS = 200
+"""Calls of one job at a time; further ones are read when one of them is over."""
+MAX_POSITION = 2**62
 ANSWER_S = 600.0
 """How long a client may take to print what it has."""
 
@@ -108,6 +111,8 @@ class PodCall:
 
 
 OnCall = Callable[[PodCall], Awaitable[None]]
+Calls = dict[str, tuple[PodCall, asyncio.Task[None]]]
+"""By number."""
 
 
 class Listeners:
@@ -138,7 +143,7 @@ class Listeners:
             await asyncio.wait(tasks)
 
     async def _listen(self, key: Key, pod: Pod) -> None:
-        calls: dict[str, tuple[PodCall, asyncio.Task[None]]] = {}
+        calls: Calls = {}
         pause_s = RETRY_S[0]
         try:
             while True:
@@ -160,9 +165,8 @@ class Listeners:
                 task.cancel()
 
     async def _read(
-        self, lines: Lines, key: Key, pod: Pod,
-        calls: dict[str, tuple[PodCall, asyncio.Task[None]]],
-    ) -> AsyncGenerator[tuple[PodCall, Message]]:  # fmt: skip
+        self, lines: Lines, key: Key, pod: Pod, calls: Calls
+    ) -> AsyncGenerator[tuple[PodCall, Message]]:
         while True:
             async with asyncio.timeout(SILENCE_S):
                 words = (await lines.line() or "end").split()
@@ -172,17 +176,14 @@ class Listeners:
                     return
                 case ["c", number, *sizes]:
                     call = await self._read_call(lines, key, pod, number, [*map(int, sizes)])
-                    if number not in calls or calls[number][1].done():
-                        calls[number] = call, asyncio.create_task(self._answer(call))
+                    self._add(calls, call)
                 case ["k", _, name]:
                     message = Message(kind="signal", text=name)
                 case ["i", _, begin, size]:
-                    data = await lines.data(min(int(size), MAX_BYTES)) or b""
-                    message = Message(kind="input", begin=int(begin), data=data)
+                    data = await lines.data(_size(size)) or b""
+                    message = Message(kind="input", begin=_size(begin, MAX_POSITION), data=data)
                 case ["f", _, size]:
-                    message = Message(
-                        kind="file", data=await lines.data(min(int(size), MAX_BYTES)) or b""
-                    )
+                    message = Message(kind="file", data=await lines.data(_size(size)) or b"")
                 case ["d", _]:
                     message = Message(kind="gone")
                 case ["."]:
@@ -192,11 +193,21 @@ class Listeners:
             if message is not None and words[1] in calls:
                 yield calls[words[1]][0], message
 
+    def _add(self, calls: Calls, call: PodCall) -> None:
+        """Answer a call, unless it is being answered. Raises ValueError if there are too many."""
+        for number in [number for number, (_, task) in calls.items() if task.done()]:
+            del calls[number]
+        if call.number in calls:
+            return
+        if len(calls) >= MAX_CALLS:
+            raise ValueError(f"job {call.job_id} has {MAX_CALLS} calls")
+        calls[call.number] = call, asyncio.create_task(self._answer(call))
+
     async def _read_call(
         self, lines: Lines, key: Key, pod: Pod, number: str, sizes: list[int]
     ) -> PodCall:
         argv_size, environment_size, no_input, position_size, last = sizes
-        if max(sizes) > MAX_BYTES:
+        if min(argv_size, environment_size, position_size) < 0 or max(sizes) > MAX_BYTES:
             raise ValueError("a call is too long")
         name, count, umask, mark = (await lines.line() or "").split()
         folder = await lines.line() or "/"
@@ -231,6 +242,13 @@ class Listeners:
         finally:
             with contextlib.suppress(OSError, OdcError):
                 await call.close()
+
+
+def _size(text: str, most: int = MAX_BYTES) -> int:
+    """Raises ValueError: users may write anything there."""
+    if not 0 <= int(text) <= most:
+        raise ValueError("a message is too long")
+    return int(text)
 
 
 def _texts(data: bytes | None) -> list[str]:

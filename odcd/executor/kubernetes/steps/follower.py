@@ -12,6 +12,7 @@ from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.steps.order import folder_of, keep_bytes, mark_of
+from odcd.executor.kubernetes.steps.outcome import read_code, read_moment
 from odcd.executor.kubernetes.steps.shell import Lines, PodShell
 from odcd.records.step import StepKey
 
@@ -110,7 +111,7 @@ class Follower:
             match words:
                 case ["o" | "e" | "m" | "x", task, *_] if int(task) not in self._part.tasks:
                     return False
-                case ["o" | "e" | "m" as name, task, size] if int(size) <= MAX_BYTES:
+                case ["o" | "e" | "m" as name, task, size] if 0 <= int(size) <= MAX_BYTES:
                     async with asyncio.timeout(SILENCE_S):
                         data = await lines.data(int(size))
                     if data is None:
@@ -121,17 +122,17 @@ class Follower:
                         kind="output", rank=rank, task=int(task), stream=name.encode(), data=data,
                     ))  # fmt: skip
                 case ["x", task, code, at]:
-                    self._part.done.add(int(task))
                     await self._put(Event(
-                        kind="exit", rank=rank, task=int(task), code=int(code),
-                        times=(0.0, float(at)),
+                        kind="exit", rank=rank, task=int(task), code=read_code(code),
+                        times=(0.0, read_moment(at)),
                     ))  # fmt: skip
+                    self._part.done.add(int(task))
                 case ["s", why]:
                     if not self._told:
                         self._told = True
                         await self._put(Event(kind="stop", rank=rank, data=why.encode()))
                 case ["z", began, ended]:
-                    times = float(began), float(ended)
+                    times = read_moment(began), read_moment(ended)
                     await self._put(Event(kind="over", rank=rank, times=times))
                     return True
                 case ["l"]:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from odcd.clock import Clock
-from odcd.errors import OdcError
+from odcd.errors import OdcError, WrongState
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.naming import key_of
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.pod_finder import PodFinder
 from odcd.executor.kubernetes.steps.order import folder_of, mark_of
-from odcd.executor.kubernetes.steps.outcome import read_look
+from odcd.executor.kubernetes.steps.outcome import read_look, read_task
 from odcd.executor.kubernetes.steps.shell import PodShell
 from odcd.executor.kubernetes.steps.stream import Plan
 from odcd.records.step import StepKey
@@ -21,6 +21,9 @@ from odcd.records.step import StepKey
 AGAIN_S = 10.0
 """A step is looked at this often at most: each look is a command in each of its pods."""
 AT_ONCE = 16
+ANSWER_S = 5.0
+STRANGE_S = 60.0
+"""A step whose pods do not answer, or nonsense, is looked at less often: others wait for looks."""
 MAX_KEPT = 2000
 
 Look = tuple[bool, dict[str, Any] | None]
@@ -33,6 +36,8 @@ class Looks:
         self._finder = finder
         self._clock = clock
         self._kept: dict[StepKey, tuple[float, Look]] = {}
+        self._strange: dict[tuple[int, int], float] = {}
+        """By job and attempt: until when its steps are not looked at."""
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     def note(self, key: StepKey, end: dict[str, Any] | None) -> None:
@@ -52,20 +57,28 @@ class Looks:
         at, kept = self._kept.get(key, (-AGAIN_S, (False, None)))
         if kept[1] is not None or self._clock.monotonic() - at < AGAIN_S:
             return kept
+        if self._strange.get(key[:2], 0.0) > self._clock.monotonic():
+            return True, None
         try:
             look = await self.look(key)
         except OdcError:
+            while len(self._strange) >= MAX_KEPT:
+                self._strange.pop(next(iter(self._strange)))
+            self._strange[key[:2]] = self._clock.monotonic() + STRANGE_S
             return True, None
         self._keep(key, look)
         return look
 
     async def look(self, key: StepKey) -> Look:
-        """Raises RunnerDown if a pod cannot be reached now."""
+        """Raises RunnerDown if a pod cannot be reached now, WrongState if it answers nonsense."""
         kept = self._kept.get(key)
         if kept is not None and kept[1][1] is not None:
             return kept[1]
         parts = await self._ask(key)
-        outcome, ranks, over, lost = read_look(parts)
+        try:
+            outcome, ranks, over, lost = read_look(parts)
+        except ValueError as error:
+            raise _nonsense(error) from None
         if not ranks:
             return False, None
         if lost or ranks - parts.keys():
@@ -82,7 +95,7 @@ class Looks:
 
         async def ask(pod: Pod) -> list[str]:
             async with self._turns:
-                return await self._shell.ask(pod, ("common", "follow"), call)
+                return await self._shell.ask(pod, ("common", "follow"), call, ANSWER_S)
 
         pods = {
             name[2]: pod
@@ -102,8 +115,16 @@ class Looks:
             if (name := key_of(pod)) is not None
         }
         for rank, lines in (await self._ask(key)).items():
-            for kind, *numbers in map(str.split, lines):
-                if kind == "t":
-                    tasks[rank] = tuple(map(int, numbers))
+            for words in map(str.split, lines):
+                if words[:1] == ["t"]:
+                    try:
+                        tasks[rank] = tuple(map(read_task, words[1:]))
+                    except ValueError as error:
+                        raise _nonsense(error) from None
                     hosts |= dict.fromkeys(tasks[rank], names[rank])
         return Plan(hosts=dict(sorted(hosts.items())), tasks=tasks) if tasks else None
+
+
+def _nonsense(error: ValueError) -> WrongState:
+    """Users may write anything there."""
+    return WrongState(f"a pod of the step answers what no step does: {str(error)[:200]}")

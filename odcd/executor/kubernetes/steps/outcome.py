@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from odcd.runner.steps import report
+from odcd.slurm.commands.srun import MAX_TASKS
 
 LAST_SIGNAL = 64
 KILLED = 9
 STATES = {"cancelled": "CANCELLED", "timeout": "TIMEOUT"}
+MAX_MOMENT = 1e11
 
 
 def wait_status(code: int) -> int:
     """Shells report a death by signal as 128 and the signal."""
     return code - 128 if 128 < code <= 128 + LAST_SIGNAL else code << 8
+
+
+def read_code(text: str) -> int:
+    """An exit code in a pod's answer, where its users may write anything. Raises ValueError."""
+    return _within(int(text), 255)
+
+
+def read_task(text: str) -> int:
+    """The number of a task, or of a member. Raises ValueError."""
+    return _within(int(text), MAX_TASKS - 1)
+
+
+def read_moment(text: str) -> float:
+    """Raises ValueError."""
+    moment = float(text)
+    if not (math.isfinite(moment) and 0 <= moment <= MAX_MOMENT):
+        raise ValueError(f"{moment} is not a time")
+    return moment
+
+
+def _within(number: int, most: int) -> int:
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} is not 0 to {most}")
+    return number
 
 
 class Outcome:
@@ -52,7 +79,8 @@ class Outcome:
 
 def read_look(parts: Mapping[int, list[str]]) -> tuple[Outcome, set[int], set[int], set[int]]:
     """From the lines that look_at_step prints in each pod, by rank. Returns the outcome so far, the
-    ranks that the step has, those that are over, and those whose supervisor is gone."""
+    ranks that the step has, those that are over, and those whose supervisor is gone. Raises
+    ValueError."""
     ranks: set[int] = set()
     over: set[int] = set()
     lost: set[int] = set()
@@ -61,13 +89,13 @@ def read_look(parts: Mapping[int, list[str]]) -> tuple[Outcome, set[int], set[in
         for words in map(str.split, lines):
             match words:
                 case ["known", *all_ranks]:
-                    ranks |= set(map(int, all_ranks))
+                    ranks |= set(map(read_task, all_ranks))
                 case ["x", task, code, _]:
-                    outcome.statuses[int(task)] = wait_status(int(code))
+                    outcome.statuses[read_task(task)] = wait_status(read_code(code))
                 case ["s", why]:
                     outcome.stop(why)
                 case ["z", began, ended]:
-                    outcome.note_end(float(began), float(ended))
+                    outcome.note_end(read_moment(began), read_moment(ended))
                     over.add(rank)
                 case ["l"]:
                     lost.add(rank)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.exec_stream import ExecStream
@@ -10,6 +12,10 @@ from odcd.executor.kubernetes.pod_texts import plain
 from odcd.executor.kubernetes.steps.files import TEXTS
 
 OPEN_S = 20.0
+ASK_S = 60.0
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+LINE_COST = 50
+"""The memory of a short line."""
 MAX_LINE_BYTES = 65536
 NOT_FOUND = 404
 
@@ -73,13 +79,23 @@ class PodShell:
         await stream.write(f"{text}\n{call}; exit\n".encode())
         return Lines(stream)
 
-    async def ask(self, pod: Pod, programs: tuple[str, ...], call: str) -> list[str]:
-        """Run it to its end, and return its lines. Raises as open()."""
+    async def ask(
+        self, pod: Pod, programs: tuple[str, ...], call: str, within_s: float = ASK_S
+    ) -> list[str]:
+        """Run it to its end, and return its lines. Raises as open(), and RunnerDown if it takes
+        longer: the shell is that of the user's image."""
         lines = await self.open(pod, programs, call)
         found: list[str] = []
+        room = MAX_ANSWER_BYTES
         try:
-            while (line := await lines.line()) is not None:
-                found.append(line)
+            async with asyncio.timeout(within_s):
+                while (line := await lines.line()) is not None:
+                    found.append(line)
+                    room -= len(line) + LINE_COST
+                    if room < 0:
+                        raise WrongState(f"{pod.metadata.name}: its shell does not stop printing")
+        except TimeoutError:
+            raise RunnerDown(f"{pod.metadata.name} did not answer in {within_s:.0f} s") from None
         finally:
             await lines.stream.close()
         if lines.stream.errors:

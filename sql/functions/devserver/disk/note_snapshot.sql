@@ -49,7 +49,7 @@ begin
                 update disk set trouble = null, trouble_at = null where id = v_disk.id;
                 insert into event (at, kind, actor, job_id, detail)
                 values (p_now, 'disk_saved', 'odcd', v_volume.job_id, jsonb_build_object(
-                            'name', v_disk.name, 'snapshot', coalesce(v_snapshot.cloud_id, p_answer ->> 'cloud_id'),
+                            'name', v_disk.name, 'user', v_disk.user_name, 'snapshot', coalesce(v_snapshot.cloud_id, p_answer ->> 'cloud_id'),
                             'took_s', round(extract(epoch from p_now - v_snapshot.asked_at))));
             end if;
         end if;

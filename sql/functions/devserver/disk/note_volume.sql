@@ -53,7 +53,7 @@ begin
             update disk_volume set published_at = coalesce(published_at, p_now), due_at = null, tries = 0, trouble = null where id = p_id;
             insert into event (at, kind, actor, job_id, detail)
             select p_now, 'disk_ready', 'odcd', v_volume.job_id, jsonb_strip_nulls(jsonb_build_object(
-                       'name', v_disk.name, 'volume', v_volume.cloud_id, 'zone', v_volume.zone,
+                       'name', v_disk.name, 'user', v_disk.user_name, 'volume', v_volume.cloud_id, 'zone', v_volume.zone,
                        'snapshot', (select s.cloud_id from disk_snapshot as s where s.id = v_volume.snapshot_id)))
              where v_volume.published_at is null;
         end if;
@@ -69,7 +69,8 @@ begin
                    v_volume.cloud_id, v_volume.job_id)
          where id = v_disk.id;
         insert into event (at, kind, actor, job_id, detail)
-        values (p_now, 'disk_lost', 'odcd', v_volume.job_id, jsonb_build_object('name', v_disk.name, 'volume', v_volume.cloud_id));
+        values (p_now, 'disk_lost', 'odcd', v_volume.job_id, jsonb_build_object(
+                    'name', v_disk.name, 'user', v_disk.user_name, 'volume', v_volume.cloud_id));
     elsif v_volume.state = 'releasing' and v_state = 'available' then
         update disk_volume set state = 'snapshotting', state_at = p_now, due_at = null, tries = 0, trouble = null where id = p_id;
         insert into disk_snapshot (disk_id, volume_id, kind, size_gib, asked_at, contents, used_bytes, due_at)

@@ -1,7 +1,8 @@
 -- odc.checkpoint_jobs: record that running jobs have written a checkpoint, as reported by their users: ending them now
 -- loses only the work after it.
 -- Returns    as cancel_jobs, with outcome checkpointed or refused
--- Locks      the turn; running
+-- Locks      the turn; running; as _charge_change
+-- Raises     OD042 TooMuchStored: each one is an event
 create or replace function odc.checkpoint_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -33,6 +34,7 @@ begin
                                  'Only a running job can have a checkpoint.') end order by f.job_id)::text, '[]')
       into v_answers
       from found as f;
+    perform _charge_change(p_actor, _count_outcome(v_answers, 'checkpointed'), null, '{}', p_now);
     return v_answers;
 end;
 $$;

@@ -1,6 +1,7 @@
 -- odc.requeue_jobs: end running jobs and return them to the queue, with p_hold as held; id and queue time stay.
 -- Returns    as cancel_jobs, with outcome requeueing or refused
--- Locks      the turn; running
+-- Locks      the turn; running; as _charge_change
+-- Raises     OD042 TooMuchStored: each start is kept
 create or replace function odc.requeue_jobs(
     p_actor jsonb, p_filters jsonb, p_now timestamptz, p_hold boolean default false)
 returns text
@@ -48,6 +49,7 @@ begin
                     else _answer(f.job_id, f.array_task_id, 'requeueing') end order by f.job_id)::text, '[]')
       into v_answers
       from found as f;
+    perform _charge_change(p_actor, 2 * _count_outcome(v_answers, 'requeueing'), null, '{}', p_now);
     perform _wake();
     return v_answers;
 end;
