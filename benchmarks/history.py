@@ -103,7 +103,6 @@ def fill(sql: Sql, jobs: int) -> float:
         print(f"  {done:,} jobs, {took / 1000:.0f} s", file=sys.stderr, flush=True)
     sql.execute("set synchronous_commit = on")
     sql.execute("vacuum analyze")
-    sql.execute("checkpoint")
     return sql.value("select pg_database_size(current_database())") / jobs
 
 
