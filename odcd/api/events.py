@@ -75,7 +75,7 @@ class EventRoutes:
         if await self._api.store.jobs.get_owner(selector.job_id) is None:
             raise unknown_job(selector.job_id)
         after = _after(call, query)
-        matches = _of_tasks(selector.tasks) if selector.tasks else None
+        matches = of_tasks(selector.tasks) if selector.tasks else None
         after = 0 if after is None else after
         return self._streamed(after, query.follow, selector.job_id, matches)
 
@@ -130,7 +130,7 @@ def _seen_by(who: Identity) -> EventFilter:
     return matches
 
 
-def _of_tasks(tasks: str) -> EventFilter:
+def of_tasks(tasks: str) -> EventFilter:
     """tasks: of a Selector, whose ranges are in ascending order and do not touch."""
     lows, highs = array("q"), array("q")
     for found in _RANGE.finditer(tasks):
