@@ -192,6 +192,22 @@ def test_the_queue_shows_why_a_job_waits(database_url: str) -> None:
     browse(database_url, work)
 
 
+def test_a_heterogeneous_job_is_shown_with_its_components(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        server, train = {"cpus_per_task": 2}, {"gpus_per_node": 4}
+        job = await it.service.submit(gpus=None, components=[server, train])
+        async with it.inside() as client:
+            for path in ("/page/queue", f"/page/jobs/{job}"):
+                assert "2 CPUs + 4 GPUs" in (await client.get(path)).text
+            answer = await client.get("/v1/jobs", params={"fields": "components"})
+            assert [one["gpus_per_node"] for one in answer.json()["jobs"][0]["components"]] == [
+                0,
+                8,
+            ]
+
+    browse(database_url, work)
+
+
 def test_the_page_of_a_job_shows_its_history(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit(name="train")
