@@ -182,6 +182,21 @@ class JobStore:
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
+    async def get_next_id(self) -> int:
+        """The id that the next job will probably get."""
+        return await self._db.fetchval(
+            "select last_value + case when is_called then 1 else 0 end from odc.job_id_seq"
+        )
+
+    async def list_leaders(self, ids: Sequence[int]) -> dict[int, int]:
+        """Of these ids, those of components that name no job: each with its heterogeneous job."""
+        rows = await self._db.fetch(
+            "select c.id, odc._leader_of(c.id) as leader from unnest($1::bigint[]) as c (id) "
+            "where not exists (select from odc.job as j where j.id = c.id)",
+            list(ids),
+        )
+        return {row["id"]: row["leader"] for row in rows if row["leader"] is not None}
+
     async def is_array(self, job_id: int) -> bool:
         """Whether this is the id of an array, which its last task has too."""
         return bool(
