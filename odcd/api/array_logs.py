@@ -9,7 +9,7 @@ from contextlib import aclosing
 from odcd.api.events import of_tasks
 from odcd.api.http.context import Api
 from odcd.api.merged_lines import Lines, Pieces, merged
-from odcd.errors import WrongState
+from odcd.errors import RunnerDown, WrongState
 from odcd.events import Event, Lagged
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Selector
@@ -62,6 +62,8 @@ class ArrayLogs:
                         await self._look(event.job_id, lines, readers)
                     elif await store.events.get_results(selector) is not None:
                         return
+        # Otherwise the client would take the output for complete.
+        raise RunnerDown("the daemon stops, so it cannot follow the output")
 
     async def _look(self, job_id: int, lines: Lines, readers: asyncio.TaskGroup) -> None:
         """Copy the output of the task's last attempt, unless that was begun before: beside the

@@ -333,3 +333,20 @@ def test_following_an_array_ends_when_its_tasks_are_cancelled(
                 assert await answer.aread() == b""
 
     serve(database_url, work, executor_of=Output)
+
+
+def test_a_daemon_that_stops_cuts_the_followers_of_an_array_off(
+    database_url: str, folder: Path
+) -> None:
+    async def work(service: Service) -> None:
+        job = await service.submit(array="0-1", hold=True)
+        async with over(folder / "s") as client:
+            async with on_socket(service, folder / "s"):
+                request = client.build_request("GET", f"/v1/jobs/{job}/logs?follow=true")
+                answer = await client.send(request, stream=True)
+                pieces = answer.aiter_bytes()
+            with pytest.raises(httpx.RemoteProtocolError):
+                await anext(pieces)
+            await answer.aclose()
+
+    serve(database_url, work, executor_of=Output)
