@@ -45,6 +45,22 @@ def check_executor(python: object, max_running: object) -> None:
         raise WrongArgument(f"max_running must be a number above 0, not {max_running!r}")
 
 
+def check_timeout(timeout_s: object) -> None:
+    """Raises WrongArgument."""
+    if timeout_s is not None and not isinstance(timeout_s, int | float):
+        raise WrongArgument(f"timeout_s must be a number of seconds, not {_kind(timeout_s)}")
+
+
+def check_calls(fn: object, calls: Iterable[object]) -> None:
+    """Raises WrongArgument."""
+    if not callable(fn):
+        raise WrongArgument(f"the function cannot be {_kind(fn)}")
+    for one in calls:
+        if not isinstance(one, Iterable):
+            hint = "For functions of one argument: map(function, values)."
+            raise WrongArgument(f"each call must be a tuple of arguments, not {_kind(one)}", hint)
+
+
 def read_script(path: str) -> str:
     """Raises WrongArgument."""
     try:

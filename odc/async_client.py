@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from odc import calls, models
+from odc.arguments import check_timeout
 from odc.async_transport import AsyncTransport
 from odc.calls import Request, Selector, Selectors, Some, Value
 from odc.events_end import READ_AGAIN_S, EventsEnd
@@ -108,6 +109,7 @@ class AsyncClient:
         self, selector: Selector, timeout_s: float | None = None
     ) -> list[models.EndedJob]:
         """See Client.wait."""
+        check_timeout(timeout_s)
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = calls.LONG_POLL_S if until is None else until - time.monotonic()

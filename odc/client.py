@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from odc import calls, models
+from odc.arguments import check_timeout
 from odc.calls import Request, Selector, Selectors, Some, Value
 from odc.events_end import READ_AGAIN_S, EventsEnd
 from odc.interrupts import noting
@@ -108,6 +109,7 @@ class Client:
     def wait(self, selector: Selector, timeout_s: float | None = None) -> list[models.EndedJob]:
         """Wait until the job, or all tasks of the array, have ended. Raises TimeoutError. After
         Ctrl-C the job goes on, and the KeyboardInterrupt has a note that says so."""
+        check_timeout(timeout_s)
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = calls.LONG_POLL_S if until is None else until - time.monotonic()

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from odc.arguments import check_executor
+from odc.arguments import check_calls, check_executor
 from odc.calls import Selector, Value
 from odc.client import Client, Job
 from odc.ends import End, Ends
@@ -105,6 +105,7 @@ class JobExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> JobFuture[T]:
         """Raises NotPicklable, Refused and the other errors of a submit at once."""
+        check_calls(fn, ())
         return self._start(fn, [(args, kwargs)], step=1)[0]
 
     def submit_array(
@@ -114,6 +115,8 @@ class JobExecutor(Executor):
         calls of one task, one after the other."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1")
+        calls = list(calls)
+        check_calls(fn, calls)
         arguments: list[Arguments] = [(tuple(one), {}) for one in calls]
         return self._start(fn, arguments, step=chunksize) if arguments else []
 

@@ -26,6 +26,14 @@ def status(job: Any) -> Call:
     return lambda client: client.job(job).status()
 
 
+def wait(timeout_s: Any) -> Call:
+    return lambda client: client.wait(7, timeout_s)
+
+
+def functions(fn: Any, calls: Any) -> Call:
+    return lambda client: JobExecutor(client).submit_array(fn, calls)
+
+
 def cancel_handle() -> Call:
     return lambda client: client.cancel(client.job(7))
 
@@ -52,6 +60,9 @@ def nowhere(tmp_path: Path) -> Any:
         (submit(["true"], test_only=True), r"no option test_only\npreview\(\) returns"),
         (status(None), 'a job cannot be None\n.* "7_3"'),
         (cancel_handle(), "a job cannot be Job"),
+        (wait("5"), "timeout_s must be a number of seconds, not str"),
+        (functions("add", [(1, 2)]), "the function cannot be str"),
+        (functions(max, [1, 2]), r"each call must be a tuple of arguments, not int\n.*map"),
         (executor(max_running=0), "max_running must be a number above 0, not 0"),
         (executor(python=3), "python must be a path, not int"),
     ],
