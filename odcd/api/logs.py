@@ -18,7 +18,7 @@ from odcd.api.merged_lines import Lines, merged
 from odcd.errors import BadRequest, WrongState
 from odcd.executor.base import Executor
 from odcd.records.dispatch import Dispatch
-from odcd.records.job import Identity, Selector
+from odcd.records.job import Selector
 
 MEDIA_TYPE = "application/octet-stream"
 
@@ -52,12 +52,12 @@ class LogRoutes:
     async def logs(self, call: Call) -> Response:
         query, selector = call.query(LogsQuery), call.selector()
         if await self._is_array(selector):
-            return await self._of_array(call.who, selector, query)
+            return await self._of_array(call, selector, query)
         job_id = await self._api.own_job(call.who, selector)
         last_event = await self._api.store.events.get_last()
         dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None and not query.follow:
-            raise _not_started(job_id)
+            raise _not_started(call.part("id"))
         executor = self._api.executor()
         if dispatch is not None:
             _check_rank(dispatch, query.rank)
@@ -69,8 +69,8 @@ class LogRoutes:
         """Whether it names an array or several of its tasks."""
         return not selector.is_one_task and await self._api.store.jobs.is_array(selector.job_id)
 
-    async def _of_array(self, who: Identity, selector: Selector, query: LogsQuery) -> Response:
-        await self._api.own_job(who, Selector(job_id=selector.job_id))
+    async def _of_array(self, call: Call, selector: Selector, query: LogsQuery) -> Response:
+        await self._api.own_job(call.who, Selector(job_id=selector.job_id))
         executor = self._api.executor()
 
         def output(dispatch: Dispatch) -> AsyncGenerator[bytes]:
@@ -82,7 +82,7 @@ class LogRoutes:
         else:
             tasks = await self._api.store.jobs.list_tasks(selector)
             if not tasks:
-                raise _not_started(selector.job_id)
+                raise _not_started(call.part("id"))
             pieces = logs.read(tasks)
         begun = await Begun(pieces).begin()
         return Streamed(begun, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
@@ -124,10 +124,10 @@ class LogRoutes:
         return None
 
 
-def _not_started(job_id: int) -> WrongState:
+def _not_started(selector: str) -> WrongState:
     return WrongState(
-        f"job {job_id} has not started, so it has written nothing",
-        f"`odcctl logs --follow {job_id}` waits for its start.",
+        f"job {selector} has not started, so it has written nothing",
+        f"`odcctl logs --follow {selector}` waits for its start.",
     )
 
 

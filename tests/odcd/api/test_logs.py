@@ -69,6 +69,10 @@ def test_a_job_that_has_not_started_has_no_output(database_url: str) -> None:
         async with service.client() as client:
             answer = await client.get(f"/v1/jobs/{job_id}/logs")
             assert (answer.status_code, answer.json()["code"]) == (409, "OD012")
+            assert answer.json()["hint"] == f"`odcctl logs --follow {job_id}` waits for its start."
+            array = await service.submit(array="0-3")
+            answer = await client.get(f"/v1/jobs/{array}_2/logs")
+            assert answer.json()["detail"].startswith(f"job {array}_2 has not started")
 
     serve(database_url, work, executor_of=Output)
 
