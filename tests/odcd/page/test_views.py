@@ -248,6 +248,9 @@ def test_an_array_lists_its_tasks(database_url: str) -> None:
             assert f"{array}_[1-3]" in page
             task = (await client.get(f"/page/jobs/{array}_0")).text
             assert f"Job {array}_0" in task
+            # The last task has the id of the array, whose output is that of all tasks.
+            assert f'data-logs="/page/jobs/{array}_0/logs"' in task
+            assert f'href="/page/jobs/{array}_0/logs"' in task
 
     browse(database_url, work)
 
