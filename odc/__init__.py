@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from odc.errors import Refused as Refused
     from odc.errors import Unauthenticated as Unauthenticated
     from odc.errors import Unreachable as Unreachable
+    from odc.errors import WrongArgument as WrongArgument
     from odc.errors import WrongSettings as WrongSettings
     from odc.executor import JobExecutor as JobExecutor
     from odc.executor import JobFuture as JobFuture
@@ -41,7 +42,8 @@ _HOME = {
     **dict.fromkeys(
         (
             "CallFailed", "FolderNotShared", "Forbidden", "JobFailed", "NotFound", "NotPicklable",
-            "OdcError", "Refused", "Unauthenticated", "Unreachable", "WrongSettings",
+            "OdcError", "Refused", "Unauthenticated", "Unreachable", "WrongArgument",
+            "WrongSettings",
         ),
         "errors",
     ),

@@ -11,8 +11,10 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from odc import calls, models
+from odc.arguments import check_timeout
 from odc.async_transport import AsyncTransport
 from odc.calls import Request, Selector, Selectors, Some, Value
+from odc.events_end import READ_AGAIN_S, EventsEnd
 from odc.retries import Retries
 from odc.transport import OUTAGE_S, RETRY_FOR_S, server_of
 from odcctl.exits import Failure
@@ -49,9 +51,8 @@ class AsyncClient:
         environment: Mapping[str, str] | None = None, **options: Value,
     ) -> models.Preview:  # fmt: skip
         """See Client.preview."""
-        options = {**options, "test_only": True}
         body = await asyncio.to_thread(
-            calls.submit_body, command, args, options, work_dir, environment
+            calls.submit_body, command, args, options, work_dir, environment, test_only=True
         )
         return (await self.send(calls.request(calls.TEST_ARGV, body=body))).test_only
 
@@ -108,6 +109,7 @@ class AsyncClient:
         self, selector: Selector, timeout_s: float | None = None
     ) -> list[models.EndedJob]:
         """See Client.wait."""
+        check_timeout(timeout_s)
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = calls.LONG_POLL_S if until is None else until - time.monotonic()
@@ -139,17 +141,15 @@ class AsyncClient:
         asked = calls.request(
             calls.GET_LOGS, selector, stream=stream, rank=rank, follow=True, waits=True
         )
-        seen, ended, retries = 0, False, self.transport.retries(asked)
+        resumed = calls.resumed(selector, (await self.send(calls.first_row(selector))).jobs)
+        ended, retries = False, self.transport.retries(asked)
         while True:
-            skip = seen
+            resumed.begin()
             try:
                 async with aclosing(self._pieces(asked, retries)) as pieces:
                     async for piece in pieces:
-                        rest = piece[skip:]
-                        skip -= len(piece) - len(rest)
-                        if rest:
-                            seen += len(rest)
-                            yield rest
+                        if new := resumed.new(piece):
+                            yield new
                 if ended:
                     return
                 ended = (await self.send(calls.wait(selector, calls.SETTLE_S))).ended
@@ -163,21 +163,41 @@ class AsyncClient:
     ) -> AsyncIterator[models.Event]:
         """See Client.follow_events."""
         retries = self.transport.retries(calls.follow_events(selector, after, follow=follow))
+        end = EventsEnd(selector, after, follow=follow)
         while True:
-            asked, parser = calls.follow_events(selector, after, follow=follow), Parser()
             try:
-                async with aclosing(self._pieces(asked, retries)) as pieces:
-                    async for piece in pieces:
-                        for event in map(calls.event_of, parser.feed(piece)):
-                            after = event.id
-                            if event.kind != calls.LAGGED:
-                                yield event
-                if not follow:
+                await self._look_for(end, selector)
+                asked = calls.follow_events(selector, after, follow=follow and not end.is_over)
+                async with aclosing(self._events(asked, retries)) as events:
+                    async for event in events:
+                        after = event.id
+                        if event.kind != calls.LAGGED:
+                            yield event
+                        if end.take(event):
+                            await self._look_for(end, selector)
+                            if end.is_over:
+                                break
+                if not follow or (end.is_over and end.is_complete):
                     return
-                raise LostAnswer("the stream of events ended")
+                if not end.is_over:
+                    raise LostAnswer("the stream of events ended")
+                pause_s = READ_AGAIN_S
             except (Failure, LostAnswer) as error:
                 pause_s = retries.pause_after(error)
             await asyncio.sleep(pause_s)
+
+    async def _events(
+        self, asked: Request[models.Event], retries: Retries
+    ) -> AsyncGenerator[models.Event]:
+        parser = Parser()
+        async with aclosing(self._pieces(asked, retries)) as pieces:
+            async for piece in pieces:
+                for event in map(calls.event_of, parser.feed(piece)):
+                    yield event
+
+    async def _look_for(self, end: EventsEnd, selector: Selector | None) -> None:
+        if end.waits and not end.is_over and selector is not None:
+            end.found(await self.send(calls.wait(selector, 0)))
 
     async def cancel(
         self, jobs: Selectors, *, signal: str | int | None = None

@@ -15,10 +15,12 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from odc import models
+from odc.arguments import check_job, check_jobs, check_submit, read_script
 from odc.errors import JobFailed, Refused
 from odc.retries import Repeats
 from odcctl.http.client import ANSWER_TIMEOUT_S, quote
 from odcctl.http.client import target as url_of
+from odcctl.resumed import ByLabel, ByPosition
 
 LONG_POLL_S = 300.0
 POLL_SLACK_S = 60.0
@@ -134,7 +136,9 @@ def request(
     silence_s: float = ANSWER_TIMEOUT_S, waits: bool = False, **query: Any,
 ) -> Request[T]:  # fmt: skip
     """part: the id in the path. key: the idempotency key; None: a random one, if it has any."""
-    path = operation.path.replace("{id}", quote(str(part)))
+    path = operation.path
+    if "{id}" in path:
+        path = path.replace("{id}", quote(str(check_job(part))))
     params = {name: _param(value) for name, value in query.items()}
     headers: dict[str, str] = {}
     if operation.keyed:
@@ -158,12 +162,24 @@ def follow_events(
     return request(operation, selector, after=after, follow=follow, waits=True)
 
 
+def first_row(selector: Selector) -> Request[models.Jobs]:
+    return request(GET_JOB, selector, limit=1)
+
+
+def resumed(selector: Selector, rows: Sequence[models.Job]) -> ByLabel | ByPosition:
+    """How followed output continues after an outage. rows: first_row(). The lines of an array are
+    labelled with their tasks."""
+    array, _, tasks = str(selector).partition("_")
+    is_array = not tasks.isdecimal() and any(str(row.array_job_id) == array for row in rows)
+    return ByLabel() if is_array else ByPosition()
+
+
 def event_of(data: object) -> models.Event:
     return msgspec.convert(data, models.Event)
 
 
 def ids_of(jobs: Selectors) -> list[str]:
-    return [str(jobs)] if isinstance(jobs, int | str) else [str(one) for one in jobs]
+    return check_jobs(jobs)
 
 
 def worst(ended: Sequence[models.EndedJob]) -> models.EndedJob:
@@ -187,10 +203,12 @@ def check_outcomes(outcomes: Sequence[models.Outcome]) -> None:
 
 def submit_body(
     command: str | os.PathLike[str] | Words, args: Words, options: Mapping[str, Value],
-    work_dir: str | os.PathLike[str] | None, environment: Mapping[str, str] | None,
+    work_dir: str | os.PathLike[str] | None, environment: Mapping[str, str] | None, *,
+    test_only: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """The body of POST /v1/submit-argv. command: the path of a script; the text of a script, which
     starts with "#!"; or the words of a command."""
+    check_submit(command, args, options, work_dir, environment)
     body: dict[str, Any] = {
         "command": "submit",
         "work_dir": os.fspath(work_dir) if work_dir is not None else str(Path.cwd()),
@@ -198,16 +216,16 @@ def submit_body(
         "umask": _umask(),
         "submit_host": os.uname().nodename,
     }
-    words = _words(options)
+    words = _words({**options, "test_only": True} if test_only else options)
     if isinstance(command, str | os.PathLike):
         name = os.fspath(command)
         is_text = isinstance(command, str) and command.startswith("#!")
-        body["script"] = name if is_text else Path(name).read_text("utf-8")
+        body["script"] = name if is_text else read_script(name)
         # "-" is a script without a name.
         body["script_path"] = "-" if is_text else name
-        body["argv"] = [*words, body["script_path"], *args]
+        body["argv"] = [*words, body["script_path"], *map(os.fspath, args)]
     else:
-        body["argv"] = [*words, "--", *command, *args]
+        body["argv"] = [*words, "--", *map(os.fspath, command), *map(os.fspath, args)]
     return body
 
 

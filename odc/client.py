@@ -10,7 +10,10 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from odc import calls, models
+from odc.arguments import check_timeout
 from odc.calls import Request, Selector, Selectors, Some, Value
+from odc.events_end import READ_AGAIN_S, EventsEnd
+from odc.interrupts import noting
 from odc.transport import OUTAGE_S, RETRY_FOR_S, Transport, server_of
 from odcctl.exits import Failure
 from odcctl.http.sse import Events
@@ -54,8 +57,7 @@ class Client:
         environment: Mapping[str, str] | None = None, **options: Value,
     ) -> models.Preview:  # fmt: skip
         """Where and when submit() with these arguments would start the job. Submits nothing."""
-        options = {**options, "test_only": True}
-        body = calls.submit_body(command, args, options, work_dir, environment)
+        body = calls.submit_body(command, args, options, work_dir, environment, test_only=True)
         return self.send(calls.request(calls.TEST_ARGV, body=body)).test_only
 
     def submit_spec(self, spec: models.JobSpec, *, key: str | None = None) -> Job:
@@ -105,11 +107,14 @@ class Client:
                 return found
 
     def wait(self, selector: Selector, timeout_s: float | None = None) -> list[models.EndedJob]:
-        """Wait until the job, or all tasks of the array, have ended. Raises TimeoutError."""
+        """Wait until the job, or all tasks of the array, have ended. Raises TimeoutError. After
+        Ctrl-C the job goes on, and the KeyboardInterrupt has a note that says so."""
+        check_timeout(timeout_s)
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = calls.LONG_POLL_S if until is None else until - time.monotonic()
-            answer = self.send(calls.wait(selector, min(max(left, 0), calls.LONG_POLL_S)))
+            with noting(selector):
+                answer = self.send(calls.wait(selector, min(max(left, 0), calls.LONG_POLL_S)))
             if answer.ended:
                 return answer.jobs
             if left <= 0:
@@ -126,31 +131,29 @@ class Client:
         self, selector: Selector, *, stream: Literal["stdout", "stderr"] = "stdout",
         rank: int | Literal["all"] = 0,
     ) -> str:  # fmt: skip
-        """The output of one job or task until now."""
+        """The output until now. Of an array: that of its tasks, each line after the task's id."""
         asked = calls.request(calls.GET_LOGS, selector, stream=stream, rank=rank)
         return self.send(asked).decode("utf-8", "replace")
 
     def follow_logs(
         self, selector: Selector, *, stream: Literal["stdout", "stderr"] = "stdout", rank: int = 0
     ) -> Iterator[bytes]:
-        """The output as it arrives, from the start of the job to its end; continues after an
-        outage of the daemon."""
+        """The output as it arrives, from the start of the job to its end, or to that of all tasks
+        of the array; continues after an outage of the daemon."""
         asked = calls.request(
             calls.GET_LOGS, selector, stream=stream, rank=rank, follow=True, waits=True
         )
-        seen, ended, retries = 0, False, self.transport.retries(asked)
+        resumed = calls.resumed(selector, self.send(calls.first_row(selector)).jobs)
+        ended, retries = False, self.transport.retries(asked)
         while True:
-            skip = seen
+            resumed.begin()
             try:
                 answer = self.transport.stream(asked)
                 retries.succeeded()
                 with closing(answer):
                     for piece in answer:
-                        rest = piece[skip:]
-                        skip -= len(piece) - len(rest)
-                        if rest:
-                            seen += len(rest)
-                            yield rest
+                        if new := resumed.new(piece):
+                            yield new
                 if ended:
                     return
                 # The daemon ends the stream of a job that is only being started. After the end,
@@ -162,13 +165,15 @@ class Client:
     def follow_events(
         self, selector: Selector | None = None, *, after: int | None = None, follow: bool = True
     ) -> Iterator[models.Event]:
-        """The events of a job, or of the cluster. after: only those after the event of this id; by
-        default, all of a job, and new ones of the cluster. Continues after an outage."""
-        first = calls.follow_events(selector, after, follow=follow)
-        retries = self.transport.retries(first)
+        """The events of a job, until it has ended, or of the cluster. after: only those after the
+        event of this id; by default, all of a job, and new ones of the cluster. Continues after an
+        outage."""
+        retries = self.transport.retries(calls.follow_events(selector, after, follow=follow))
+        end = EventsEnd(selector, after, follow=follow)
         while True:
-            asked = calls.follow_events(selector, after, follow=follow)
             try:
+                self._look_for(end, selector)
+                asked = calls.follow_events(selector, after, follow=follow and not end.is_over)
                 answer = self.transport.stream(asked)
                 retries.succeeded()
                 with closing(answer):
@@ -177,11 +182,22 @@ class Client:
                         after = event.id
                         if event.kind != calls.LAGGED:
                             yield event
-                if not follow:
+                        if end.take(event):
+                            self._look_for(end, selector)
+                            if end.is_over:
+                                break
+                if not follow or (end.is_over and end.is_complete):
                     return
-                raise LostAnswer("the stream of events ended")
+                if not end.is_over:
+                    raise LostAnswer("the stream of events ended")
+                pause_s = READ_AGAIN_S
             except (Failure, LostAnswer) as error:
-                time.sleep(retries.pause_after(error))
+                pause_s = retries.pause_after(error)
+            time.sleep(pause_s)
+
+    def _look_for(self, end: EventsEnd, selector: Selector | None) -> None:
+        if end.waits and not end.is_over and selector is not None:
+            end.found(self.send(calls.wait(selector, 0)))
 
     def cancel(self, jobs: Selectors, *, signal: str | int | None = None) -> list[models.Outcome]:
         """Cancel jobs, arrays or tasks; with signal, only send it to those that run."""
@@ -246,13 +262,13 @@ class Job:
     def logs(
         self, *, stream: Literal["stdout", "stderr"] = "stdout", rank: int | Literal["all"] = 0
     ) -> str:
-        """The output until now. An array has an output for each task: client.logs("7_3")."""
+        """See Client.logs."""
         return self.client.logs(self.id, stream=stream, rank=rank)
 
     def follow_logs(
         self, *, stream: Literal["stdout", "stderr"] = "stdout", rank: int = 0
     ) -> Iterator[bytes]:
-        """The output as it arrives, until the job has ended."""
+        """See Client.follow_logs."""
         return self.client.follow_logs(self.id, stream=stream, rank=rank)
 
     def events(self, *, follow: bool = True) -> Iterator[models.Event]:

@@ -2,6 +2,7 @@
 
 OdcError
 ├── Unreachable         no daemon answers, or it did not answer in time
+├── WrongArgument       an argument of a call cannot be used; also a ValueError
 ├── WrongSettings       an address, a key or a configuration file cannot be used
 ├── Refused             the daemon rejected the request; `problem` is its answer
 │   ├── Unauthenticated    401: no API key, or it is unknown or has expired
@@ -36,6 +37,10 @@ class OdcError(Exception):
 
 class Unreachable(OdcError):
     """The request may have been carried out if the connection was lost after it was sent."""
+
+
+class WrongArgument(OdcError, ValueError):
+    """Nothing was sent."""
 
 
 class WrongSettings(OdcError):

@@ -12,13 +12,16 @@ from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from odc.calls import Value
+from odc.arguments import check_calls, check_executor
+from odc.calls import Selector, Value
 from odc.client import Client, Job
 from odc.ends import End, Ends
 from odc.errors import FolderNotShared, JobFailed, OdcError
 from odc.folder import NO_PYTHON, NOT_SHARED, SCRIPT, Arguments, CallFolder
+from odc.interrupts import note_jobs, noting
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,6 +47,11 @@ class JobFuture(Future[T]):
             self.set_running_or_notify_cancel()
         return done
 
+    def result(self, timeout: float | None = None) -> T:
+        """After Ctrl-C the job goes on, and the KeyboardInterrupt has a note that says so."""
+        with noting(self.job.id):
+            return super().result(timeout)
+
     def running(self) -> bool:
         """Whether the job runs now. Asks the daemon."""
         return not self.done() and self.job.status().state in ("RUNNING", "COMPLETING")
@@ -57,6 +65,7 @@ class _Submitted:
     job: Job
     futures: Sequence[JobFuture[Any]]
     step: int
+    python: str
 
 
 class JobExecutor(Executor):
@@ -67,20 +76,23 @@ class JobExecutor(Executor):
     are raised by the future, with the traceback of the node.
 
     folder: default ~/.cache/odc/calls. python: the interpreter on the nodes. max_running: how many
-    tasks of an array may run at the same time. options: those of Client.submit, for every job.
+    tasks of each array, of map() or submit_array(), may run at the same time; the jobs of submit()
+    are not counted. options: those of Client.submit, for every job.
     """
 
     def __init__(
         self, client: Client | None = None, *, folder: str | os.PathLike[str] | None = None,
-        python: str = sys.executable, work_dir: str | os.PathLike[str] | None = None,
+        python: str | os.PathLike[str] = sys.executable,
+        work_dir: str | os.PathLike[str] | None = None,
         environment: Mapping[str, str] | None = None, max_running: int | None = None,
         **options: Value,
     ) -> None:  # fmt: skip
         if "array" in options:
             raise ValueError("array is not an option here; submit_array() and map() make arrays")
+        check_executor(python, max_running)
         self.client = client or Client()
         self._folder = _default_folder() if folder is None else Path(folder).absolute()
-        self._python = python
+        self._python = os.fspath(python)
         self._work_dir = work_dir
         self._environment = environment
         self._throttle = "" if max_running is None else f"%{max_running}"
@@ -88,10 +100,12 @@ class JobExecutor(Executor):
         self._ends = Ends(self.client)
         self._lock = threading.Lock()
         self._submitted: list[_Submitted] = []
+        self._cancelled: set[Selector] = set()
         self._closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> JobFuture[T]:
         """Raises NotPicklable, Refused and the other errors of a submit at once."""
+        check_calls(fn, ())
         return self._start(fn, [(args, kwargs)], step=1)[0]
 
     def submit_array(
@@ -101,6 +115,8 @@ class JobExecutor(Executor):
         calls of one task, one after the other."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1")
+        calls = list(calls)
+        check_calls(fn, calls)
         arguments: list[Arguments] = [(tuple(one), {}) for one in calls]
         return self._start(fn, arguments, step=chunksize) if arguments else []
 
@@ -132,6 +148,19 @@ class JobExecutor(Executor):
             if all(not each.cancelled() and each.exception() is None for each in one.futures):
                 one.folder.remove()
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Wait for all calls; after Ctrl-C do not wait: the jobs go on."""
+        if not isinstance(error, KeyboardInterrupt):
+            self.shutdown(wait=True)
+            return
+        self.shutdown(wait=False)
+        self._ends.close()
+        live = [one for one in self._submitted if not all(each.done() for each in one.futures)]
+        note_jobs(error, [str(one.job.id) for one in live if one.job.id not in self._cancelled])
+
     def _start(
         self, fn: Callable[..., T], calls: Sequence[Arguments], *, step: int
     ) -> list[JobFuture[T]]:
@@ -149,7 +178,7 @@ class JobExecutor(Executor):
         for at, future in enumerate(futures):
             task = Job(self.client, f"{job.id}_{at // step}")
             future.job = job if tasks == 1 else task
-        submitted = _Submitted(folder, job, futures, step)
+        submitted = _Submitted(folder, job, futures, step, self._python)
         with self._lock:
             self._submitted.append(submitted)
         numbers: Iterable[int | None] = (None,) if tasks == 1 else range(tasks)
@@ -174,12 +203,15 @@ class JobExecutor(Executor):
     def _results(self, futures: list[JobFuture[T]], until: float | None) -> Iterator[T]:
         try:
             for future in futures:
-                yield future.result(None if until is None else until - time.monotonic())
+                timeout = None if until is None else until - time.monotonic()
+                yield Future[T].result(future, timeout)  # After Ctrl-C these jobs do not go on.
         finally:
             # They are one array, or one job.
             if any(not future.done() for future in futures):
+                job_id = int(str(futures[0].job.id).partition("_")[0])
                 with suppress(OdcError):
-                    self.client.cancel(str(futures[0].job.id).partition("_")[0])
+                    self.client.cancel(job_id)
+                    self._cancelled.add(job_id)
 
     def _cancel(self, submitted: _Submitted) -> None:
         if any(not future.done() for future in submitted.futures):
@@ -200,14 +232,14 @@ def _settle(submitted: _Submitted, task: int, end: End | OdcError) -> None:
             try:
                 value = submitted.folder.result(at, expected=end.state == "COMPLETED")
             except FileNotFoundError:
-                future.set_exception(_failure(end, submitted.folder.path))
+                future.set_exception(_failure(end, submitted.folder.path, submitted.python))
             except BaseException as error:
                 future.set_exception(error)
             else:
                 future.set_result(value)
 
 
-def _failure(end: End, folder: Path) -> JobFailed:
+def _failure(end: End, folder: Path, python: str) -> JobFailed:
     """Why there is no result."""
     of: type[JobFailed] = JobFailed
     detail = end.detail
@@ -218,7 +250,7 @@ def _failure(end: End, folder: Path) -> JobFailed:
         of = FolderNotShared
         detail = f"its result is not in {folder}: the folder is another one on its node"
     elif end.exit_code == NO_PYTHON:
-        detail = "its node does not have the interpreter; choose one with python="
+        detail = f"its node has no interpreter {python}; choose one with python="
     return of(end.job_id, end.state, end.exit_code, end.signal, detail)
 
 

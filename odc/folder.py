@@ -29,7 +29,7 @@ if ! [ -e "$folder/$token" ]; then
     echo "odc: $(uname -n) does not see the folder $folder" >&2
     exit 96
 fi
-if ! [ -x "$python" ]; then
+if ! command -v "$python" >/dev/null; then
     echo "odc: $(uname -n) has no $python" >&2
     exit 97
 fi

@@ -45,6 +45,17 @@ class ArrayProgress(Model, frozen=True):
     failed: int
 
 
+class Component(Model, frozen=True):
+    """A component of a heterogeneous job. name None: that of the job."""
+
+    name: str | None
+    node_count: int
+    gpus_per_node: int
+    gpu_type: str | None
+    cpus_per_node: int
+    mem_per_node_mib: int
+
+
 class Job(Model, frozen=True):
     """The waiting tasks of an array are one job with array_tasks; see the HTTP API."""
 
@@ -90,6 +101,8 @@ class Job(Model, frozen=True):
     stdout: str | None
     stderr: str | None
     comment: str | None
+    components: list[Component] | None
+    """Of a heterogeneous job, whose node_count is that of all of them."""
     array_progress: ArrayProgress | None
 
     @property

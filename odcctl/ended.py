@@ -1,12 +1,13 @@
-"""Why a job ended as it did: what the executor reported, and where else its output is."""
+"""Why a job waits, or ended as it did, and where else its output is."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from odcctl.http.client import Client, quote
-from odcctl.text.jobs import ENDED, job_id
+from odcctl.text.jobs import ENDED, job_id, place
 from odcctl.text.render import clean, local_moments, note
 
 MAX_EXPLAINED = 10
@@ -48,6 +49,18 @@ def explain_silence(client: Client, selector: str, *, stderr: bool) -> None:
     )
     if not stderr and job.get("stderr"):
         note(f"  Its standard error is in {clean(job['stderr'])}: odcctl logs {selector} --stderr")
+
+
+def explain_wait(client: Client, selector: str) -> None:
+    """Print on standard error why nothing of the selector has started, if that is so."""
+    found = client.get(f"/v1/jobs/{quote(selector)}").json()["jobs"]
+    if found and all(job["state"] == "PENDING" for job in found):
+        report_wait(selector, found[0])
+
+
+def report_wait(selector: str, job: Mapping[str, Any]) -> None:
+    why = place(job, time.time())
+    note(f"odcctl: job {selector} waits" + (f": {why}" if why else ""))
 
 
 def _job(client: Client, selector: str) -> Mapping[str, Any] | None:

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 
 from odcctl.exits import Refused, Unreachable
 from odcctl.http.client import Client, Params, quote
-from odcctl.http.wire import LostAnswer
+from odcctl.http.wire import Answer, LostAnswer
+from odcctl.resumed import Resumed
 from odcctl.text.render import note
 
 LONG_POLL_S = 300
 OUTAGE_S = 600.0
 """A command that follows jobs gives up after an outage of this length."""
+SILENCE_S = 1.0
+"""If a job has not started by then, the reason for its wait is printed."""
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0
 
 T = TypeVar("T")
@@ -85,26 +88,39 @@ def wait_for_end(client: Client, selector: str, patience: Patience) -> list[dict
 
 
 def output(
-    client: Client, selector: str, params: Params, patience: Patience, *, resumable: bool
-) -> Iterator[bytes]:
-    """A job's output as it arrives. resumable: after an outage, continue where it stopped."""
+    client: Client, selector: str, params: Params, patience: Patience, *,
+    resumed: Resumed | None, when_silent: Callable[[], None] | None = None,
+) -> Iterator[bytes]:  # fmt: skip
+    """A job's output as it arrives. resumed: how it continues after an outage; None: it does not.
+    when_silent: called once if nothing arrives for a while at the beginning."""
     path = f"/v1/jobs/{quote(selector)}/logs"
-    seen = 0
+    wrote = False
     while True:
-        skip = seen
+        if resumed is not None:
+            resumed.begin()
         try:
             answer = client.stream("GET", path, params)
             patience.reached()
-            for piece in answer:
-                rest = piece[skip:]
-                skip -= len(piece) - len(rest)
-                seen += len(rest)
-                if rest:
-                    yield rest
+            ask, when_silent = when_silent, None
+            for piece in _pieces(answer, ask):
+                new = piece if resumed is None else resumed.new(piece)
+                if new:
+                    wrote = True
+                    yield new
             return
         except (LostAnswer, Unreachable, Refused) as error:
-            if seen and not resumable:
+            if wrote and resumed is None:
                 raise Unreachable(
                     "the connection to the daemon was lost in the middle of the output"
                 ) from error
             patience.endure(error)
+
+
+def _pieces(answer: Answer, when_silent: Callable[[], None] | None) -> Iterator[bytes]:
+    if when_silent is not None:
+        piece = answer.read(SILENCE_S)
+        if piece is None:
+            when_silent()
+        elif piece:
+            yield piece
+    yield from answer

@@ -33,6 +33,7 @@ OdcError
 │   ├── ClientTooOld        OD039  odcctl is older than the server accepts
 │   ├── UnknownPath         OD045  the API has no such path
 │   ├── MethodNotAllowed    OD046  the path does not accept this method; Allow lists those it does
+│   ├── WrongOrigin         OD047  a form of the page was sent from another page
 │   ├── LoginRefused        OD033  the identity may not log in, or its proof was rejected
 │   ├── TooManyLogins       OD034  too many logins from that address were refused recently
 │   ├── TooManyRequests     OD041  the user has too many requests in progress; try again (429)
@@ -132,6 +133,10 @@ class WrongState(Refused):
 
 class NotOwner(Refused):
     code, status = "OD013", 403
+
+
+class WrongOrigin(Refused):
+    code, status = "OD047", 403
 
 
 class KeyReused(Refused):

@@ -22,8 +22,8 @@ from odcctl.text.hostlist import fold
 HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES",
           "WHY")  # fmt: skip
 FIELDS = (
-    "id,array_job_id,array_task_id,array_tasks,name,user,partition,gpus_per_node,node_count,state,"
-    "reason,exit_code,signal,end_detail,started_at,ended_at,node_names"
+    "id,array_job_id,array_task_id,array_tasks,name,user,partition,gpus_per_node,node_count,"
+    "components,state,reason,exit_code,signal,end_detail,started_at,ended_at,node_names"
 )
 LIMIT = 50
 

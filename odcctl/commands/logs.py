@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -10,11 +11,12 @@ import typer
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import JobId
-from odcctl.ended import explain_silence
+from odcctl.ended import explain_silence, explain_wait
 from odcctl.exits import DONE, Failure
 from odcctl.follow import Patience, output
-from odcctl.http.client import Client
-from odcctl.task_logs import print_tasks, tasks_of
+from odcctl.http.client import Client, Params
+from odcctl.resumed import ByLabel, ByPosition
+from odcctl.task_logs import follow_tasks, is_array, print_tasks, tasks_of
 from odcctl.text import render
 from odcctl.text.jobs import check_selector
 
@@ -51,7 +53,7 @@ def logs(
     """Print the output of a job.
 
     For an array, prints the output of every task that has started, each line with its task.
-    With --follow, name one task.
+    --follow continues until the job ends; for an array, until all of its tasks have ended.
     """
     call = Call.of(ctx)
     check_selector(job)
@@ -69,16 +71,37 @@ def logs(
         "rank": rank or "0",
     }
     client = call.client()
-    tasks = None if follow else tasks_of(client, job)
+    if follow:
+        return _follow(client, job, params)
+    tasks = tasks_of(client, job)
     if tasks is not None:
         return print_tasks(client, tasks, params)
+    return _copy(client, job, params, output(client, job, params, Patience(), resumed=None))
+
+
+def _follow(client: Client, job: str, params: Params) -> int:
+    """Copy the output until the job, or all tasks of the array, have ended."""
+
+    def report_wait() -> None:
+        explain_wait(client, job)
+
+    if is_array(client, job):
+        lines = ByLabel()
+        pieces = output(client, job, params, Patience(), resumed=lines, when_silent=report_wait)
+        return follow_tasks(client, job, pieces, lines)
+    resumed = None if params["rank"] == "all" else ByPosition()
+    pieces = output(client, job, params, Patience(), resumed=resumed, when_silent=report_wait)
+    return _copy(client, job, params, pieces)
+
+
+def _copy(client: Client, job: str, params: Params, pieces: Iterable[bytes]) -> int:
     wrote = False
-    for piece in output(client, job, params, Patience(), resumable=rank != "all"):
+    for piece in pieces:
         wrote = True
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     if not wrote:
-        explain_silence(client, job, stderr=stderr)
+        explain_silence(client, job, stderr=params["stream"] == "stderr")
     return DONE
 
 

@@ -15,18 +15,17 @@ import typer
 from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
 from odcctl.commands._submitting import SubmitVerb, submit_argv
-from odcctl.ended import explain_ends
+from odcctl.ended import explain_ends, report_wait
 from odcctl.exits import DONE, Failure, Refused, job_exit_code
-from odcctl.follow import Patience, outages, output
+from odcctl.follow import SILENCE_S, Patience, outages, output
 from odcctl.http.client import Client
 from odcctl.http.sse import Events
 from odcctl.http.wire import LostAnswer
+from odcctl.resumed import ByPosition
 from odcctl.text.complaints import describe
-from odcctl.text.jobs import LIVE, place
+from odcctl.text.jobs import LIVE
 from odcctl.text.render import harmless, note, put_json
 
-REPORT_WAIT_AFTER_S = 1.0
-"""If the job has not started by then, the reason for its wait is printed."""
 AGAIN_WITHIN_S = 1.0
 """A second Ctrl-C within this time cancels the job."""
 SETTLE_S = 5
@@ -100,15 +99,14 @@ class RunningJob:
                 )
                 try:
                     while not events.ended:
-                        event = events.next(None if self._quiet else REPORT_WAIT_AFTER_S)
+                        event = events.next(None if self._quiet else SILENCE_S)
                         job = self.look()
                         patience.reached()
                         if job["state"] not in ("PENDING", "CONFIGURING"):
                             return
                         if event is None and not self._quiet:
                             self._quiet = True
-                            why = place(job, time.time())
-                            note(f"odcctl: job {self.job} waits" + (f": {why}" if why else ""))
+                            report_wait(self.job, job)
                 finally:
                     events.close()
                 raise LostAnswer("the stream of events ended")
@@ -159,7 +157,8 @@ class RunningJob:
         patience = Patience()
         patience.reached()
         try:
-            for piece in output(self.client, self.job, params, patience, resumable=rank != "all"):
+            resumed = None if rank == "all" else ByPosition()
+            for piece in output(self.client, self.job, params, patience, resumed=resumed):
                 target.write(piece)
                 target.flush()
         except Failure as failure:

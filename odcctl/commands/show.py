@@ -23,7 +23,7 @@ from odcctl.reservations.describe import describe as describe_reservation
 from odcctl.text import gpu_use, jobs, render
 from odcctl.text.hostlist import fold
 
-_LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
+_LIKE_A_JOB = re.compile(r"[\d_.,:%+\[\]-]+", re.ASCII)
 """Text that is meant as an id, valid or not."""
 
 app = new_app()
@@ -229,6 +229,14 @@ def _expected(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _asks(job: Mapping[str, Any]) -> str:
+    """The nodes, GPUs, CPUs and memory of the request; of components, each in a line."""
+    if job.get("components"):
+        parts = [{"state": job["state"], **one} for one in job["components"]]
+        named = any(one["name"] for one in parts)
+        return "\n".join(
+            f"{number}: " + (f"{one['name'] or job['name']}: " if named else "") + _asks(one)
+            for number, one in enumerate(parts)
+        )
     nodes, gpus = jobs.nodes(job, " to "), job.get("gpus_per_node") or 0
     noun = "GPU" if gpus == 1 else "GPUs"
     kind = job.get("gpu_type")

@@ -152,6 +152,9 @@ def exchange(
     except OSError as error:
         connection.close()
         raise LostAnswer(str(error)) from error
+    except BaseException:
+        connection.close()
+        raise
     try:
         return Answer(connection)
     except TimeoutError:

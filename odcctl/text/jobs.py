@@ -23,6 +23,7 @@ _SHORT = {
     "F": "FAILED", "TO": "TIMEOUT", "CA": "CANCELLED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY",
     "PR": "PREEMPTED", "DL": "DEADLINE", "BF": "BOOT_FAIL",
 }  # fmt: skip
+_COMPONENT = re.compile(r"(\d+)\+\d+$", re.ASCII)
 _SELECTOR = re.compile(r"\d+(_(\d+|\[[\d,\-:%]+\]))?$")
 
 
@@ -127,6 +128,10 @@ def parse_states(text: str | None) -> tuple[str | None, bool]:
 
 def check_selector(text: str) -> str:
     """7, 7_3 or 7_[1-4,9]; anything else is wrong usage, without a request to the daemon."""
+    if component := _COMPONENT.match(text):
+        raise WrongUsage(
+            f"{text} is a component of a heterogeneous job", f"Name the whole job: {component[1]}."
+        )
     if not _SELECTOR.match(text):
         raise WrongUsage(f'"{text}" is not a job', "Write 7, or 7_3 or 7_[1-4] for array tasks.")
     return text

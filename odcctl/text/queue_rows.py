@@ -19,7 +19,7 @@ START_HEADER = (
 )  # fmt: skip
 FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,array_progress,name,user,partition,qos,"
-    "gpus_per_node,node_count,node_count_max,state,started_at,ended_at,time_limit_s,node_names,"
+    "gpus_per_node,node_count,node_count_max,components,state,started_at,ended_at,time_limit_s,node_names,"
     "reason,why,planned_start_at"
 )
 

@@ -80,7 +80,7 @@ class EventRoutes:
         after = _after(call, query)
         matches = _both(
             None if call.who.operator else _seen_by(call.who),
-            _of_tasks(selector.tasks) if selector.tasks else None,
+            of_tasks(selector.tasks) if selector.tasks else None,
         )
         after = 0 if after is None else after
         return self._streamed(after, query.follow, selector.job_id, matches)
@@ -142,7 +142,7 @@ def _both(one: EventFilter | None, other: EventFilter | None) -> EventFilter | N
     return lambda event: one(event) and other(event)
 
 
-def _of_tasks(tasks: str) -> EventFilter:
+def of_tasks(tasks: str) -> EventFilter:
     """tasks: of a Selector, whose ranges are in ascending order and do not touch."""
     lows, highs = array("q"), array("q")
     for found in _RANGE.finditer(tasks):

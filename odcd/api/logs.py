@@ -10,17 +10,17 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
+from odcd.api.array_logs import ArrayLogs
 from odcd.api.http.context import Api
 from odcd.api.http.routing import Call, Operation
 from odcd.api.http.streaming import Begun, Streamed
-from odcd.errors import BadRequest, OdcError, WrongState
+from odcd.api.merged_lines import Lines, merged
+from odcd.errors import BadRequest, WrongState
 from odcd.executor.base import Executor
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Selector
 
 MEDIA_TYPE = "application/octet-stream"
-MAX_LINE = 64 * 1024
-"""With rank=all, a longer line is sent in parts."""
 
 
 class LogsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,16 +50,40 @@ class LogRoutes:
         )
 
     async def logs(self, call: Call) -> Response:
-        query = call.query(LogsQuery)
-        job_id = await self._api.own_job(call.who, call.selector())
+        query, selector = call.query(LogsQuery), call.selector()
+        if await self._is_array(selector):
+            return await self._of_array(call, selector, query)
+        job_id = await self._api.own_job(call.who, selector)
         last_event = await self._api.store.events.get_last()
         dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None and not query.follow:
-            raise _not_started(job_id)
+            raise _not_started(call.part("id"))
         executor = self._api.executor()
         if dispatch is not None:
             _check_rank(dispatch, query.rank)
         pieces = self._pieces(executor, job_id, dispatch, last_event, query)
+        begun = await Begun(pieces).begin()
+        return Streamed(begun, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
+
+    async def _is_array(self, selector: Selector) -> bool:
+        """Whether it names an array or several of its tasks."""
+        return not selector.is_one_task and await self._api.store.jobs.is_array(selector.job_id)
+
+    async def _of_array(self, call: Call, selector: Selector, query: LogsQuery) -> Response:
+        await self._api.own_job(call.who, Selector(job_id=selector.job_id))
+        executor = self._api.executor()
+
+        def output(dispatch: Dispatch) -> AsyncGenerator[bytes]:
+            return self._pieces(executor, dispatch.job_id, dispatch, 0, query)
+
+        logs = ArrayLogs(self._api, selector, output)
+        if query.follow:
+            pieces = logs.follow()
+        else:
+            tasks = await self._api.store.jobs.list_tasks(selector)
+            if not tasks:
+                raise _not_started(call.part("id"))
+            pieces = logs.read(tasks)
         begun = await Begun(pieces).begin()
         return Streamed(begun, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
 
@@ -100,10 +124,10 @@ class LogRoutes:
         return None
 
 
-def _not_started(job_id: int) -> WrongState:
+def _not_started(selector: str) -> WrongState:
     return WrongState(
-        f"job {job_id} has not started, so it has written nothing",
-        "With follow=true the request waits for it; for an array, name one task, as in 7_3.",
+        f"job {selector} has not started, so it has written nothing",
+        f"`odcctl logs --follow {selector}` waits for its start.",
     )
 
 
@@ -131,42 +155,15 @@ async def _all_ranks(
     executor: Executor, dispatch: Dispatch, *, stderr: bool, follow: bool
 ) -> AsyncGenerator[bytes]:
     """Lines of all members as they arrive, each prefixed with its rank."""
-    # One line per member may wait here: a slow reader slows all members down.
-    lines: asyncio.Queue[bytes | None] = asyncio.Queue(len(dispatch.members))
 
-    async def read(rank: int) -> None:
-        rest = b""
-        async with aclosing(
-            _one_rank(executor, dispatch, rank, stderr=stderr, follow=follow)
-        ) as pieces:
-            async for piece in pieces:
-                *whole, rest = (rest + piece).split(b"\n")
-                for line in whole:
-                    await lines.put(b"%d: %b\n" % (rank, line))
-                if len(rest) > MAX_LINE:
-                    await lines.put(b"%d: %b\n" % (rank, rest))
-                    rest = b""
-        if rest:
-            await lines.put(b"%d: %b\n" % (rank, rest))
+    async def fill(lines: Lines, readers: asyncio.TaskGroup) -> None:
+        for member in dispatch.members:
+            pieces = _one_rank(executor, dispatch, member.rank, stderr=stderr, follow=follow)
+            readers.create_task(
+                lines.copy(b"%d: " % member.rank, pieces),
+                name=f"logs-{dispatch.job_id}-{member.rank}",
+            )
 
-    async def read_all() -> None:
-        try:
-            async with asyncio.TaskGroup() as readers:
-                for member in dispatch.members:
-                    name = f"logs-{dispatch.job_id}-{member.rank}"
-                    readers.create_task(read(member.rank), name=name)
-        except* OdcError as failed:
-            failure.append(failed.exceptions[0])
-        await lines.put(None)
-
-    # Not in a TaskGroup: a generator cannot be closed while it yields inside one.
-    failure: list[BaseException] = []
-    reading = asyncio.create_task(read_all(), name=f"logs-{dispatch.job_id}")
-    try:
-        while (line := await lines.get()) is not None:
+    async with aclosing(merged(fill, f"logs-{dispatch.job_id}")) as lines:
+        async for line in lines:
             yield line
-    finally:
-        reading.cancel()
-        await asyncio.wait([reading])
-    if failure:
-        raise failure[0]

@@ -134,7 +134,10 @@ def address(job: Mapping[str, Any]) -> str:
 
 
 def size(job: Mapping[str, Any]) -> str:
-    """2 x 8 h100, 8 h100, 4 CPUs: the size that a job requests or has."""
+    """2 x 8 h100, 8 h100, 4 CPUs: the size that a job requests or has; 8 CPUs + 2 x 8 h100 for a
+    heterogeneous job."""
+    if job.get("components"):
+        return " + ".join(size({"state": job["state"], **one}) for one in job["components"])
     minimum, maximum = job["node_count"], job.get("node_count_max")
     nodes = f"{minimum}-{maximum}" if maximum and job["state"] == "PENDING" else str(minimum)
     each = job["gpus_per_node"]

@@ -26,8 +26,8 @@ FIELDS = (
     "id", "array_job_id", "array_task_id", "array_tasks", "array_progress", "name", "kind",
     "user", "partition", "account", "qos", "state", "reason", "why", "submitted_at", "begin_at",
     "planned_start_at", "eta", "started_at", "ended_at", "time_limit_s", "node_count",
-    "node_count_max", "gpus_per_node", "gpus", "gpu_type", "cpus_per_node", "node_names",
-    "exit_code", "signal", "end_detail",
+    "node_count_max", "gpus_per_node", "gpus", "gpu_type", "cpus_per_node", "components",
+    "node_names", "exit_code", "signal", "end_detail",
 )  # fmt: skip
 WAITING = ["PENDING"]
 RUNNING = ["CONFIGURING", "RUNNING", "COMPLETING"]

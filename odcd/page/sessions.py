@@ -19,7 +19,7 @@ from starlette.responses import Response
 from odcd.api.http.context import Api
 from odcd.api.http.identity import PEER, Identifier
 from odcd.api.http.streaming import Streamed
-from odcd.errors import NotAuthenticated, NotOwner, OdcError
+from odcd.errors import NotAuthenticated, NotOwner, OdcError, WrongOrigin
 from odcd.page.places import Place, check_session, check_ticket, place_of
 from odcd.records.api_keys import digest_of
 from odcd.records.job import Identity
@@ -209,11 +209,11 @@ def drop_cookie(response: Response, request: Request) -> None:
 
 
 def check_origin(request: Request) -> None:
-    """Check that the page itself posted the form, by headers that browsers set. Raises NotOwner."""
+    """Check that the page itself posted the form, by headers of browsers. Raises WrongOrigin."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     same = origin is not None and origin.partition("://")[2] == request.headers.get("host")
     if site not in (None, "same-origin") or not same:
-        raise NotOwner(
+        raise WrongOrigin(
             "this form was not sent by the page itself", "Open the page, and use its own buttons."
         )
 

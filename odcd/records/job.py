@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -30,6 +31,7 @@ MAX_REQUEST_RANGES = 20_000
 MAX_BATCH_JOBS = 20_000
 MAX_COMPONENTS = 128
 """Of a heterogeneous job."""
+_RANGE = re.compile(r"\{\[(\d+),(\d+)\)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,3 +206,9 @@ class Selector:
 
     job_id: int
     tasks: str | None = None
+
+    @property
+    def is_one_task(self) -> bool:
+        """Whether tasks is a single number; [3,4) is 3."""
+        found = _RANGE.fullmatch(self.tasks or "")
+        return found is not None and int(found[2]) - int(found[1]) == 1

@@ -22,6 +22,7 @@ MAX_JOB_ID = 9_223_372_036_854_775_807
 ARRAY_FORMS = "task ids and ranges, such as 0-15, 1,3,5-7, 0-100:10 or 0-99%4"
 
 _PART = re.compile(r"(?P<first>[0-9]+)(?:-(?P<last>[0-9]+)(?::(?P<step>[0-9]+))?)?")
+_COMPONENT = re.compile(r"([0-9]{1,18})\+[0-9]{1,9}")
 _SELECTOR = re.compile(
     r"(?P<job>[0-9]+)(?:_(?:(?P<all>\*|\[\*\])|(?P<task>[0-9]+)|\[(?P<tasks>[^\[\]]*)\]))?"
 )
@@ -111,6 +112,9 @@ def parse_selector(text: str, budget: RangeBudget | None = None) -> Selector:
     """
     found = _SELECTOR.fullmatch(text.strip())
     hint = "Accepted: a job 7, an array's task 7_3, or tasks 7_[1-4,9]."
+    component = _COMPONENT.fullmatch(text.strip())
+    if component is not None:
+        hint = f"It is a component of a heterogeneous job: name job {component[1]}."
     if found is None:
         raise BadRequest(f'"{_cut(text)}" does not name a job', hint)
     job_id = parse_job_id(found["job"])

@@ -188,6 +188,37 @@ class JobStore:
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
+    async def get_next_id(self) -> int:
+        """The id that the next job will probably get."""
+        return await self._db.fetchval(
+            "select last_value + case when is_called then 1 else 0 end from odc.job_id_seq"
+        )
+
+    async def list_leaders(self, ids: Sequence[int]) -> dict[int, int]:
+        """Of these ids, those of components that name no job: each with its heterogeneous job."""
+        rows = await self._db.fetch(
+            "select c.id, odc._leader_of(c.id) as leader from unnest($1::bigint[]) as c (id) "
+            "where not exists (select from odc.job as j where j.id = c.id)",
+            list(ids),
+        )
+        return {row["id"]: row["leader"] for row in rows if row["leader"] is not None}
+
+    async def is_array(self, job_id: int) -> bool:
+        """Whether this is the id of an array, which its last task has too."""
+        return bool(
+            await self._db.fetchval("select array_job_id = id from odc.job where id = $1", job_id)
+        )
+
+    async def list_tasks(self, selector: Selector) -> list[int]:
+        """The ids of the array's selected tasks that have started, by the number of the task."""
+        rows = await self._db.fetch(
+            "select id from odc.job where array_job_id = $1 and array_task_id is not null "
+            "and ($2::text is null or array_task_id <@ $2::text::int4multirange) "
+            "order by array_task_id",
+            selector.job_id, selector.tasks,
+        )  # fmt: skip
+        return [row["id"] for row in rows]
+
     async def list_without_files(self, job_ids: Sequence[int]) -> list[int]:
         """Those of these jobs whose output goes to a terminal or is kept by the executor, not to
         files. On Kubernetes these are all jobs that named no file."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odcd.api.events import _of_tasks  # pyright: ignore
+from odcd.api.events import of_tasks
 from odcd.clock import TURN_S, SystemClock
 from odcd.events import Event, EventHub, Heartbeat
 from odcd.events.pages import PAGE
@@ -51,7 +51,7 @@ def test_an_event_is_compared_with_only_a_few_of_many_ranges() -> None:
     """Before: with all of them, so that one GET of 80 bytes blocked the event loop for 3.6 s."""
     selector = parse_selector(f"7_[{SPARSE}]")
     assert selector.tasks is not None
-    matches = _of_tasks(selector.tasks)
+    matches = of_tasks(selector.tasks)
     for task, expected in ((5, False), (10_000_000, True), (10_000_001, False), (2**31 - 2, False)):
         Counted.compared = 0
         assert matches(event(Counted(task))) is expected
@@ -62,7 +62,7 @@ def test_an_event_is_compared_with_only_a_few_of_many_ranges() -> None:
 def test_a_stream_of_selected_tasks_contains_only_those_tasks(selector: str) -> None:
     tasks = parse_selector(selector).tasks
     assert tasks is not None
-    matches = _of_tasks(tasks)
+    matches = of_tasks(tasks)
     matching = {task for task in (*range(12), 2**31 - 2) if matches(event(task))}
     assert matching == {"7_3": {3}, "7_[0-2,4,6-9:2]": {0, 1, 2, 4, 6, 8}}.get(
         selector, {2**31 - 2}

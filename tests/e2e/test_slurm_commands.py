@@ -182,6 +182,10 @@ def test_squeue_j_of_an_unknown_id(slurm: Commands) -> None:
     assert slurm.out("squeue", "-h", "-j", "999998,999999") == ""
     assert slurm.out("sacct", "-n", "-j", "999999") == ""
     assert slurm.out("scancel", "999999") == ""
+    assert slurm.run("scancel", "-v", "999999").stderr == (
+        "scancel: Terminating job 999999\n"
+        "scancel: error: Kill job error on job id 999999: Invalid job id specified\n"
+    )
     done = slurm.run("scontrol", "requeue", "999999", code=1)
     assert done.stderr == "Invalid job id specified for job 999999\n"
     done = slurm.run("scontrol", "show", "job", "999999", code=1)
@@ -280,6 +284,16 @@ def test_scontrol_shows_what_a_job_requested(slurm: Commands, tmp_path: Path) ->
     shown = slurm.out("scontrol", "-o", "show", "job", str(job))
     for word in (f"Command={script}", "Requeue=0", "ExcNodeList=n1", "NumTasks=3"):
         assert word in shown.split()
+
+
+def test_sbatch_test_only_names_the_next_id_and_the_partition(slurm: Commands) -> None:
+    last = slurm.sbatch("-H", "--wrap", "true")
+    slurm.run("scancel", str(last))
+    done = slurm.run("sbatch", "--test-only", "-n1", "-c2", "--wrap", "true")
+    start = rf"sbatch: Job {last + 1} to start at \d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d"
+    assert re.fullmatch(
+        rf"{start} using 2 processors on nodes \S+ in partition main\n", done.stderr
+    )
 
 
 def test_scancel_names_each_job_with_v(slurm: Commands) -> None:

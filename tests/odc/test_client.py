@@ -74,6 +74,61 @@ def test_an_array_is_waited_for_as_a_whole(client: Client) -> None:
     assert client.logs(f"{job.id}_0") == ""
 
 
+def test_the_output_of_an_array_is_that_of_all_tasks(client: Client) -> None:
+    job = client.submit(["sh", "-c", "echo $SLURM_ARRAY_TASK_ID"], array="1-3%1")
+    lines = [f"{job.id}_{task}: {task}\n" for task in (1, 2, 3)]
+    assert b"".join(job.follow_logs()).decode() == "".join(lines)
+    assert job.logs() == "".join(lines)
+
+    async def follow() -> list[bytes]:
+        return [piece async for piece in AsyncClient().follow_logs(job.id)]
+
+    assert b"".join(asyncio.run(follow())).decode() == "".join(lines)
+
+
+def test_the_events_of_a_job_end_with_it(client: Client) -> None:
+    job = client.submit(["sh", "-c", "exit 0"], array="0-1")
+    events = list(job.events())
+    assert [event.kind for event in events].count("ended") == 2
+    later = client.follow_events(job.id, after=events[-1].id)
+    assert "ended" not in [event.kind for event in later]
+
+    async def follow() -> list[str]:
+        held = await AsyncClient().submit(["true"], hold=True)
+        asyncio.get_running_loop().call_soon(lambda: client.cancel(held.id))
+        return [event.kind async for event in held.events()]
+
+    assert asyncio.run(follow())[-1] == "ended"
+
+
+def test_a_heterogeneous_job_has_components(client: Client) -> None:
+    script = "#!/bin/sh\n#SBATCH -n1 -c2\n#SBATCH hetjob\n#SBATCH -N1 --gpus-per-node=h100:4\n"
+    job = client.submit(script, hold=True)
+    first, second = job.status().components or []
+    assert (first.node_count, first.gpus_per_node, first.cpus_per_node) == (1, 0, 2)
+    assert (second.node_count, second.gpus_per_node, second.gpu_type) == (1, 4, "h100")
+    job.cancel()
+    assert client.submit(["true"]).status().components is None
+
+
+def test_ctrl_c_while_waiting_says_that_the_job_goes_on(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = client.submit(["true"], hold=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(client.transport, "send", _interrupted)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            job.wait()
+    note = f"odc: job {job.id} goes on; `odcctl cancel {job.id}` ends it"
+    assert stopped.value.__notes__ == [note]
+    assert job.status().state == "PENDING"
+    job.cancel()
+
+
+def _interrupted(request: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_waiting_job_explains_itself_and_changes(client: Client) -> None:
     job = client.submit(["true"], hold=True)
     why = job.why()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
 from pathlib import Path
 
 import pytest
@@ -88,6 +88,48 @@ def test_a_job_that_ends_without_a_result_is_explained(executor: JobExecutor) ->
     assert failed.value.exit_code == 3
 
 
+def test_an_interpreter_that_the_node_lacks_is_named(client: Client, tmp_path: Path) -> None:
+    executor = JobExecutor(client, folder=tmp_path, python="/opt/none/python")
+    with pytest.raises(JobFailed, match="has no interpreter /opt/none/python") as failed:
+        executor.submit(functions.add, 1).result(WAIT_S)
+    assert not isinstance(failed.value, FolderNotShared)
+    by_name = JobExecutor(client, folder=tmp_path, python=Path(sys.executable).name, environment={
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+    })  # fmt: skip
+    assert by_name.submit(functions.add, 1, b=1).result(WAIT_S) == 2
+
+
+def test_ctrl_c_leaves_the_block_while_the_calls_go_on(client: Client, tmp_path: Path) -> None:
+    futures: list[Future[int]] = []
+
+    def run() -> None:
+        with JobExecutor(client, folder=tmp_path, hold=True) as executor:
+            futures.append(executor.submit(functions.add, 1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        run()
+    [job] = client.list_jobs(name="add", state="PENDING")
+    note = f"odc: job {job.id} goes on; `odcctl cancel {job.id}` ends it"
+    assert stopped.value.__notes__ == [note]
+    assert not futures[0].done()
+    assert list(tmp_path.iterdir()) != []
+    client.cancel(job.id)
+
+
+def test_ctrl_c_while_a_result_is_awaited_says_that_the_job_goes_on(
+    executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(future: object, timeout: float | None) -> None:
+        raise KeyboardInterrupt
+
+    future = executor.submit(functions.add, 1)
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        future.result()
+    assert f"job {future.job.id} goes on" in stopped.value.__notes__[0]
+
+
 def test_a_function_that_cannot_be_pickled_is_refused_at_once(
     executor: JobExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +164,7 @@ def test_a_folder_that_the_node_does_not_see_is_named(
     ],
 )
 def test_a_folder_without_a_result_is_named(end: End, text: str) -> None:
-    failure = _failure(end, Path("/f"))
+    failure = _failure(end, Path("/f"), "python3")
     assert isinstance(failure, FolderNotShared)
     assert text in str(failure)
 

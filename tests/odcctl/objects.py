@@ -190,6 +190,21 @@ def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:
     )
 
 
+def a_component(nodes: int, each: int, **fields: Any) -> Object:
+    one: Object = {
+        "name": None, "node_count": nodes, "gpus_per_node": each,
+        "gpu_type": "h100" if each else None, "cpus_per_node": 2, "mem_per_node_mib": 4096,
+    }  # fmt: skip
+    return _checked(one | fields, job_answers.Component)
+
+
+def mixed(job_id: int, *components: Object, **fields: Any) -> Object:
+    """A heterogeneous job."""
+    each = max(one["gpus_per_node"] for one in components)
+    nodes = sum(one["node_count"] for one in components)
+    return gang(job_id, nodes, each, components=list(components), **fields)
+
+
 SWEEP = {"tasks": 12, "pending": 7, "running": 2, "done": 2, "failed": 1}
 
 

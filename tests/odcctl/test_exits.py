@@ -252,3 +252,15 @@ def test_output_that_cannot_be_written_is_told(peer: Peer, environment: dict[str
         assert (shell(closed).returncode, shell(closed).stderr) == (0, "")
     latin = shell("", PYTHONIOENCODING="latin-1")
     assert (latin.returncode, latin.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["show", "logs", "cancel", "hold", "why", "wait", "queue"])
+def test_a_component_is_answered_with_the_job_to_name(
+    peer: Peer, odcctl: Odcctl, command: str
+) -> None:
+    done = odcctl(command, "33+1")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[:2] == [
+        "odcctl: 33+1 is a component of a heterogeneous job",
+        "  Name the whole job: 33.",
+    ]

@@ -32,20 +32,45 @@ def test_logs_copies_bytes_and_names_stream_and_rank(peer: Peer, odcctl: Odcctl)
     peer.on("GET", LOGS, lambda _: Reply(pieces=[b"a\n", b"b\r\n", "ü".encode()]))
     assert odcctl("logs", "7").out == "a\nb\r\nü"
     assert peer.requests[-1].query == {"stream": "stdout", "rank": "0"}
+    peer.on("GET", "/v1/jobs/7", {"jobs": [a_job(7, "RUNNING")], "next": None})
     odcctl("logs", "7", "-f", "--rank", "all", "--stderr")
     assert peer.requests[-1].query == {"stream": "stderr", "rank": "all", "follow": "true"}
 
 
 def test_followed_output_goes_on_where_the_daemon_left(peer: Peer, odcctl: Odcctl) -> None:
     whole = [b"one\n", b"two\n", b"three\n"]
+    peer.on("GET", "/v1/jobs/7", {"jobs": [a_job(7, "RUNNING")], "next": None})
     peer.on("GET", LOGS, Reply(pieces=[whole[0], b"tw"], cut=True), RESTARTS, Reply(pieces=whole))
     done = odcctl("logs", "-f", "7")
     assert (done.code, done.out) == (0, "one\ntwo\nthree\n")
 
 
+def test_following_a_pending_job_says_why_it_waits(peer: Peer, odcctl: Odcctl) -> None:
+    asked = threading.Event()
+    why = [{"cause": "node", "text": "needs 1 node with 1 free GPU; none is free now"}]
+    job = a_job(7, reason="Resources", why=why)
+
+    def look(request: Request) -> Reply:
+        if "limit" not in request.query:
+            asked.set()
+        return Reply({"jobs": [job], "next": None})
+
+    def pieces() -> Iterator[bytes]:
+        asked.wait(120)
+        yield b"one\n"
+
+    peer.on("GET", "/v1/jobs/7", look)
+    peer.on("GET", LOGS, lambda _: Reply(pieces=pieces()))
+    done = odcctl("logs", "-f", "7")
+    assert (done.code, done.out) == (0, "one\n")
+    waits = "odcctl: job 7 waits: Resources: needs 1 node with 1 free GPU; none is free now\n"
+    assert done.err == waits
+
+
 def test_output_of_all_ranks_that_breaks_off_is_not_taken_for_whole(
     peer: Peer, odcctl: Odcctl
 ) -> None:
+    peer.on("GET", "/v1/jobs/7", {"jobs": [a_job(7, "RUNNING")], "next": None})
     peer.on("GET", LOGS, Reply(pieces=[b"0: a\n"], cut=True))
     done = odcctl("logs", "-f", "7", "--rank", "all")
     assert (done.code, done.out) == (3, "0: a\n")

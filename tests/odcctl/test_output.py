@@ -10,6 +10,7 @@ import pytest
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import (
     a_cluster,
+    a_component,
     a_job,
     a_mixed_queue,
     a_node,
@@ -17,6 +18,7 @@ from tests.odcctl.objects import (
     a_preemption,
     an_event,
     gang,
+    mixed,
     some_fragmentation,
     some_history,
 )
@@ -37,6 +39,30 @@ def test_queue_start_orders_by_planned_start(peer: Peer, odcctl: Odcctl, golden:
     peer.on("GET", "/v1/jobs", {"jobs": pending[::-1], "next": None})
     golden("queue-start", odcctl("queue", "--start").out)
     assert peer.requests[0].query["state"] == "PENDING"
+
+
+def test_a_heterogeneous_job_is_shown_with_its_components(peer: Peer, odcctl: Odcctl) -> None:
+    server, train = a_component(1, 0, name="server", cpus_per_node=8), a_component(2, 8)
+    job = mixed(7, server, train, state="RUNNING")
+
+    def chosen(request: Request) -> Reply:
+        names = request.query["fields"].split(",")
+        return Reply({"jobs": [{name: job[name] for name in names}], "next": None})
+
+    peer.on("GET", "/v1/jobs", chosen)
+    for command in (("queue",), ("queue", "--long"), ("history",)):
+        assert "0+2x8" in odcctl(*command).out
+    planned = {**mixed(8, server, train), "detail": "", "moved_by_pass": 1}
+    peer.on("GET", "/v1/plan", {"at": "2026-07-01T12:00:00Z", "pass_id": 1, "jobs": [planned]})
+    assert "0+2x8" in odcctl("plan").out
+    peer.on("GET", "/v1/jobs/7", {"jobs": [job]})
+    assert (
+        """\
+  asks for:   0: server: 8 CPUs, 4 GiB
+              1: train: 2 nodes, on each: 8 h100 GPUs, 2 CPUs, 4 GiB
+"""
+        in odcctl("show", "7").out
+    )
 
 
 def test_a_range_of_nodes_is_told_until_it_has_some(peer: Peer, odcctl: Odcctl) -> None:

@@ -20,7 +20,7 @@ def planned(job_id: int, **fields: Any) -> Object:
         "id": job_id, "array_job_id": None, "array_task_id": None, "array_tasks": None,
         "name": "train", "user": "ann", "account": "default", "partition": "main",
         "node_count": 4, "node_count_max": None, "gpus_per_node": 8, "gpu_type": "h100",
-        "time_limit_s": 14400, "planned_start_at": "2026-07-01T14:20:00Z",
+        "components": None, "time_limit_s": 14400, "planned_start_at": "2026-07-01T14:20:00Z",
         "node_names": [f"gpu-{n:02}" for n in range(1, 5)], "detail": "needs 4 nodes",
         "moved_by_pass": 38,
         "eta": {"p10": "2026-07-01T13:20:00Z", "p50": "2026-07-01T14:00:00Z",

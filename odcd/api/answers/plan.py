@@ -7,12 +7,12 @@ from typing import Literal
 import msgspec
 
 from odcd.api.answers.common import Answer
-from odcd.api.answers.jobs import Eta
+from odcd.api.answers.jobs import Component, Eta
 
 
 class Planned(Answer):
     """A pending job and its planned start; null if no end of what it waits for is in sight. detail:
-    what it needs. moved_by_pass: the last pass that changed any of this."""
+    what it needs. moved_by_pass: the last pass that changed any of this. components: as in Job."""
 
     id: int
     array_job_id: int | None
@@ -26,6 +26,7 @@ class Planned(Answer):
     node_count_max: int | None
     gpus_per_node: int
     gpu_type: str | None
+    components: list[Component] | None
     time_limit_s: int | None
     planned_start_at: str | None
     node_names: list[str]

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from odcd.api.answers.common import Answer
+from odcd.api.answers.jobs import Component
 
 
 class SubmittedJob(Answer):
@@ -65,7 +66,7 @@ class Preview(Answer):
     """Where and when a job would start, given the other jobs. start_at null: it would wait behind
     more jobs than are planned or for a limit, or its own conditions hold it back; reason is then
     the queue's reason. promised: a pass would protect the start; starts beyond the plan depth are
-    not protected. victims: the jobs it would preempt."""
+    not protected. victims: the jobs it would preempt. components: as in Job."""
 
     text: str
     node_count: int | None = None
@@ -73,6 +74,7 @@ class Preview(Answer):
     gpu_type: str | None = None
     cpus_per_node: int | None = None
     mem_per_node_mib: int | None = None
+    components: list[Component] | None = None
     time_limit_s: int | None = None
     start_at: str | None = None
     node_names: list[str] = msgspec.field(default_factory=list)

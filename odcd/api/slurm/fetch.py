@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pwd
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
@@ -22,6 +23,7 @@ MIN_JOB_AGE_S = 300
 PAGE = 10_000
 MAX_ROWS = 250_000
 """More would take gigabytes of memory."""
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 NAMES = ("partition", "account", "qos")
 
 
@@ -98,6 +100,17 @@ async def selectors(remote: Remote, name: str, texts: list[str]) -> list[Selecto
             except BadRequest:
                 raise fail(name, f"Invalid job id: {text[:60]}") from None
         raise
+
+
+async def with_components_named(remote: Remote, texts: Sequence[str]) -> list[str]:
+    """The ids that the user gave; that of a component, which names no job, as 123+1."""
+    numbers = {text: int(text) for text in texts if _NUMBER.fullmatch(text)}
+    leaders = await remote.api.store.jobs.list_leaders(list(numbers.values())) if numbers else {}
+    return [
+        text if (leader := leaders.get(numbers.get(text, 0))) is None
+        else f"{leader}+{numbers[text] - leader}"
+        for text in texts
+    ]  # fmt: skip
 
 
 def recent(remote: Remote) -> datetime:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from odcd.api.slurm import jobs_json
 from odcd.api.slurm.components import FIELDS as COMPONENT_FIELDS
 from odcd.api.slurm.components import with_components
-from odcd.api.slurm.fetch import fetch_jobs, selectors
+from odcd.api.slurm.fetch import fetch_jobs, selectors, with_components_named
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.step_rows import steps_of_jobs
 from odcd.api.slurm.version import answer_about
@@ -59,8 +59,9 @@ async def _rows(remote: Remote, wanted: Sacct) -> list[JobRow]:
         fields.add("node_names")
     if wanted.own and not remote.who.operator:
         filters["user"] = [remote.who.user]
-    if wanted.ids:
-        filters["ids"] = await selectors(remote, "sacct", wanted.ids)
+    ids = await with_components_named(remote, wanted.ids)
+    if ids:
+        filters["ids"] = await selectors(remote, "sacct", ids)
         rows = await fetch_jobs(remote, filters, fields, ended=True)
     elif wanted.since is not None:
         # Live jobs, and those that ended since: neither reads the whole history.
@@ -71,7 +72,7 @@ async def _rows(remote: Remote, wanted: Sacct) -> list[JobRow]:
         rows = await fetch_jobs(remote, filters, fields, ended=True)
     by_id = {row.id: row for row in rows}
     rows = [by_id[number] for number in sorted(by_id)]
-    rows = with_components(rows, wanted.ids)
+    rows = with_components(rows, ids)
     if wanted.states is not None:
         rows = [row for row in rows if row.state in wanted.states]
     if wanted.nodes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Any
 
 from odcd.api.slurm.remote import Finished, Frames, Remote, err, exit_frame, out, resume_frame
+from odcd.api.slurm.sinfo import inventory
 from odcd.api.slurm.version import version_line
 from odcd.api.submit import SubmitRoutes
 from odcd.errors import OdcError, Unavailable
@@ -84,13 +85,26 @@ async def _test(remote: Remote, spec: JobSpec) -> Finished:
     if preview.start_at is None:
         return Finished(err=f"sbatch: {preview.text}\n")
     at = datetime.fromisoformat(preview.start_at).astimezone(remote.now().tzinfo)
+    job_id = await remote.api.store.jobs.get_next_id()
+    starts = f"sbatch: Job {job_id} to start at {at:%Y-%m-%dT%H:%M:%S} using"
+    hosts = compress_hosts(preview.node_names)
+    if preview.components is not None:  # Slurm names no partition then.
+        cpus = sum(one.node_count * one.cpus_per_node for one in preview.components)
+        return Finished(err=f"{starts} {cpus} processors on {hosts}\n")
     count = preview.node_count or len(preview.node_names) or 1
     cpus = (preview.cpus_per_node or 1) * count
-    partitions = ",".join(spec.partitions) or "default"
-    return Finished(
-        err=f"sbatch: Job 0 to start at {at:%Y-%m-%dT%H:%M:%S} using {cpus} processors on nodes "
-        f"{compress_hosts(preview.node_names)} in partition {partitions}\n"
-    )
+    partition = await _partition(remote, spec.partitions, preview.node_names)
+    return Finished(err=f"{starts} {cpus} processors on nodes {hosts} in partition {partition}\n")
+
+
+async def _partition(remote: Remote, named: Sequence[str], nodes: Sequence[str]) -> str:
+    """The partition in which a job would start: of the named ones, the first with these nodes."""
+    _, partitions = await inventory(remote)
+    by_name = {one["name"]: one for one in partitions}
+    names = [name for name in named if name in by_name]
+    names = names or [name for name, one in by_name.items() if one["is_default"]]
+    fitting = (name for name in names if set(nodes) <= set(by_name[name]["node_names"]))
+    return next(fitting, ",".join(names))
 
 
 async def _wait(remote: Remote, job_id: int, first: bytes) -> AsyncGenerator[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from odcd.api.slurm.accounting import listed
 from odcd.api.slurm.components import is_component, job_of
-from odcd.api.slurm.fetch import is_unknown, selectors
+from odcd.api.slurm.fetch import is_unknown, selectors, with_components_named
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.step_rows import cancel_step, is_step
 from odcd.api.slurm.version import answer_about
@@ -19,7 +19,7 @@ from odcd.slurm.usage import fail
 MOST_USERS = 20
 """Each takes a look at the user database, which may be slow."""
 DENIED = "Access/permission denied"
-ALONE = "a component of a heterogeneous job cannot be cancelled alone; cancel the job"
+UNKNOWN = "Invalid job id specified"
 
 
 async def scancel(remote: Remote) -> Finished:
@@ -47,6 +47,8 @@ async def scancel(remote: Remote) -> Finished:
             # An unknown or ended job is not an error, as in Slurm.
             if wanted.verbose:
                 said.append(_done(shown, wanted))
+            if wanted.verbose and outcome.get("code") == UnknownJob.code:
+                said.append(f"scancel: error: Kill job error on job id {shown}: {UNKNOWN}\n")
             continue
         failed = True
         why = DENIED if outcome["code"] == NotOwner.code else outcome.get("message") or "refused"
@@ -69,10 +71,9 @@ async def _cancel(
     if not wanted.ids:
         return [("", outcome) for outcome in await _one(remote, wanted, filters)]
     outcomes: list[tuple[str, dict[str, Any]]] = []
-    for text in dict.fromkeys(wanted.ids):
+    for text in dict.fromkeys(await with_components_named(remote, wanted.ids)):
         if is_component(text) and "." not in text:
-            code = NotImplementedYet.code
-            outcomes.append((text, {"job_id": text, "code": code, "message": ALONE}))
+            outcomes.append((text, _alone(text)))
             continue
         if is_step(job_of(text)):
             why = await cancel_step(remote, job_of(text), wanted.signal)
@@ -107,6 +108,12 @@ async def _one(remote: Remote, wanted: Scancel, filters: dict[str, object]) -> l
                     batch_only=batch_only,
                 )  # fmt: skip
     return rows or [{"job_id": 0, "outcome": "none", "code": UnknownJob.code}]
+
+
+def _alone(text: str) -> dict[str, Any]:
+    """The refusal of a component."""
+    why = f"a component cannot be cancelled alone; to cancel all of them: scancel {job_of(text)}"
+    return {"job_id": text, "code": NotImplementedYet.code, "message": why}
 
 
 def _outcome(error: OdcError) -> dict[str, Any]:

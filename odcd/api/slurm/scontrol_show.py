@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from odcd.api.slurm.components import with_components
-from odcd.api.slurm.fetch import MIN_JOB_AGE_S, fetch_jobs, recent, selectors
+from odcd.api.slurm.fetch import MIN_JOB_AGE_S, fetch_jobs, recent, selectors, with_components_named
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.sinfo import inventory
 from odcd.api.slurm.step_rows import show_step
@@ -25,6 +25,7 @@ UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified\n"
 
 async def show_job(remote: Remote, words: Sequence[str], one_line: bool) -> Finished:
     filters: dict[str, object] = {}
+    words = await with_components_named(remote, words)
     if words:
         filters["ids"] = await selectors(remote, "scontrol", list(words))
         rows = await fetch_jobs(remote, filters, ALL, ended=True)

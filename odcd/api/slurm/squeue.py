@@ -9,7 +9,15 @@ from functools import partial
 from odcd.api.slurm import jobs_json
 from odcd.api.slurm.components import FIELDS as COMPONENT_FIELDS
 from odcd.api.slurm.components import with_components
-from odcd.api.slurm.fetch import MAX_ROWS, PAGE, fetch_jobs, is_unknown, recent, selectors
+from odcd.api.slurm.fetch import (
+    MAX_ROWS,
+    PAGE,
+    fetch_jobs,
+    is_unknown,
+    recent,
+    selectors,
+    with_components_named,
+)
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.sinfo import inventory
 from odcd.api.slurm.step_rows import STEP_FIELDS, list_live
@@ -55,7 +63,7 @@ async def squeue(remote: Remote) -> Finished:
 async def _rows(remote: Remote, wanted: Squeue) -> tuple[list[JobRow], bool, str]:
     """The jobs; whether -j names any that squeue still knows; and complaints."""
     filters: dict[str, object] = dict(wanted.filters)
-    complaints = ""
+    complaints, ids = "", list[str]()
     if wanted.me:
         filters["user"] = [remote.who.user]
     fields = {*fields_of(wanted.format), *_ALWAYS, *COMPONENT_FIELDS}
@@ -73,14 +81,15 @@ async def _rows(remote: Remote, wanted: Squeue) -> tuple[list[JobRow], bool, str
         fields.add("node_names")
     if wanted.ids:
         # A job that has ended is known, so ended ones are read here whatever the states are.
-        filters["ids"] = await selectors(remote, "squeue", wanted.ids)
+        ids = await with_components_named(remote, wanted.ids)
+        filters["ids"] = await selectors(remote, "squeue", ids)
         found = await fetch_jobs(remote, filters, fields, ended=True)
     else:
         found = await fetch_jobs(remote, filters, fields, ended=False)
         if not is_live_only(wanted.states):
             ended = {**filters, "ended_since": recent(remote).isoformat()}
             found += await fetch_jobs(remote, ended, fields, ended=True)
-    found = with_components(found, wanted.ids)
+    found = with_components(found, ids)
     since = recent(remote)
     found = [row for row in found if row.ended_at is None or row.ended_at >= since]
     states = frozenset(LIVE) if wanted.states is None else wanted.states

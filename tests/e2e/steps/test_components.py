@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,4 +135,21 @@ def test_a_preview_answers_for_all_components(slurm: Slurm) -> None:
     argv = ["--test-only", "-n1", "--gpus=8", "--mem=100", ":", "-n1", "--gpus=8", "--mem=100"]
     done = slurm.run("sbatch", *argv, "--wrap=true")
     assert done.returncode == 0
-    assert "on nodes gpu[1-2]" in done.stderr
+    job = slurm.odc.rows("select last_value from odc.job_id_seq")[0]["last_value"] + 1
+    start = rf"sbatch: Job {job} to start at \d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d"
+    assert re.fullmatch(rf"{start} using \d+ processors on gpu\[1-2\]\n", done.stderr)
+
+
+def test_the_id_of_a_component_names_it(slurm: Slurm, held: int) -> None:
+    second = str(held + 1)
+    assert rows(slurm, "squeue", "-h", "-o", "%i", "-j", second) == [f"{held}+1"]
+    assert rows(slurm, "sacct", "-X", "-n", "-o", "JobID", "-j", second) == [f"{held}+1"]
+    assert "HetJobOffset=1 " in slurm.run("scontrol", "show", "job", "-o", second).stdout
+    done = slurm.run("scancel", second)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"scancel: error: Kill job error on job id {held}+1: a component cannot be cancelled "
+        f"alone; to cancel all of them: scancel {held}\n",
+    )
+    shown = slurm.odc.odcctl("show", second, check=False)
+    assert (shown.returncode, f"name job {held}." in shown.stderr) == (1, True)

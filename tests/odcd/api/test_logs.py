@@ -69,6 +69,10 @@ def test_a_job_that_has_not_started_has_no_output(database_url: str) -> None:
         async with service.client() as client:
             answer = await client.get(f"/v1/jobs/{job_id}/logs")
             assert (answer.status_code, answer.json()["code"]) == (409, "OD012")
+            assert answer.json()["hint"] == f"`odcctl logs --follow {job_id}` waits for its start."
+            array = await service.submit(array="0-3")
+            answer = await client.get(f"/v1/jobs/{array}_2/logs")
+            assert answer.json()["detail"].startswith(f"job {array}_2 has not started")
 
     serve(database_url, work, executor_of=Output)
 
@@ -242,3 +246,111 @@ def test_a_file_shared_by_all_ranks_is_sent_once_unchanged(database_url: str) ->
                 assert b"".join(sorted(answer.content.splitlines(True))) == content
 
     serve(database_url, work, nodes=2, executor_of=lambda: executor)
+
+
+class TaskOutput(Output):
+    """The output of each task of an array."""
+
+    def __init__(self, tasks: dict[int, list[bytes | Exception | None]]) -> None:
+        super().__init__()
+        self._tasks = tasks
+
+    async def logs(
+        self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+    ) -> AsyncGenerator[bytes]:
+        assert dispatch.array_task_id is not None
+        self._ranks = (self._tasks[dispatch.array_task_id],)
+        pieces = super().logs(dispatch, rank, stderr=stderr, follow=follow)
+        async for piece in pieces:
+            yield piece
+
+
+def test_output_of_an_array_is_that_of_its_tasks_by_line_with_the_task(database_url: str) -> None:
+    executor = TaskOutput({
+        0: [b"a\nb", b"c\n"], 1: [WrongState("its output cannot be read: No such file")],
+        2: [b"end"],
+    })  # fmt: skip
+
+    async def work(service: Service) -> None:
+        job = await service.submit(array="0-3%3", gpus_per_node=1, gpus=None)
+        async with service.client() as client:
+            answer = await client.get(f"/v1/jobs/{job}/logs")
+            assert (answer.status_code, answer.json()["code"]) == (409, "OD012")
+            await service.plan()
+            answer = await client.get(f"/v1/jobs/{job}/logs")
+            assert answer.text == (
+                f"{job}_0: a\n{job}_0: bc\n"
+                f"{job}_1: odc: its output cannot be read: No such file\n{job}_2: end\n"
+            )
+            answer = await client.get(f"/v1/jobs/{job}_[0,2-3]/logs")
+            assert answer.text == f"{job}_0: a\n{job}_0: bc\n{job}_2: end\n"
+            assert (await client.get(f"/v1/jobs/{job}_0/logs")).text == "a\nbc\n"
+        async with service.client(BOB) as client:
+            for selector in (job, f"{job}_[0-2]"):
+                assert (await client.get(f"/v1/jobs/{selector}/logs")).status_code == 403
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_following_an_array_shows_every_task_also_one_that_starts_later(
+    database_url: str, folder: Path
+) -> None:
+    executor = TaskOutput({0: [b"a\n"], 1: [b"b\n", None, b"c\n"], 2: [b"later\n"]})
+
+    async def work(service: Service) -> None:
+        job = await service.submit(array="0-2%2", gpus_per_node=1, gpus=None)
+        async with (
+            on_socket(service, folder / "s"),
+            over(folder / "s") as client,
+            client.stream("GET", f"/v1/jobs/{job}/logs", params={"follow": "true"}) as answer,
+        ):
+            lines = answer.aiter_lines()
+            first, second = await service.plan()
+            async with asyncio.timeout(60):
+                assert {await anext(lines) for _ in range(2)} == {f"{job}_0: a", f"{job}_1: b"}
+                await service.end(first)
+                await service.plan()
+                assert await anext(lines) == f"{job}_2: later"
+                executor.go_on.set()
+                assert await anext(lines) == f"{job}_1: c"
+                await service.end(second)
+                await service.end(job)
+                assert [line async for line in lines] == []
+        assert executor.open == 0
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_following_an_array_ends_when_its_tasks_are_cancelled(
+    database_url: str, folder: Path
+) -> None:
+    async def work(service: Service) -> None:
+        job = await service.submit(array="0-5")
+        async with (
+            on_socket(service, folder / "s"),
+            over(folder / "s") as client,
+            client.stream("GET", f"/v1/jobs/{job}/logs", params={"follow": "true"}) as answer,
+        ):
+            async with over(folder / "s") as other:
+                await other.post(f"/v1/jobs/{job}/cancel")
+            async with asyncio.timeout(60):
+                assert await answer.aread() == b""
+
+    serve(database_url, work, executor_of=Output)
+
+
+def test_a_daemon_that_stops_cuts_the_followers_of_an_array_off(
+    database_url: str, folder: Path
+) -> None:
+    async def work(service: Service) -> None:
+        job = await service.submit(array="0-1", hold=True)
+        async with over(folder / "s") as client:
+            async with on_socket(service, folder / "s"):
+                request = client.build_request("GET", f"/v1/jobs/{job}/logs?follow=true")
+                answer = await client.send(request, stream=True)
+                pieces = answer.aiter_bytes()
+            with pytest.raises(httpx.RemoteProtocolError):
+                await anext(pieces)
+            await answer.aclose()
+
+    serve(database_url, work, executor_of=Output)

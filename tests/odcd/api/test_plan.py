@@ -56,6 +56,21 @@ def test_the_plan_is_shown_compared_and_replayed(database_url: str) -> None:
     serve(database_url, work)
 
 
+def test_a_heterogeneous_job_is_planned_with_its_components(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.submit(gpus=8, time_limit_s=600)
+        await service.plan()
+        components = [{"cpus_per_task": 2}, {"gpus_per_node": 4}]
+        await service.submit(gpus=None, components=components, time_limit_s=600)
+        await service.plan()
+        async with service.client() as client:
+            plan = msgspec.json.decode((await client.get("/v1/plan")).content, type=Plan)
+        [planned] = plan.jobs
+        assert [one.gpus_per_node for one in planned.components or []] == [0, 4]
+
+    serve(database_url, work)
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status", "code"),
     [

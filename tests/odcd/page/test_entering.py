@@ -287,6 +287,7 @@ def test_requests_of_another_site_are_refused(database_url: str, what: str) -> N
             for headers in FOREIGN:
                 answer = await client.post(path, data=form, headers=headers)
                 assert answer.status_code == 403, headers
+                assert "Wrong origin" in answer.text
                 assert "set-cookie" not in answer.headers
             assert (await client.get("/page/queue")).status_code == 200
         async with it.client() as client:

@@ -192,6 +192,17 @@ def test_the_queue_shows_why_a_job_waits(database_url: str) -> None:
     browse(database_url, work)
 
 
+def test_a_heterogeneous_job_is_shown_with_its_components(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        server, train = {"cpus_per_task": 2}, {"gpus_per_node": 4}
+        job = await it.service.submit(gpus=None, components=[server, train])
+        async with it.inside() as client:
+            for path in ("/page/queue", f"/page/jobs/{job}"):
+                assert "2 CPUs + 4 GPUs" in (await client.get(path)).text
+
+    browse(database_url, work)
+
+
 def test_the_page_of_a_job_shows_its_history(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit(name="train")
@@ -237,6 +248,9 @@ def test_an_array_lists_its_tasks(database_url: str) -> None:
             assert f"{array}_[1-3]" in page
             task = (await client.get(f"/page/jobs/{array}_0")).text
             assert f"Job {array}_0" in task
+            # The last task has the id of the array, whose output is that of all tasks.
+            assert f'data-logs="/page/jobs/{array}_0/logs"' in task
+            assert f'href="/page/jobs/{array}_0/logs"' in task
 
     browse(database_url, work)
 

@@ -68,7 +68,8 @@ def test_the_prolog_runs_before_the_job_and_the_epilog_after_its_last_process(
     site.hook("epilog")
     site.launch()
     client = site.home.client()
-    script = "#!/bin/sh\n(trap '' TERM; sleep 0.3; echo late >> order) &\necho job >> order\n"
+    late = "(trap '' TERM; : > ready; sleep 0.3; echo late >> order) &"
+    script = f"#!/bin/sh\n{late}\nuntil [ -e ready ]; do sleep 0.01; done\necho job >> order\n"
     client.start(a_dispatch(1, script, work_dir))
     end = client.wait_end(1)
     assert (end["kind"], end["exit_code"]) == ("exited", 0)

@@ -232,3 +232,9 @@ def test_any_text_is_a_list_or_refused(text: str) -> None:
     for parse in (parse_array, parse_selector, expand_hosts, parse_mib):
         with suppress(OdcError):
             parse(text)
+
+
+def test_a_component_is_refused_with_the_job_to_name() -> None:
+    with pytest.raises(BadRequest) as refused:
+        parse_selector("33+1")
+    assert refused.value.hint == "It is a component of a heterogeneous job: name job 33."

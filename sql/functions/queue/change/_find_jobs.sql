@@ -138,7 +138,7 @@ begin
            case when a.tasks is null then format('job %s does not exist', a.job_id)
                 when not exists (select from job as j where j.id = a.job_id) then format('array %s does not exist', a.job_id)
                 else format('array %s has no task %s', a.job_id, _task_text(a.tasks, null)) end,
-           '`odcctl queue -t all` lists all jobs.'
+           _unknown_hint(a.job_id)
       from asked as a
      where a.ord not in (select c.ord from candidate as c)
      order by 1;

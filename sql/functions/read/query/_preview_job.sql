@@ -47,6 +47,7 @@ begin
     return jsonb_build_object(
         'node_count', coalesce(v_plan.start_nodes[v_start], p_shape.node_count), 'gpus_per_node', p_shape.gpus_per_node,
         'gpu_type', p_shape.gpu_type, 'cpus_per_node', p_shape.cpus_per_node, 'mem_per_node_mib', p_shape.mem_per_node_mib,
+        'components', case when p_shape.components is not null then _component_rows(p_shape.components, null) end,
         'time_limit_s', nullif(p_time_limit_s, 2147483647),
         'start_at', _iso(case when v_start is not null then p_now else v_plan.head_ats[v_head] end),
         'node_names', _planned_nodes(v_start, v_head, v_plan.start_nodes, v_plan.alloc_nodes, v_plan.head_nodes),

@@ -9,6 +9,6 @@ begin
                        when exists (select from job where id = p_job_id)
                        then format('job %s has no task %s', p_job_id, odc._task_text(p_tasks, null))
                        else format('array %s does not exist', p_job_id) end,
-        hint = '`odcctl queue -t all` lists all jobs.';
+        hint = _unknown_hint(p_job_id);
 end;
 $$;

@@ -463,3 +463,16 @@ def test_its_partition_cannot_be_changed(queue: Queue) -> None:
     one = het(queue, CPUS, GPUS)
     assert queue.update(one, changes={"partitions": ["main"]}) == {one: "OD016"}
     assert queue.update(one, changes={"time_limit_s": 60}) == {one: "updated"}
+
+
+def test_an_id_of_a_component_is_explained(queue: Queue) -> None:
+    before, job_id = queue.submit(), het(queue, CPUS, CPUS, CPUS)
+    after = queue.submit()
+    hint = f"It is component {job_id}+2 of a heterogeneous job: name job {job_id}."
+    outcomes = queue.change("hold", job_id + 2, after + 1)
+    assert [one["hint"] for one in outcomes] == [hint, "`odcctl queue -t all` lists all jobs."]
+    leaders = queue.sql.rows(
+        "select c.id, odc._leader_of(c.id) as leader from unnest($1::bigint[]) as c (id)",
+        [before, job_id, job_id + 1, job_id + 2, after],
+    )
+    assert [row["leader"] for row in leaders] == [None, None, job_id, job_id, None]
