@@ -7,14 +7,13 @@ import stat
 from contextlib import nullcontext
 from pathlib import Path
 
-from odcd.audit.log import STDOUT
 from odcd.errors import BadRequest
 from odcd.home.account import ACCOUNT, exists, service_account
 
 
 def check_audit_log(place: str | None) -> None:
     """Raises BadRequest for a file that the daemon's account cannot append to."""
-    if place in (None, STDOUT):
+    if place in (None, "-"):
         return
     # As root without the account, which `odcd up` creates: only what root sees can be checked.
     known = os.geteuid() != 0 or exists(ACCOUNT)
