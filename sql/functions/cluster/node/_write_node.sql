@@ -1,7 +1,7 @@
 -- odc._write_node: store a declared node, and note it as an event.
--- Arguments  p_kind  node_created or node_changed
+-- Arguments  p_new  whether it is created, rather than changed
 -- Locks      the caller holds the turn, and the node if it exists; node_free
-create or replace function odc._write_node(p_actor jsonb, p_node node, p_kind text, p_now timestamptz)
+create or replace function odc._write_node(p_actor jsonb, p_node node, p_new boolean, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -26,7 +26,7 @@ begin
      where f.node_id = n.id and g.id = f.group_id and f.jobs = 0
        and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (g.gpu_type, g.gpus, g.cpus, g.mem_mib);
     insert into event (at, kind, actor, node_id, detail)
-    values (p_now, p_kind, p_actor ->> 'user', n.id,
+    values (p_now, case when p_new then 'node_created' else 'node_changed' end, p_actor ->> 'user', n.id,
             jsonb_build_object('gpu_type', n.gpu_type, 'gpus', n.gpus, 'cpus', n.cpus, 'mem_mib', n.mem_mib,
                                'features', n.features));
     perform _regroup_nodes();

@@ -14,7 +14,7 @@ declare
 begin
     perform _check_operator(p_actor, 'change nodes');
     perform _take_turn(p_now);
-    perform _refuse_unknown_nodes(array[p_name]);
+    perform _check_nodes(array[p_name]);
     select * into v_old from node where name = p_name for update;
     perform _refuse_undeclared(v_old);
     n := _read_node(v_old, p_ask - 'name');
@@ -28,6 +28,6 @@ begin
             message = format('the size of node %s cannot change while jobs run there: %s', p_name, v_jobs),
             hint = format('Drain it first, and wait for them: odcctl node drain %s --reason TEXT.', p_name);
     end if;
-    perform _write_node(p_actor, n, 'node_changed', p_now);
+    perform _write_node(p_actor, n, false, p_now);
 end;
 $$;

@@ -36,6 +36,6 @@ begin
     n.state := 'UP';
     n.reason_by := p_actor ->> 'user';
     n.state_at := p_now;
-    perform _write_node(p_actor, n, 'node_created', p_now);
+    perform _write_node(p_actor, n, true, p_now);
 end;
 $$;

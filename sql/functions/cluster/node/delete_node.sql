@@ -12,7 +12,7 @@ declare
 begin
     perform _check_operator(p_actor, 'delete nodes');
     perform _take_turn(p_now);
-    perform _refuse_unknown_nodes(array[p_name]);
+    perform _check_nodes(array[p_name]);
     select * into n from node where name = p_name for update;
     perform _refuse_undeclared(n);
     v_jobs := _jobs_on(n.id);

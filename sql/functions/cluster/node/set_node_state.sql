@@ -30,7 +30,7 @@ begin
             hint = 'Give a reason: users whose jobs wait will read it.';
     end if;
     perform _take_turn(p_now);
-    perform _refuse_unknown_nodes(p_names);
+    perform _check_nodes(p_names);
     perform from node where name = any (p_names) order by name for update;
     -- Not drained through odc: the cluster reports it as drained, and would report the same again.
     select string_agg(n.name, ', ' order by length(n.name), n.name), min(n.reason) into v_unknown, v_known

@@ -148,6 +148,13 @@ def test_a_deleted_node_is_unknown_and_its_name_can_be_used_again(nodes: Nodes) 
     nodes.refused(UnknownNode, nodes.delete)
     nodes.refused(UnknownNode, nodes.change, gpus=4)
     nodes.refused(UnknownNode, nodes.set_state, "UP")
+    assert isinstance(nodes.queue.refused(gpus=1, node_list=["m1"]), UnknownNode)
+    lists = [
+        nodes.queue.sql.value("select odc.list_partitions()"),
+        nodes.queue.sql.values("select name from odc.map_nodes($1)", nodes.queue.now),
+    ]
+    assert "m1" not in str(lists)
+    assert job in nodes.queue.sql.values("select id from odc.job where state = 'COMPLETED'")
     nodes.create(gpus=2)
     nodes.register()
     made = nodes.list()["m1"]
