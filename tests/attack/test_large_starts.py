@@ -29,6 +29,8 @@ from tests.support.harness.database import make_home, remove_home
 from tests.support.harness.runner import RunnerHome, forked_runner
 from tests.support.harness.users import needs_root
 
+pytestmark = pytest.mark.long
+
 MIB = 1024 * 1024
 NODE = "n".ljust(60, "o")
 TASKS = 128

@@ -29,6 +29,8 @@ from tests.odcd.jobs.test_submission import (
 from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster, a_job, submit
 from tests.support.harness.database import Sql
 
+pytestmark = pytest.mark.long
+
 RANGES = 2_000
 SPARSE = ",".join(str(10_000 + 2 * n) for n in range(RANGES))
 SHORT = 2_000

@@ -24,7 +24,7 @@ from tests.support.harness.runner import (
 )
 from tests.support.harness.users import needs_root
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.long]
 
 ANN = {"uid": 64001, "gid": 64001}
 BOB = {"uid": 64002, "gid": 64002}

@@ -34,6 +34,8 @@ from tests.attack.strangers import ALICE
 from tests.support.harness.daemon import Odc, gone, new_odc, wait
 from tests.support.harness.users import AS_ROOT, as_user, needs_root
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def odc() -> Iterator[Odc]:

@@ -26,7 +26,7 @@ from tests.support.harness.runner import (
 )
 from tests.support.harness.users import needs_root
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.long]
 
 ANN = {"uid": 64101, "gid": 64101}
 

@@ -41,7 +41,7 @@ from tests.support.harness.runner import (
 )
 from tests.support.harness.users import needs_root
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.long]
 
 ANN = {"uid": ALICE, "gid": ALICE}
 SUB, COUNT = 300_000, 1000

@@ -86,4 +86,4 @@ def test_functions_run_on_workers_of_a_step(slurm: Commands) -> None:
     done = slurm.run(sys.executable, "functions.py", timeout_s=240, PATH=path)
     assert done.stdout == "[0, 1, 4, 9] {'0'}\n", done.stderr
     # Its block is cancelled at the end.
-    slurm.until(lambda: slurm.out("squeue", "-h", "-o", "%j") == "")
+    slurm.until(lambda: "parsl" not in slurm.out("squeue", "-h", "-o", "%j"))

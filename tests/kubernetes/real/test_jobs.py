@@ -141,7 +141,8 @@ def test_every_member_is_signalled_once_before_the_time_limit(stack: Stack) -> N
     )
     assert stack.end(job)["state"] == "COMPLETED", stack.log()
     for rank in ("0", "1"):
-        wait(partial(_has_logged, stack, job, rank, [f"told {rank}"]), stack.log)
+        look = partial(_has_logged, stack, job, rank, [f"told {rank}"])
+        wait(look, partial(stack, "logs", str(job), "--rank", rank))
 
 
 def _has_logged(stack: Stack, job: int, rank: str, lines: list[str]) -> bool:

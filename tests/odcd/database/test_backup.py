@@ -22,6 +22,8 @@ from odcd.home.postgres import EmbeddedPostgres
 from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
 from tests.support.harness.events import read_events
 
+pytestmark = pytest.mark.long
+
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
 MORNING = r"""
 insert into odc.node (name, gpu_type, gpus, cpus, mem_mib, state_at, features)

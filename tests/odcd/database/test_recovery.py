@@ -19,6 +19,8 @@ from odcd.home.account import Account, service_account
 from odcd.home.postgres_files import usable_install
 from tests.support.harness.database import MAJOR, Sql, make_home, remove_home
 
+pytestmark = pytest.mark.long
+
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 WAIT_S = 60
 

@@ -218,7 +218,13 @@ def test_tags_set_the_times_and_a_bad_tag_is_reported_once(
     assert sorted(said) == ["bad", "typo"]
 
 
-@pytest.mark.parametrize("fault", ["throttle", "error", "cut", "swallow"])
+FAULTS = [
+    "throttle",
+    *(pytest.param(fault, marks=pytest.mark.long) for fault in ("error", "cut", "swallow")),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_size_is_requested_until_aws_answers(world: World, fault: Any) -> None:
     a_group(world.aws)
     world.queue.now = SystemClock().now()
@@ -303,7 +309,7 @@ def test_an_operator_who_resumes_the_node_while_it_is_closed_keeps_it(world: Wor
     assert world.cluster.closed == set()
 
 
-@pytest.mark.parametrize("fault", ["throttle", "error", "cut", "swallow"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_removal_that_is_not_answered_is_repeated_and_the_node_stays_closed(
     world: World, fault: Any
 ) -> None:

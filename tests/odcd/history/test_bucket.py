@@ -21,6 +21,8 @@ from tests.support.fakes.aws import running_moto
 from tests.support.fakes.clock import VirtualClock
 from tests.support.harness.database import Sql
 
+pytestmark = pytest.mark.long
+
 BUCKET = "odc-history"
 TARGET = f"s3://{BUCKET}/some/prefix"
 

@@ -19,6 +19,8 @@ from odcd.simulate.replay import read_sources, replay
 from odcd.simulate.trace import TraceJob, replayable
 from tests.support.harness.database import Sql, TestServer
 
+pytestmark = pytest.mark.long
+
 
 def replayed(
     server: TestServer, jobs: Sequence[TraceJob], cluster: str, *,

@@ -223,7 +223,9 @@ def test_a_signal_for_a_script_that_has_just_ended_is_no_failure(
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash", "busybox"])
+@pytest.mark.parametrize(
+    "shell", ["sh", *(pytest.param(shell, marks=pytest.mark.long) for shell in ("bash", "busybox"))]
+)
 def test_the_signal_before_the_time_limit_is_sent_once(tmp_path: Path, shell: str) -> None:
     """Before: a member whose acknowledgement was lost received it twice. It still does if the
     command was killed before it could note that it has sent the signal."""

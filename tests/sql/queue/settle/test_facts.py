@@ -212,6 +212,13 @@ def test_a_member_that_has_ended_is_never_sent_out_to_start(queue: Queue) -> Non
     assert states == {0: "ended", 1: "starting"}
 
 
+def test_a_plain_job_is_sent_out_with_the_keys_of_the_last_release_only(queue: Queue) -> None:
+    """Daemons of that release may lead until the upgrade ends; other keys made them end."""
+    started(queue, gpus=1)
+    [body] = queue.sql.values("select body from odc.dispatches(0, null)")
+    assert not {"tmp_mib", "component_nodes"} & set(json.loads(body))
+
+
 def test_a_changed_time_limit_is_returned_until_it_was_applied(queue: Queue) -> None:
     """An executor that missed the change would end an extended job at its old end."""
     job_id = started(queue, gpus=1, time_limit_s=3600)
