@@ -214,7 +214,7 @@ def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
         dsn=args.dsn or None,
         executor=executor,
         kubernetes=kubernetes,
-        jobs=read_jobs(environment, allow_root=args.allow_root_jobs),
+        jobs=read_jobs(environment, allow_root=args.allow_root_jobs, local=not on_kubernetes),
         disks=disks,
         elastic=read_elastic(environment, disks.aws_region, kubernetes=on_kubernetes),
         login=read_login(environment),

@@ -73,6 +73,7 @@ class LocalEngine:
             sizes=self._store.gpu_types.get_sizes,
             calls=self._calls,
             commands=await asyncio.to_thread(self._make_commands),
+            hooks=self._settings.jobs.has_hooks,
         )
 
     def _make_commands(self) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from odcd.errors import BadRequest, NotAllowed
+from odcd.executor.hook_settings import HOOK_TIMEOUT, read_hooks
 from odcd.runner import uids
 from odcd.runner.rules import (
     MIN_UID,
@@ -44,6 +46,33 @@ class JobSettings:
     output of ended jobs of the user with the most output, oldest first. If root runs odcd, the
     running jobs of one user keep at most half. On Kubernetes this is the compressed output of ended
     members in the database. Default 10240."""
+    prolog: str | None = None
+    """ODC_PROLOG. A program that runs on each node of a job before the job's first process there,
+    as the user who started odcd. If it fails, the node is drained and the job is requeued. Not on
+    Kubernetes. Default none."""
+    epilog: str | None = None
+    """ODC_EPILOG. A program that runs on each node of a job after the job's last process, as the
+    user who started odcd. If it fails, the node is drained. Not on Kubernetes. Default none."""
+    task_prolog: str | None = None
+    """ODC_TASK_PROLOG. A program that runs before each batch script and each task of a step, as the
+    job's user. Its output can change the task's environment. Not on Kubernetes. Default none."""
+    task_epilog: str | None = None
+    """ODC_TASK_EPILOG. A program that runs after each batch script and each task of a step, as the
+    job's user. Not on Kubernetes. Default none."""
+    prolog_timeout: timedelta = HOOK_TIMEOUT
+    """ODC_PROLOG_TIMEOUT_S. A prolog that runs longer is killed and has failed. Default 60 s."""
+    epilog_timeout: timedelta = HOOK_TIMEOUT
+    """ODC_EPILOG_TIMEOUT_S. An epilog that runs longer is killed and has failed. Default 60 s."""
+    task_prolog_timeout: timedelta = HOOK_TIMEOUT
+    """ODC_TASK_PROLOG_TIMEOUT_S. A task prolog that runs longer is killed and has failed. Default
+    60 s."""
+    task_epilog_timeout: timedelta = HOOK_TIMEOUT
+    """ODC_TASK_EPILOG_TIMEOUT_S. A task epilog that runs longer is killed and has failed. Default
+    60 s."""
+
+    @property
+    def has_hooks(self) -> bool:
+        return any((self.prolog, self.epilog, self.task_prolog, self.task_epilog))
 
     def rules(self) -> Rules:
         """The rules in the runner's format."""
@@ -53,6 +82,14 @@ class JobSettings:
             limits={**default_limits(), **self.limits},
             output_mib=self.output_mib,
             output_total_mib=self.output_total_mib,
+            prolog=self.prolog,
+            epilog=self.epilog,
+            task_prolog=self.task_prolog,
+            task_epilog=self.task_epilog,
+            prolog_timeout_s=self.prolog_timeout.total_seconds(),
+            epilog_timeout_s=self.epilog_timeout.total_seconds(),
+            task_prolog_timeout_s=self.task_prolog_timeout.total_seconds(),
+            task_epilog_timeout_s=self.task_epilog_timeout.total_seconds(),
         )
 
 
@@ -69,8 +106,11 @@ def check_user(rules: Rules, uid: int) -> None:
     raise NotAllowed(f"job not accepted: {why}", hint)
 
 
-def read_jobs(environment: Mapping[str, str], *, allow_root: bool) -> JobSettings:
-    """allow_root: --allow-root-jobs. Raises BadRequest with the setting that is wrong."""
+def read_jobs(
+    environment: Mapping[str, str], *, allow_root: bool, local: bool = True
+) -> JobSettings:
+    """allow_root: --allow-root-jobs. local: jobs run on this machine. Raises BadRequest with the
+    setting that is wrong."""
     root = environment.get("ODC_ALLOW_ROOT_JOBS") or "0"
     if root not in ("0", "1"):
         raise BadRequest(f'ODC_ALLOW_ROOT_JOBS="{root[:100]}" is neither 0 nor 1', "Give 1 or 0.")
@@ -82,6 +122,7 @@ def read_jobs(environment: Mapping[str, str], *, allow_root: bool) -> JobSetting
         limits=parse_limits(environment.get("ODC_JOB_LIMITS") or ""),
         output_mib=output_mib,
         output_total_mib=total_mib,
+        **read_hooks(environment, local=local),
     )
 
 

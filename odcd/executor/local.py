@@ -64,9 +64,10 @@ class LocalExecutor:
         grace_s: float = GRACE_S,
         calls: Calls = NOBODY,
         commands: str | None = None,
+        hooks: bool = False,
     ) -> None:
         """launcher: starts a runner, or raises. sizes: of the GPU types in the database. commands:
-        a folder with Slurm's commands for the PATH of jobs."""
+        a folder with Slurm's commands for the PATH of jobs. hooks: whether the rules have some."""
         self._run_dir = run_dir
         self._calls = calls
         self._launcher = launcher
@@ -75,6 +76,7 @@ class LocalExecutor:
         self._self_node = self_node
         self._sizes = sizes
         self._grace_s = grace_s
+        self._hooks = hooks
         self.dev_servers = LocalDevServers(self._connect)
         self._encoder = Encoder(cluster, self._gpu_ids_of, commands)
         self.steps = LocalSteps(
@@ -109,6 +111,8 @@ class LocalExecutor:
             await self.close()
             link = await self._reach()
             log.info("runner.reached", extra={"pid": link.about["pid"]})
+            if self._hooks and not link.about.get("hooks"):
+                log.warning("runner.lacks_hooks", extra={"version": link.about.get("odc")})
             try:
                 await starts.send(link, list(self._unconfirmed.values()))
             except BaseException:

@@ -130,4 +130,11 @@ def fact_of(fields: Mapping[str, Any]) -> Fact:
         signal=fields.get("signal"),
         cause=fields.get("cause"),
         detail=fields.get("detail"),
+        drains=_drains_of(fields.get("drains")),
     )
+
+
+def _drains_of(drains: Mapping[str, str] | None) -> str | None:
+    if not drains:
+        return None
+    return json.dumps({int(rank): str(reason) for rank, reason in drains.items()})

@@ -175,6 +175,8 @@ class Fact:
     suspect: bool = False
     """The node may be the cause: it could not launch the member, lost it, or the member failed
     early."""
+    drains: str | None = None
+    """Nodes that must accept no new jobs, as JSON: by rank, the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

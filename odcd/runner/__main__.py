@@ -47,7 +47,7 @@ SWEEP_S = 300.0
 """How often the runner looks for such output, and for scripts of ended jobs."""
 _FOLDERS = {
     "members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700,
-    "steps": 0o700,
+    "steps": 0o700, "hooks": 0o700,
 }  # fmt: skip
 
 
@@ -120,7 +120,8 @@ class Runner:
         # Before the members: a job ends only after its steps.
         steps_recovery.recover(self._roster.steps, self._loop, same_boot=not self._memory.fresh)
         Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
-        about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
+        about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement,
+                 "hooks": True}  # fmt: skip
         self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
                               owner_uid=owner_uid, users=users, about=about)  # fmt: skip
         self._socket = run_dir / protocol.SOCKET_NAME

@@ -18,6 +18,8 @@ from odcd.runner.record import Key
 @dataclass(slots=True, eq=False)
 class Attempt:
     members: dict[int, Member] = field(default_factory=dict)
+    refusal: str | None = None
+    """Why none of its members may start any longer."""
     _gated: set[int] = field(default_factory=set)
     """Ranks that share one output file and have not been launched yet."""
     _gate: dict[bool, int] = field(default_factory=dict)
@@ -27,7 +29,7 @@ class Attempt:
     def forgettable(self) -> bool:
         """Whether all members have ended and all their facts are acknowledged."""
         return all(
-            not member.live and not member.facts and not member.has_steps
+            not member.live and not (member.facts or member.has_steps or member.has_hooks)
             for member in self.members.values()
         )
 

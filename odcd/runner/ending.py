@@ -155,6 +155,13 @@ class Ending:
         processes.signal_all(left, signal.SIGKILL)
         self._loop.at(time.time() + KILL_AGAIN_S, lambda: self.end_orphans(member, done))
 
+    def keep_drains(self, member: Member, drains: dict[str, str]) -> None:
+        """The nodes to drain, for a later runner if this one cannot report them. Too many for the
+        record are forgotten with this runner."""
+        member.drains = drains
+        if record.fits(record.CONTROL, member.control()):
+            self._write_control(member)
+
     def _write_control(self, member: Member) -> None:
         # Only a later runner reads it, so a write error has no effect on this runner.
         with contextlib.suppress(OSError):

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from odcd.runner import limits
 from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs
+from odcd.runner.hooks.task import run_task_prolog
 from odcd.runner.prepare import Prepared
 
 EXECUTING = b"x"
@@ -62,8 +63,9 @@ def become(
             out, err = spool_ends or open_outputs(order)
             os.dup2(out, 1)
             os.dup2(err, 2)
+        env = run_task_prolog(order.get("hooks"), order["env"])
         os.write(status_fd, EXECUTING)
-        _execute(order)
+        _execute(order, env)
     except CannotBegin as error:
         failure = error
     except BaseException as error:
@@ -106,9 +108,9 @@ def _take_terminal(tty_fd: int) -> None:
         os.dup2(tty_fd, number)
 
 
-def _execute(order: dict[str, Any]) -> None:
+def _execute(order: dict[str, Any], env: dict[str, str]) -> None:
     script = order["script"]
     try:
-        os.execve(script, [script, *order["args"]], order["env"])
+        os.execve(script, [script, *order["args"]], env)
     except (OSError, ValueError) as error:
         raise CannotBegin.by("cannot execute the script", error) from None

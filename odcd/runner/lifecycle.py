@@ -11,6 +11,8 @@ from odcd.runner.attempts import Attempts
 from odcd.runner.ending import Ending
 from odcd.runner.facts import Facts
 from odcd.runner.files import Files
+from odcd.runner.hooks.epilogs import run_epilogs
+from odcd.runner.hooks.hooks import Hooks
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member, outcome
@@ -29,10 +31,12 @@ UNWATCHED = {
 
 class Lifecycle:
     def __init__(
-        self, loop: Loop, log: Log, attempts: Attempts, files: Files, facts: Facts, steps: Steps
-    ) -> None:
-        self.ending = Ending(loop, files.path, self._drop_queued, steps)
+        self, loop: Loop, log: Log, attempts: Attempts, files: Files, facts: Facts, steps: Steps,
+        hooks: Hooks,
+    ) -> None:  # fmt: skip
+        self.ending = Ending(loop, files.path, self.fail_queued, steps)
         self._steps = steps
+        self._hooks = hooks
         self._log = log
         self._attempts = attempts
         self._files = files
@@ -96,19 +100,34 @@ class Lifecycle:
         if self._attempts.first_live(job, attempt) is None:
             # The job's GPUs must not be free before its steps are gone, too.
             member.has_steps = self._steps.stop_before(
-                job, attempt, STEPS_GRACE_S, lambda: self._finish(member, end)
+                job, attempt, STEPS_GRACE_S, lambda: self._end_job(member, end)
             )
-            if member.has_steps:
-                return
+            if not member.has_steps:
+                self._end_job(member, end)
+            return
         self._finish(member, end)
 
-    def _finish(self, member: Member, end: dict[str, Any]) -> None:
+    def _end_job(self, member: Member, end: dict[str, Any]) -> None:
+        """No process of the job is left here: run its epilogs, then report the last end."""
         member.has_steps = False
+        member.has_hooks = True
+
+        def done(drains: dict[str, str]) -> None:
+            member.has_hooks = False
+            if drains:
+                self.ending.keep_drains(member, {**member.drains, **drains})
+            self._finish(member, {**end, "drains": member.drains} if member.drains else end)
+
+        run_epilogs(self._hooks, member.key, done)
+
+    def _finish(self, member: Member, end: dict[str, Any]) -> None:
         if member.cgroup:
             cgroup.remove(member.cgroup)
         self._facts.report(member, member.fact(**end))
 
-    def _drop_queued(self, member: Member, detail: str) -> None:
+    def fail_queued(self, member: Member, detail: str) -> None:
+        """It never began, and will not."""
         self._attempts.attempt_of(member).passed_gate(member.key.rank)
+        detail = detail[: record.DETAIL_BYTES]
         self.settle(member, {"kind": "start_failed", "at": time.time(),
                               "cause": member.cause or "launch", "detail": detail})  # fmt: skip

@@ -63,6 +63,10 @@ class Member:
     """Its job only held nodes, and its user released them: the exit code to report."""
     has_steps: bool = False
     """It has ended, but steps of its job have not: its end is not reported yet."""
+    drains: dict[str, str] = field(default_factory=dict)
+    """Nodes on which hooks of its job failed: by rank, the reason."""
+    has_hooks: bool = False
+    """It has ended, but epilogs of its job have not: its end is not reported yet."""
     timers: int = 0
     """Increased to disarm all timers that were set before."""
 
@@ -96,7 +100,7 @@ class Member:
         return {
             "ends_at": self.ends_at, "kill_at": self.kill_at, "cause": self.cause,
             "stop_signal": self.stop_signal, "signalled": self.end_signal is None,
-            "released": self.released,
+            "released": self.released, **({"drains": self.drains} if self.drains else {}),
         }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from odcd.runner import processes
+from odcd.runner.hooks.task import task_hooks
 from odcd.runner.members import EndSignal, Member
 from odcd.runner.record import Key
 from odcd.runner.rules import Rules
@@ -86,4 +87,5 @@ def order_of(
         "spool_bytes": rules.output_mib * _MIB // max(1, len(dispatch["members"])),
         "terminal": f"{run_dir}/terminals/{key}" if terminal else None,
         "cgroup": member.cgroup, "limits": rules.limits,
+        "hooks": None if part.get("hold") else task_hooks(rules),
     }  # fmt: skip

@@ -14,6 +14,7 @@ from odcd.runner.record import Key
 from odcd.runner.roster import Roster
 
 LOOK_AGAIN_S = 0.05
+UNSTARTED = "the runner was restarted before it started"
 RESTARTED = {"e": "lost", "detail": "the machine was restarted while it ran"}
 
 
@@ -21,6 +22,7 @@ class Recovery:
     def __init__(self, roster: Roster, loop: Loop, log: Log, *, same_boot: bool) -> None:
         self._files = roster.files
         self._attempts = roster.attempts
+        self._hooks = roster.hooks
         self._lifecycle = roster.lifecycle
         self._loop = loop
         self._log = log
@@ -40,11 +42,27 @@ class Recovery:
                 continue
             self._attempts.add(member)
             found.append((member, regions))
+        unstarted = self._add_unstarted()
         # All are known now: the steps of a job end with the last of its members.
         for member, regions in found:
             counts[self._take(member, regions)] += 1
+        for member in unstarted:
+            self._lifecycle.fail_queued(member, UNSTARTED)
+            counts["gone"] += 1
         if any(counts.values()):
             self._log.info("runner.recovered", **counts)
+
+    def _add_unstarted(self) -> list[Member]:
+        """Members whose prolog had begun, and that never started."""
+        members: list[Member] = []
+        for key in self._hooks.debts:
+            if self._attempts.find(key) is None:
+                debt = self._hooks.debts.read(key) or {}
+                member = Member(key, uid=int(debt.get("uid", -1)), state="queued")
+                self._attempts.add(member)
+                self._attempts.attempt_of(member).refusal = UNSTARTED
+                members.append(member)
+        return members
 
     def _take(self, member: Member, regions: record.Regions) -> str:
         if regions["started"]:
@@ -106,6 +124,7 @@ def _member(key: Key, regions: record.Regions) -> Member | None:
     if control:
         member.ends_at, member.kill_at = control["ends_at"], control["kill_at"]
         member.released = control.get("released")
+        member.drains = control.get("drains", {})
         member.cause, member.stop_signal = control["cause"], control["stop_signal"]
         if control["signalled"]:
             member.end_signal = None

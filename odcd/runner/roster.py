@@ -11,6 +11,8 @@ from odcd.runner.attempts import Attempts
 from odcd.runner.cgroup import Cgroups
 from odcd.runner.facts import Facts
 from odcd.runner.files import Files
+from odcd.runner.hooks.hooks import Hooks
+from odcd.runner.hooks.prologs import Prologs
 from odcd.runner.lifecycle import Lifecycle
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
@@ -45,14 +47,17 @@ class Roster:
         self.facts = Facts(self.files)
         self.attempts = Attempts(memory, self.files, log)
         self.steps = Steps(run_dir, loop, log, cgroups, limits, lambda: users.rules)
-        self.lifecycle = Lifecycle(loop, log, self.attempts, self.files, self.facts, self.steps)
+        self.hooks = Hooks(run_dir, loop, log, limits, lambda: users.rules)
+        self.lifecycle = Lifecycle(
+            loop, log, self.attempts, self.files, self.facts, self.steps, self.hooks
+        )
         self._log = log
         self._memory = memory
         self._shims = Shims(loop, limits, self._on_answer, self._on_death)
         launcher = MemberLauncher(run_dir, self.files, texts, cgroups, users, self._shims)
         self.starts = Starts(
             loop, log, self.attempts, self.lifecycle, launcher,
-            memory=memory, texts=texts, users=users,
+            memory=memory, texts=texts, users=users, prologs=Prologs(self.hooks, self.lifecycle),
         )  # fmt: skip
 
     # -- requests of the daemon -------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The operator's rules for jobs of this machine: users, process limits, kept output.
+"""The operator's rules for jobs of this machine: users, process limits, kept output, hooks.
 
 When a daemon starts, it writes RUN_DIR/rules, as root if root starts it. The runner reads the file
 when it starts and whenever it changes. Once the daemon has given up root, it cannot write the file:
@@ -19,6 +19,7 @@ NAME = "rules"
 MIN_UID = 1000
 OUTPUT_MIB = 1024
 OUTPUT_TOTAL_MIB = 10_240
+HOOK_TIMEOUT_S = 60.0
 MAX_BYTES = 65536
 
 Limit = tuple[int | None, int | None]
@@ -64,6 +65,14 @@ class Rules:
     limits: dict[str, Limit] = field(default_factory=default_limits)
     output_mib: int = OUTPUT_MIB
     output_total_mib: int = OUTPUT_TOTAL_MIB
+    prolog: str | None = None
+    epilog: str | None = None
+    task_prolog: str | None = None
+    task_epilog: str | None = None
+    prolog_timeout_s: float = HOOK_TIMEOUT_S
+    epilog_timeout_s: float = HOOK_TIMEOUT_S
+    task_prolog_timeout_s: float = HOOK_TIMEOUT_S
+    task_epilog_timeout_s: float = HOOK_TIMEOUT_S
 
 
 def write(run_dir: Path, rules: Rules) -> None:

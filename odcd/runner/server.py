@@ -216,7 +216,8 @@ class Server:
 
     def _do_quit(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
         """End the runner, unless something runs."""
-        live = sum(1 for member in self._roster.attempts.members() if member.live)
+        members = self._roster.attempts.members()
+        live = sum(1 for member in members if member.live or member.has_hooks)
         live += len(self._roster.steps.live_attempts())
         self.quitting = live == 0
         return {"quitting": self.quitting, "live": live}

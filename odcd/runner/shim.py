@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
+from odcd.runner.hooks.batch import run_batch_epilog
 from odcd.runner.last_words import append, last_words
 from odcd.runner.limits import Limits
 from odcd.runner.prepare import Preparer
@@ -109,11 +110,13 @@ def _see_through(
         else children.wait_for(child, spool.serving() if spool else {})
     )
     oom_kills = 0
+    failed = run_batch_epilog(order, children, spool.serving() if spool else {})
 
     def words() -> str | None:
         nonlocal oom_kills
         oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
-        return last_words(order, record_fd, status, oom_kills)
+        lines = filter(None, (failed, last_words(order, record_fd, status, oom_kills)))
+        return "\n".join(lines) or None
 
     _end_leftovers(order, spool, words)
     return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}

@@ -12,6 +12,7 @@ from typing import Any
 
 from odcd.runner import record
 from odcd.runner.attempts import Attempts
+from odcd.runner.hooks.prologs import Prologs
 from odcd.runner.lifecycle import Lifecycle
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -40,6 +41,7 @@ class Starts:
         memory: Memory,
         texts: Texts,
         users: Users,
+        prologs: Prologs,
     ) -> None:
         self._loop = loop
         self._log = log
@@ -49,6 +51,7 @@ class Starts:
         self._memory = memory
         self._texts = texts
         self._users = users
+        self._prologs = prologs
         self._queue: deque[tuple[Member, tuple[str, ...]]] = deque()
         """Queued members, each with the texts that are held for it."""
         self._args: list[str] | None = None
@@ -80,22 +83,28 @@ class Starts:
             self._args = dispatch.get("args")
             attempt = self._attempts.get_or_add(dispatch["job"], dispatch["attempt"])
             added = [m for m in members if m.key.rank not in attempt.members]
+            queued: list[tuple[Member, tuple[str, ...]]] = []
             for member in added:
                 attempt.members[member.key.rank] = member
-                refusal = self._refusal(dispatch)
+                refusal = self._refusal(dispatch, attempt.refusal)
                 if refusal:
                     self._lifecycle.settle(member, refusal)
                 else:
                     held = self._texts.hold(
                         dispatch["script"], dispatch["environment"], member.uid, dispatch["gid"]
                     )
-                    self._queue.append((member, held))
+                    queued.append((member, held))
             attempt.gate({m.key.rank for m in added if m.order and m.order["shared"]})
+            self._prologs.run_before([member for member, _ in queued],
+                                     lambda queued=queued: self._queue.extend(queued))  # fmt: skip
 
-    def _refusal(self, dispatch: dict[str, Any]) -> dict[str, Any] | None:
+    def _refusal(self, dispatch: dict[str, Any], why: str | None) -> dict[str, Any] | None:
         """The fact that replaces a start: the user may not run jobs, the start was ordered before
-        this runner's memory begins, or the daemon knows that it cannot start."""
+        this runner's memory begins, or the daemon knows that it cannot start. why: this runner
+        knows that the attempt cannot start."""
         now = time.time()
+        if why is not None:
+            return {"kind": "start_failed", "at": now, "cause": "launch", "detail": why}
         detail = self._users.refusal(int(dispatch["uid"]))
         if detail:
             self._log.limited("user.refused", job=dispatch["job"], why=detail)

@@ -10,6 +10,7 @@ import pytest
 
 from odcd.errors import BadRequest
 from odcd.executor.declared_nodes import parse_nodes
+from odcd.executor.hook_settings import read_hooks
 from odcd.settings import DeclaredNode, Settings, find_home, parse_address, read_settings
 from tests.support.harness.arguments import read_arguments
 
@@ -138,3 +139,26 @@ def test_addresses_are_parsed(text: str, address: tuple[str, int]) -> None:
 def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="HOST:PORT"):
         parse_address(text)
+
+
+@pytest.mark.parametrize("name", ["ODC_PROLOG", "ODC_EPILOG", "ODC_TASK_PROLOG", "ODC_TASK_EPILOG"])
+def test_hooks_are_refused_on_kubernetes_where_they_would_have_no_effect(name: str) -> None:
+    with pytest.raises(BadRequest, match=f"{name} has no effect on Kubernetes"):
+        read_hooks({name: "/bin/true"}, local=False)
+
+
+def test_a_hook_must_be_a_program_that_only_the_operator_can_change(tmp_path: Path) -> None:
+    path = tmp_path / "hook"
+    path.write_text("#!/bin/sh\n")
+    for text, why in (
+        ("hook", "is not an absolute path"),
+        (str(tmp_path), "is not a regular file"),
+        (str(tmp_path / "none"), "No such file"),
+        (str(path), "is not executable"),
+    ):
+        with pytest.raises(BadRequest, match=why):
+            read_hooks({"ODC_PROLOG": text}, local=True)
+    path.chmod(0o755)
+    read = read_hooks({"ODC_PROLOG": str(path), "ODC_PROLOG_TIMEOUT_S": "5"}, local=True)
+    assert (read["prolog"], read["prolog_timeout"].total_seconds()) == (str(path), 5.0)
+    assert read["epilog_timeout"].total_seconds() == 60.0

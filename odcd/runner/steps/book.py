@@ -20,6 +20,7 @@ from typing import Any
 
 from odcd.runner import cgroup, children, processes, protocol, record, socket_paths
 from odcd.runner.cgroup import Cgroups
+from odcd.runner.hooks.task import task_hooks
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -66,6 +67,7 @@ class Steps:
         step = Step(key, int(order["uid"]), self._mark(key), [g for g in groups.values() if g])
         order = {
             **order, "cgroups": groups, "limits": self._rules().limits,
+            "hooks": task_hooks(self._rules()),
             "switch_user": os.geteuid() == 0, "env": {**order["env"], processes.MARK: step.mark},
         }  # fmt: skip
         intent: dict[str, Any] = {"uid": step.uid, "mark": step.mark, "at": time.time(),

@@ -20,6 +20,8 @@ class Task:
         self.spec = spec
         self.pid = 0
         self.status: int | None = None
+        self.program_status: int | None = None
+        """Its program has ended with this status, and its epilog runs."""
         self.takes_input = False
         """Whether the step's input goes to it, and it may still read some."""
         self.stdin: int | None = None

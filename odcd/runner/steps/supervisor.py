@@ -6,7 +6,8 @@ with or without a runner or a daemon. Its order, from odcd.slurm.steps, is a JSO
     {"job", "attempt", "step", "name", "uid", "gid", "umask", "work_dir", "env",
      "node_env": {rank: variables}, "files": [{"path", "truncate"}], "programs": [[word, …], …],
      "tasks": [{"host", "rank", "env", "program", "in", "out", "err", "cpu_ids"}], "stdin": "all", a
-     task or null, "pty", "rows", "columns", "ends_at", "kill_on_bad_exit", "wait_s", "grace_s"}
+     task or null, "pty", "rows", "columns", "ends_at", "kill_on_bad_exit", "wait_s", "grace_s",
+     "hooks": see odcd.runner.hooks.task}
 
 in: a path or null. out, err: an index of files, or null: the journal. rank: the job's node.
 The exit record and the journal's last frame have the same object:

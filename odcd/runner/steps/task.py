@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from odcd.runner import limits
 from odcd.runner.begin import CannotBegin, open_file
+from odcd.runner.hooks.task import become_task_epilog, run_task_prolog
 from odcd.runner.prepare import Prepared
 
 _MODE = os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_CLOEXEC
@@ -60,6 +61,19 @@ def become(
     except BaseException as error:
         _tell(status_fd, f"cannot start the task: {error}")
     os._exit(code)
+
+
+def become_epilog(
+    order: dict[str, Any], task: dict[str, Any], pid: int, prepared: Prepared, status_fd: int,
+    nofile: tuple[int, int],
+) -> NoReturn:  # fmt: skip
+    """Run the task's epilog in this process; never returns. pid: of the task. status_fd: as for
+    become."""
+    for number in RESET:
+        signal.signal(number, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_NOFILE, nofile)
+    limits.apply(prepared.limits, ordinary=prepared.ordinary)
+    become_task_epilog(order, environment(order, task, pid), prepared.group_fd, status_fd)
 
 
 def _tell(status_fd: int, text: str) -> None:
@@ -128,6 +142,11 @@ def empty_files(order: dict[str, Any], prepared: Prepared) -> NoReturn:
     os._exit(0)
 
 
+def environment(order: dict[str, Any], task: dict[str, Any], pid: int) -> dict[str, str]:
+    env = {**order["env"], **order["node_env"].get(str(task["rank"]), {}), **task["env"]}
+    return env | {"SLURM_TASK_PID": str(pid)}
+
+
 def _switch_user(order: dict[str, Any], prepared: Prepared) -> None:
     if prepared.groups is not None:
         os.setgroups(prepared.groups)
@@ -138,8 +157,7 @@ def _switch_user(order: dict[str, Any], prepared: Prepared) -> None:
 def _execute(order: dict[str, Any], task: dict[str, Any], status_fd: int) -> int:
     """Only returns if the program cannot be executed: the exit code, as in Slurm."""
     argv = order["programs"][task["program"]]
-    env = {**order["env"], **order["node_env"].get(str(task["rank"]), {}), **task["env"]}
-    env |= {"SLURM_TASK_PID": str(os.getpid())}
+    env = run_task_prolog(order.get("hooks"), environment(order, task, os.getpid()))
     try:
         os.execvpe(argv[0], argv, env)
     except (OSError, ValueError) as error:

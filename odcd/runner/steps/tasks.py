@@ -165,11 +165,35 @@ class Tasks:
         one = self._by_pid.pop(pid, None)
         if one is None:
             return None
-        one.status = status
+        if one.program_status is None and self._begin_epilog(one, status):
+            return None
+        one.status = status if one.program_status is None else one.program_status
         self.input.close(one)
         for fd in list(one.outputs):
             self._drain(one, fd)
         return one.number
+
+    def _begin_epilog(self, one: Task, status: int) -> bool:
+        """Whether an epilog follows the program: the task ends with it."""
+        if not (self._order.get("hooks") or {}).get("task_epilog"):
+            return False
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            return False
+        if child == 0:
+            prepared = self._prepared[self._order["cgroups"].get(str(one.spec["rank"]))]
+            task.become_epilog(self._order, one.spec, one.pid, prepared, writing, self._nofile)
+        os.close(writing)
+        os.set_blocking(reading, False)
+        one.program_status = status
+        one.outputs[reading] = MESSAGE
+        self._selector.register(reading, selectors.EVENT_READ, self._reader(one, reading))
+        self._by_pid[child] = one
+        return True
 
     def drain(self) -> None:
         """Read what the tasks' descendants have written."""

@@ -19,6 +19,7 @@ from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
 from odcd.records.dispatch import Fact, Notice
 from odcd.records.node import DeclaredNode, GpuTypeSize
+from odcd.runner.connection import Connection
 from odcd.runner.server import Server
 from tests.support.builders.dispatches import a_dispatch_of, a_member, expecting
 from tests.support.harness.runner import PATIENCE_S, RunnerHome, forked_runner
@@ -488,3 +489,29 @@ def test_the_inventory_has_declared_nodes_and_the_machine(home: RunnerHome) -> N
     assert declared == [("n1", True)]
     assert both[:1] == declared
     assert [is_declared for _, is_declared in both] == [True, False]
+
+
+@pytest.mark.parametrize("knows_hooks", [True, False])
+def test_a_runner_that_would_ignore_the_hooks_is_reported(
+    home: RunnerHome, caplog: pytest.LogCaptureFixture, knows_hooks: bool
+) -> None:
+    known = Server._hello
+
+    def hello_of_earlier(
+        self: Server, connection: Connection, request: dict[str, Any]
+    ) -> dict[str, Any]:
+        answer = known(self, connection, request)
+        return {name: fact for name, fact in answer.items() if name != "hooks"}
+
+    def older() -> None:
+        if not knows_hooks:
+            Server._hello = hello_of_earlier
+
+    async def main() -> None:
+        executor = an_executor(home, hooks=True)
+        await executor.open(1)
+        await executor.close()
+
+    forked_runner(home.run_dir, change=older)
+    asyncio.run(main())
+    assert ("runner.lacks_hooks" in caplog.messages) is not knows_hooks

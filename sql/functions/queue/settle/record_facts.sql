@@ -2,14 +2,14 @@
 -- attempts, change nothing. When one member of a gang fails, the others are marked to be ended.
 -- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed, doomed), time, exit
 --            code, signal, cause (timeout, oom, launch, unscheduled, unknown, deleted), detail, and whether the node may be
---            at fault (null: none is)
+--            at fault (null: none is); and nodes to drain (null: none), as JSON text: by rank, the reason
 -- Returns    ids of the jobs whose attempt ended by these facts
--- Locks      term for share; the turn; running by job, allocation
+-- Locks      term for share; the turn; running by job, allocation; node by name, if some are to be drained
 -- Raises     OD020 LeadershipLost
 create or replace function odc.record_facts(
     p_term bigint, p_job_ids bigint[], p_attempts integer[], p_ranks integer[], p_kinds text[],
     p_ats timestamptz[], p_exit_codes integer[], p_signals integer[], p_causes text[], p_details text[],
-    p_now timestamptz, p_suspects boolean[] default null)
+    p_now timestamptz, p_suspects boolean[] default null, p_drains text[] default null)
 returns table (job_id bigint)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -21,6 +21,9 @@ begin
 
     if 'doomed' = any (p_kinds) then
         perform _note_doomed(p_job_ids, p_attempts, p_kinds, p_ats, p_details);
+    end if;
+    if p_drains is not null then
+        perform _drain_nodes(p_job_ids, p_attempts, p_ranks, p_drains, p_now);
     end if;
     perform _record_members(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details,
                             p_suspects, p_now);

@@ -16,15 +16,15 @@ GANG = {"node_count": 2, "gpus_per_node": 8, "gpu_type": "h100"}
 def tell(
     queue: Queue, job_id: int, kind: str, *, rank: int = 0, exit_code: int | None = None,
     signal: int | None = None, cause: str | None = None, detail: str | None = None,
-    at: datetime | None = None, attempt: int = 1, term: int = 0,
+    at: datetime | None = None, attempt: int = 1, term: int = 0, drains: str | None = None,
 ) -> list[int]:  # fmt: skip
     """Record one fact; returns the jobs whose attempt it ended."""
     rows = queue.sql.rows(
         "select job_id from odc.record_facts($1, array[$2::bigint], array[$3::integer], "
         "array[$4::integer], array[$5], array[$6::timestamptz], array[$7::integer], "
-        "array[$8::integer], array[$9::text], array[$10::text], $11)",
+        "array[$8::integer], array[$9::text], array[$10::text], $11, p_drains => array[$12::text])",
         term, job_id, attempt, rank, kind, at or queue.now, exit_code, signal, cause, detail,
-        queue.now,
+        queue.now, drains,
     )  # fmt: skip
     return [row["job_id"] for row in rows]
 
@@ -232,3 +232,68 @@ def test_a_changed_time_limit_is_returned_until_it_was_applied(queue: Queue) -> 
     assert queue.sql.rows(ends) == [row], "it has moved again"
     queue.sql.rows(note_ends, job_id, row["ends_at"])
     assert queue.sql.rows(ends) == []
+
+
+def nodes_of(queue: Queue, job_id: int) -> list[str]:
+    return queue.sql.values(
+        "select n.name from odc.allocation as a join odc.node as n on n.id = a.node_id "
+        "where a.job_id = $1 order by a.rank",
+        job_id,
+    )
+
+
+def node_state(queue: Queue, name: str) -> tuple[str, str | None, str | None]:
+    row = queue.sql.row("select state::text, reason, reason_by from odc.node where name = $1", name)
+    return row["state"], row["reason"], row["reason_by"]
+
+
+def test_a_failed_prolog_drains_its_node_and_returns_the_job_to_the_queue(queue: Queue) -> None:
+    job_id = started(queue, **GANG)
+    first, second = nodes_of(queue, job_id)
+    why = "the prolog failed: exit code 1"
+    assert tell(queue, job_id, "start_failed", cause="launch", detail=why) == []
+    drains = '{"1": "Prolog error"}'
+    tell(queue, job_id, "start_failed", rank=1, cause="launch", detail=why, drains=drains)
+    assert node_state(queue, first) == ("UP", None, None)
+    assert node_state(queue, second) == ("DRAIN", "Prolog error", "odcd")
+    assert queue.state(job_id) == "PENDING"
+    assert queue.pending(job_id)["reason"] == "JobLaunchFailure"
+    assert queue.sql.value("select count(*) from odc.event where kind = 'node_drain'") == 1
+
+
+def test_a_failed_epilog_drains_all_its_nodes_and_the_job_keeps_its_end(queue: Queue) -> None:
+    job_id = started(queue, **GANG)
+    nodes = nodes_of(queue, job_id)
+    for rank in (0, 1):
+        tell(queue, job_id, "started", rank=rank)
+    tell(queue, job_id, "exited", exit_code=0)
+    drains = '{"0": "Epilog error", "1": "Epilog error"}'
+    tell(queue, job_id, "exited", rank=1, exit_code=0, drains=drains)
+    assert {node_state(queue, name)[:2] for name in nodes} == {("DRAIN", "Epilog error")}
+    assert queue.job(job_id)["state"] == "COMPLETED"
+
+
+def test_a_repeated_fact_does_not_drain_a_node_that_was_resumed(queue: Queue) -> None:
+    job_id = started(queue, **GANG)
+    name, _ = nodes_of(queue, job_id)
+    drains = '{"0": "Epilog error"}'
+    tell(queue, job_id, "started")
+    tell(queue, job_id, "exited", exit_code=0, drains=drains)
+    assert node_state(queue, name)[0] == "DRAIN"
+    queue.sql.row(
+        "select odc.set_node_state($1, array[$2], 'UP', null, $3)",
+        json.dumps({"user": "ann", "uid": 0, "operator": True}), name, queue.now,
+    )  # fmt: skip
+    tell(queue, job_id, "exited", exit_code=0, drains=drains)
+    assert node_state(queue, name)[0] == "UP"
+
+
+def test_a_hook_never_changes_the_reason_of_a_node_that_is_out_of_use(queue: Queue) -> None:
+    job_id = started(queue, gpus=1)
+    (name,) = nodes_of(queue, job_id)
+    queue.sql.row(
+        "select odc.set_node_state($1, array[$2], 'DRAIN', 'new cables', $3)",
+        json.dumps({"user": "ann", "uid": 0, "operator": True}), name, queue.now,
+    )  # fmt: skip
+    tell(queue, job_id, "exited", exit_code=0, drains='{"0": "Epilog error"}')
+    assert node_state(queue, name) == ("DRAIN", "new cables", "ann")

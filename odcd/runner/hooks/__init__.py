@@ -1,0 +1,1 @@
+"""Programs of the operator that run before and after jobs and their tasks."""
