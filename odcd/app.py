@@ -28,6 +28,8 @@ from odcd.database.slots import AT_ONCE, Slots, half_of_cpus
 from odcd.engines.choose import make_engine
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.executor.declaring import Declaring
+from odcd.executor.other_hosts import find_other_hosts
 from odcd.fairness.disk_reserve import DiskReserve
 from odcd.fairness.limits import Fairness
 from odcd.front.hosts import Hosts
@@ -170,6 +172,11 @@ class Daemon:
             tls=settings.front.tls_cert is not None,
             own_uid=os.getuid(),
             check_job=self._engine.check_job,
+            declaring=Declaring(
+                on_cluster=settings.executor == "kubernetes",
+                fixed=frozenset(node.name for node in settings.nodes),
+                other_hosts=find_other_hosts,
+            ),
             dev_server_terminals=not self._engine.ssh,
             keys=self._keys,
             operators=settings.operators,

@@ -189,6 +189,7 @@ def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
     texts, by = (args.node, "--node") if args.node else (_nodes(environment), "ODC_NODES")
     nodes, self_node = parse_nodes(texts, by)
     listen = args.listen or environment.get("ODC_LISTEN")
+    listen_by = "--listen" if args.listen else "ODC_LISTEN"
     root = os.geteuid() == 0
     executor = args.executor or _executor(environment, embedded=args.embedded)
     on_kubernetes = executor == "kubernetes"
@@ -205,7 +206,7 @@ def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
         home=home,
         socket=socket_of(home),
         socket_mode=0o666 if root else 0o600,
-        listen=parse_address(listen) if listen and listen != NOWHERE else None,
+        listen=parse_address(listen, listen_by) if listen and listen != NOWHERE else None,
         listen_first=_listen_first(root) if args.embedded and not listen else (),
         proxy_uids=read_accounts(environment, "ODC_PROXY_USERS"),
         audit_log=read_audit(environment, detached=args.detach),

@@ -74,12 +74,12 @@ def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
     return place
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Parse HOST:PORT; an empty host means all addresses."""
+def parse_address(text: str, by: str = "--listen") -> tuple[str, int]:
+    """Parse HOST:PORT; an empty host means all addresses. by: the setting it comes from."""
     found = ADDRESS.match(text)
     if found is None or int(found["port"]) > 65535:
         raise BadRequest(
-            f'--listen "{text}" is not HOST:PORT', "For example --listen 127.0.0.1:7070."
+            f'{by} "{text[:100]}" is not HOST:PORT', "For example --listen 127.0.0.1:7070."
         )
     return found["host"].strip("[]") or "0.0.0.0", int(found["port"])
 

@@ -260,10 +260,11 @@ def describe(booking: Mapping[str, Any]) -> str:
 
 def _row(booking: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
     owners, lacks = _owners(booking), booking.get("reason") or ""
+    repeats = f"{booking['repeats']} {booking.get('zone') or ''}".rstrip()
     return (
         booking["name"], booking["kind"], booking["state"],
         render.clock(booking["starts_at"], now_s), render.clock(booking["ends_at"], now_s),
-        booking["repeats"].replace("none", "-"), fold(booking["node_names"]) or "-",
+        repeats.replace("none", "-"), fold(booking["node_names"]) or "-",
         render.clean(f"{owners} / {lacks}" if owners and lacks else owners or lacks),
     )  # fmt: skip
 

@@ -54,5 +54,8 @@ def slurm(
 
 
 def _own_folder() -> str:
+    """Of this installation: another one must not change the commands of a running shell."""
+    from odcctl.remote.folder import install_name
+
     base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return f"{base}/odc/slurm"
+    return f"{base}/odc/slurm-{install_name()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterable
@@ -20,10 +21,9 @@ class Foreign(Exception):
 def program_text(default: str = "", python: str | None = None) -> str:
     """default: the socket to use if the environment names no server."""
     python = python or sys.executable
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     body = (
         "import posix, sys\n"
-        f"sys.path.append({root!r})\n"
+        f"sys.path.append({_root()!r})\n"
         "from odcctl.remote import program\n"
         f"posix._exit(program.main({default!r}))\n"
     )
@@ -32,6 +32,15 @@ def program_text(default: str = "", python: str | None = None) -> str:
         return f"{first}\n{body}"
     # For both the shell and Python: a string to one, a command to the other.
     return f"#!/bin/sh\n'''exec' '{python}' -IS \"$0\" \"$@\"\n' '''\n{body}"
+
+
+def install_name() -> str:
+    """The same for all calls of this installation, and another one for any other."""
+    return hashlib.sha256(f"{sys.executable}\0{_root()}".encode()).hexdigest()[:10]
+
+
+def _root() -> str:
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def make_folder(

@@ -40,6 +40,9 @@ class Bucket:
         with file.open("rb") as body:
             await self._call("put_object", Key=self._prefix + name, Body=body)
 
+    async def check(self) -> None:
+        await self._call("list_objects_v2", Prefix=self._prefix, MaxKeys=1)
+
     async def get(self, name: str, file: Path) -> bool:
         answer = await self._call("get_object", Key=self._prefix + name)
         if answer is None:

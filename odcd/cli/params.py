@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from odcctl.cli.plain import PlainCommand
 from odcd.errors import BadRequest
+from odcd.records.fields import shown
 
 
 class PathName(click.ParamType):
@@ -54,16 +55,25 @@ def accounts() -> list[str]:
 
 
 def locate_database(home: str | None, dsn: str | None) -> tuple[Path, str | None]:
-    """The home, and the DSN of an external PostgreSQL: of --dsn, or without --home of ODC_DSN."""
+    """The home, and the DSN of an external PostgreSQL: of --dsn, without --home of ODC_DSN, and of
+    the settings file. With --home, the file's DSN is for a home without a PostgreSQL of its own."""
+    from odcd.configuration.effective import configured
     from odcd.settings import find_home
 
     if home and dsn:
         raise BadRequest("--home and --dsn exclude each other", "Give one of them.")
     if dsn == "":
         raise BadRequest("--dsn is empty", "Name a database, or leave --dsn out.")
-    if not home and dsn is None:
-        dsn = environment_of().get("ODC_DSN") or None
-    return find_home(home, os.environ), dsn
+    folder = find_home(home, os.environ)
+    if dsn is not None:
+        return folder, dsn
+    found = configured(None, home, os.environ)
+    if found.warning:
+        click.echo(shown(f"odcd: warning: {found.warning}"), err=True)
+    if not home:
+        return folder, found.environment.get("ODC_DSN") or None
+    embedded = (folder / "data").exists()
+    return folder, None if embedded else found.values.get("ODC_DSN") or None
 
 
 def environment_of(home: str | None = None) -> Mapping[str, str]:
@@ -84,7 +94,10 @@ Home = Annotated[
 DatabaseHome = Annotated[
     str | None,
     typer.Option(
-        "--home", metavar="DIR", click_type=FOLDER, help="the embedded PostgreSQL of this home"
+        "--home",
+        metavar="DIR",
+        click_type=FOLDER,
+        help="the embedded PostgreSQL of this home, else the one that its odcd.toml names",
     ),
 ]
 Dsn = Annotated[

@@ -39,7 +39,10 @@ def purge(
         ),
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="only print how much would be deleted")
+        bool,
+        typer.Option(
+            "--dry-run", help="only print how much would be deleted, and check --export's target"
+        ),
     ] = False,
     export: Annotated[
         str | None,
@@ -62,7 +65,7 @@ def purge(
     from odcd.history import purge as work
     from odcd.history.retention import Deleted
     from odcd.history.settings import HistorySettings
-    from odcd.history.targets import check_target
+    from odcd.history.targets import check_target, open_target
     from odcd.home.database_access import with_database
 
     environment, clock, age = environment_of(home), SystemClock(), timedelta(seconds=age_s)
@@ -77,6 +80,9 @@ def purge(
         now = clock.now()
 
         async def look(dsn: str) -> Count:
+            if target is not None:
+                async with open_target(target, settings.endpoint) as opened:
+                    await opened.check()
             return await work.count(dsn, now - age, now)
 
         print(_would(with_database(*place, look, of=work.Count)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +24,7 @@ from odcd.cli.params import (
     environment_of,
     locate_database,
 )
-from odcd.errors import BadRequest
+from odcd.errors import BadRequest, OdcError
 from odcd.records.fields import shown
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 MAX_HOURS = 24 * 365
 DEFAULT_HOURS = 2.0
-MAX_ID = 2**31 - 1
-USER = re.compile(r"^[A-Za-z_][A-Za-z0-9._-]{0,99}$")
 PREFIX = re.compile(r"^(?:odc_)?([A-Za-z0-9_-]{4,8})[A-Za-z0-9_-]{0,200}$")
 HEADER = ("PREFIX", "USER", "UID", "CREATED", "LAST USED", "EXPIRES", "PAGE SESSIONS")
 
@@ -117,18 +114,21 @@ def create(
     `odcd token USER` does the same.
     """
     from odcd.clock import SystemClock
+    from odcd.commands._token_owner import check_owner, identify
     from odcd.records.api_keys import new_key
 
     if expires is not None and hours is not None:
         raise BadRequest("--expires and --hours exclude each other", "Give one of them.")
     valid = expires or hours or DEFAULT_HOURS
     made = new_key()
-    who = _identify(user, uid, gid)
+    who = identify(user, uid, gid)
     facts = {"for_user": who.user, "for_uid": who.uid, "hours": valid, "key": made.prefix}
     life = timedelta(hours=valid)
 
     async def keep(keys: KeyStore) -> None:
-        await keys.create(who, made, SystemClock().now(), life)
+        now = SystemClock().now()
+        check_owner(who, json.loads(await keys.list_valid(None, now)))
+        await keys.create(who, made, now, life)
 
     _with_keys(home, dsn, keep, audit=("odcd token", facts))
     print(made.key)
@@ -219,9 +219,13 @@ def revoke(
     ended = json.loads(_with_keys(home, dsn, end, audit=("odcd token revoke", facts)))
     if begin is not None:
         print(shown(f"ended key {ended['prefix']} of {ended['user']}"))
-    else:
-        count, sessions = ended["keys"], ended["page_sessions"]
-        print(shown(f"ended {count} keys and {sessions} page sessions of {user}"))
+        return 0
+    count, sessions = ended["keys"], ended["page_sessions"]
+    if not count and not sessions:
+        raise OdcError(
+            f"user {user} has no valid keys and no page sessions", "List the keys: odcd token list."
+        )
+    print(shown(f"ended {count} keys and {sessions} page sessions of {user}"))
     return 0
 
 
@@ -260,30 +264,3 @@ def _operator() -> Identity:
 
 def _minute(text: str | None) -> str:
     return f"{text[:10]} {text[11:16]}" if text else "-"
-
-
-def _identify(user: str, uid: int | None, gid: int | None) -> Identity:
-    from odcd.records.job import Identity
-
-    if uid is not None:
-        gid = uid if gid is None else gid
-        if not 0 < uid < MAX_ID or not 0 < gid < MAX_ID:
-            raise BadRequest(
-                f"uid {uid} or gid {gid} is not valid for a user", f"Give 1 to {MAX_ID - 1}."
-            )
-        if not USER.match(user):
-            raise BadRequest(
-                f'"{user}" is not a valid user name',
-                "Use letters, digits, dots, dashes and underscores.",
-            )
-        return Identity(user=user, uid=uid, gid=gid, operator=False)
-    if gid is not None:
-        raise BadRequest("--gid needs --uid", "Give --uid, too.")
-    try:
-        entry = pwd.getpwnam(user)
-    except KeyError:
-        raise BadRequest(
-            f'user "{user}" does not exist on this machine',
-            "`getent passwd` lists the users. Users unknown to this machine need --uid.",
-        ) from None
-    return Identity(user=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, operator=False)

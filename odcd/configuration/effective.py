@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from odcd.configuration.file import find_file, read_file, unread_file
@@ -23,6 +23,8 @@ class Configured:
     """The settings of the file, by variable."""
     environment: Mapping[str, str]
     """The environment, and the settings of the file that it does not set."""
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The options that were given, by the variable that each overrides."""
     unread: Path | None = None
     """A file in root's home."""
 
@@ -40,11 +42,11 @@ class Configured:
 
         Raises BadRequest with the invalid setting, and the file if it is from there.
         """
-        with self._naming():
+        with self.naming():
             return replace(read_settings(args, self.environment), config=self.file)
 
     @contextmanager
-    def _naming(self) -> Generator[None]:
+    def naming(self) -> Generator[None]:
         """Errors about a value of the file name the file and the setting, not a variable."""
         try:
             yield
@@ -71,7 +73,9 @@ def configured(config: str | None, home: str | None, environment: Mapping[str, s
     folder = find_home(home, environment)
     file = find_file(named, folder)
     values = read_file(file) if file is not None else {}
+    given = {"ODC_HOME": home and "--home", "ODC_CONFIG": config and "--config"}
     return Configured(
         file=file, values=values, environment={**values, **environment},
+        options={variable: option for variable, option in given.items() if option},
         unread=unread_file(named, folder),
     )  # fmt: skip

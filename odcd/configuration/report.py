@@ -27,7 +27,7 @@ class Effective:
     """As in the file; the field's name if it cannot be set there."""
     value: str
     source: str
-    """A variable, the file's path, or default."""
+    """An option, a variable, the file's path, or default."""
 
 
 def effective(found: Configured, settings: Settings) -> list[Effective]:
@@ -43,13 +43,13 @@ def effective(found: Configured, settings: Settings) -> list[Effective]:
 def _value_of(
     one: Declared, variable: str, found: Configured, settings: Settings
 ) -> tuple[str, str]:
+    option, text = found.options.get(variable), found.environment.get(variable)
     if one.name == "config":
-        return str(found.file or "none"), variable if variable in found.environment else "default"
-    text = found.environment.get(variable)
-    if text:
+        return str(found.file or "none"), option or (variable if text else "default")
+    if option is None and text:
         return text, str(found.file) if found.is_from_file(variable) else variable
     record = getattr(settings, one.group) if one.group else settings
-    return _shown(getattr(record, one.name)), "default"
+    return _shown(getattr(record, one.name)), option or "default"
 
 
 def _shown(value: object) -> str:

@@ -177,6 +177,8 @@ class Executor(Protocol):
     name: str
     keeps_time: bool
     """Whether the executor itself ends attempts at their time limit, and signals them before."""
+    keeps_declared: bool
+    """Whether nodes that operators declared stay up although its inventory does not have them."""
 
     @property
     def steps(self) -> Steps | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from odcd.errors import BadRequest
+from odcd.errors import BadRequest, TooLarge
 from odcd.records.node import DeclaredNode
 from odcd.slurm.hostlists import expand_hosts
 
@@ -42,7 +42,7 @@ def parse_nodes(texts: Sequence[str], by: str = "--node") -> tuple[tuple[Declare
                 f'{by} "{text}": a layer of the network has no name',
                 "Name every layer, as in @zone1/group1/spine1/block1, or leave them out.",
             )
-        for name in expand_hosts(found["name"]):
+        for name in _names(found["name"], by):
             if name in nodes:
                 raise BadRequest(f'{by} "{name}" is declared twice', "Give each node one name.")
             nodes[name] = DeclaredNode(
@@ -55,3 +55,10 @@ def parse_nodes(texts: Sequence[str], by: str = "--node") -> tuple[tuple[Declare
                 topology=tuple(layers),
             )
     return tuple(nodes.values()), not nodes or SELF in texts
+
+
+def _names(text: str, by: str) -> list[str]:
+    try:
+        return expand_hosts(text)
+    except (BadRequest, TooLarge) as error:
+        raise BadRequest(f"{by}: {error.message}", error.hint) from error

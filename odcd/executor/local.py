@@ -48,6 +48,7 @@ class LocalExecutor:
 
     name = "local"
     keeps_time = True
+    keeps_declared = True
     reconciles = False
 
     def __init__(

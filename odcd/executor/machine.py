@@ -26,13 +26,17 @@ def this_machine(gpus: Gpus | None, *, root: Path = Path("/")) -> NodeReport:
     """root: the folder that contains /proc and /sys."""
     arm = platform.machine().lower() in ("aarch64", "arm64")
     return NodeReport(
-        name=socket.gethostname().partition(".")[0].lower() or "localhost",
+        name=this_machine_name(),
         gpu_type=gpus.gpu_type if gpus else ("cpu-arm" if arm else "cpu-x86"),
         gpus=len(gpus.indexes) if gpus else 0,
         cpus=_cpus(root),
         mem_mib=_memory_mib(root),
         tmp_mib=_tmp_mib(),
     )
+
+
+def this_machine_name() -> str:
+    return socket.gethostname().partition(".")[0].lower() or "localhost"
 
 
 def declared(node: DeclaredNode, sizes: Mapping[str, GpuTypeSize]) -> NodeReport:

@@ -57,6 +57,7 @@ class SimulatedExecutor:
     name = "simulated"
     steps = None
     keeps_time = True
+    keeps_declared = True
     reconciles = False
 
     def __init__(

@@ -31,7 +31,7 @@ def read_history(environment: Mapping[str, str]) -> HistorySettings:
     """Raises BadRequest with the name of an invalid variable. An empty variable is not set."""
     target = environment.get("ODC_HISTORY_TARGET") or None
     if target is not None:
-        check_target(target)
+        check_target(target, "ODC_HISTORY_TARGET")
     settings = HistorySettings(
         keep_jobs=_days(environment, "ODC_KEEP_JOBS_DAYS"),
         keep_past=_days(environment, "ODC_KEEP_PAST_DAYS"),

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Protocol
 
 from odcd.errors import BadRequest, OdcError
@@ -23,6 +24,10 @@ class Target(Protocol):
         """Store the file under a name with one slash, replacing an existing one."""
         ...
 
+    async def check(self) -> None:
+        """Check without leaving anything behind: a folder can be written, a bucket be listed."""
+        ...
+
     async def get(self, name: str, file: Path) -> bool:
         """Fetch the file with this name; False if there is none."""
         ...
@@ -32,14 +37,16 @@ class Target(Protocol):
         ...
 
 
-def check_target(text: str) -> None:
-    """Raises BadRequest when it is neither a folder nor a bucket."""
+def check_target(text: str, by: str = "") -> None:
+    """Raises BadRequest when it is neither a folder nor a bucket. by: the setting it comes
+    from."""
+    named = f'{by} "{text}"' if by else f'"{text}"'
     if text.startswith("s3://"):
         if BUCKET.match(text) is None:
-            raise BadRequest(f'"{text}" is not a bucket', "For example s3://my-bucket/odc.")
+            raise BadRequest(f"{named} is not a bucket", "For example s3://my-bucket/odc.")
     elif not text.startswith("/"):
         raise BadRequest(
-            f'"{text}" is neither an absolute folder nor a bucket',
+            f"{named} is neither an absolute folder nor a bucket",
             "For example /backups/odc-history or s3://my-bucket/odc.",
         )
 
@@ -94,6 +101,20 @@ class Folder:
             partial.unlink(missing_ok=True)
             raise OdcError(
                 f"{target} cannot be written: {error.strerror}",
+                "Check its free space and its owner.",
+            ) from error
+
+    async def check(self) -> None:
+        await asyncio.to_thread(self._check)
+
+    def _check(self) -> None:
+        try:
+            with NamedTemporaryFile(dir=self._path, prefix=".odc-check-") as file:
+                file.write(b"odc")
+                file.flush()
+        except OSError as error:
+            raise OdcError(
+                f"{self._path} cannot be written: {error.strerror}",
                 "Check its free space and its owner.",
             ) from error
 

@@ -132,7 +132,10 @@ class ExecutorWatch:
                 self._isolation.clear(node)
 
     async def _store_nodes(self, nodes: Sequence[NodeReport], *, whole: bool) -> None:
-        await self._store.nodes.register(self._lead.term, nodes, self._clock.now(), whole=whole)
+        await self._store.nodes.register(
+            self._lead.term, nodes, self._clock.now(), whole=whole,
+            keep=self._executor.keeps_declared,
+        )  # fmt: skip
 
 
 async def take_over(

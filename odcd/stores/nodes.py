@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from odcd.database.pool import Database
 from odcd.records.job import Identity
 from odcd.records.node import NodeReport
 from odcd.stores.actor import actor_of
+
+DeclaredProperties = Mapping[str, object]
+"""name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features."""
 
 
 class NodeStore:
@@ -28,9 +31,11 @@ class NodeStore:
         )
 
     async def register(
-        self, term: int, nodes: Sequence[NodeReport], now: datetime, *, whole: bool
-    ) -> None:
-        """Store the node inventory. With whole, a node missing from it goes DOWN."""
+        self, term: int, nodes: Sequence[NodeReport], now: datetime, *, whole: bool,
+        keep: bool = False,
+    ) -> None:  # fmt: skip
+        """Store the node inventory. With whole, a node missing from it goes DOWN; with keep, except
+        nodes that an operator declared."""
         body = [
             {
                 "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
@@ -44,8 +49,32 @@ class NodeStore:
         ]  # fmt: skip
         await self._db.execute(
             "select odc.register_nodes(p_term => $1, p_nodes => $2::jsonb, p_whole => $3, "
+            "p_now => $4, p_keep => $5)",
+            term, json.dumps(body), whole, now, keep,
+        )  # fmt: skip
+
+    async def create(self, who: Identity, node: DeclaredProperties, now: datetime) -> None:
+        """Raises NotOwner, BadRequest, WrongState."""
+        await self._db.execute(
+            "select odc.create_node(p_actor => $1::jsonb, p_ask => $2::jsonb, p_now => $3)",
+            actor_of(who), json.dumps(node), now,
+        )  # fmt: skip
+
+    async def change(
+        self, who: Identity, name: str, changes: DeclaredProperties, now: datetime
+    ) -> None:
+        """Raises NotOwner, UnknownNode, BadRequest, WrongState."""
+        await self._db.execute(
+            "select odc.change_node(p_actor => $1::jsonb, p_name => $2, p_ask => $3::jsonb, "
             "p_now => $4)",
-            term, json.dumps(body), whole, now,
+            actor_of(who), name, json.dumps(changes), now,
+        )  # fmt: skip
+
+    async def delete(self, who: Identity, name: str, now: datetime) -> None:
+        """Raises NotOwner, UnknownNode, WrongState."""
+        await self._db.execute(
+            "select odc.delete_node(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
+            actor_of(who), name, now,
         )  # fmt: skip
 
     async def set_state(

@@ -22,6 +22,13 @@ def test_bookings_are_listed_with_their_window_nodes_and_owners(
     assert [request.query for request in peer.requests] == [{}, {"all": "true"}]
 
 
+def test_the_list_shows_the_zone_of_a_booking_that_repeats(peer: Peer, odcctl: Odcctl) -> None:
+    """Before: its times looked as if they were in UTC."""
+    peer.on("GET", "/v1/bookings", {"bookings": [a_course() | {"zone": "Europe/Berlin"}]})
+    done = odcctl("booking", "list", "--output", "csv")
+    assert ",weekly Europe/Berlin," in done.out
+
+
 def test_one_is_shown_whole(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     peer.on("GET", "/v1/bookings/course", a_course())
     golden("booking", odcctl("booking", "show", "course").out)

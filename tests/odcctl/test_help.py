@@ -178,7 +178,7 @@ def test_bash_completes_verbs_options_states_and_jobs(
     assert completed("connect", "7") == ["71"]
     assert completed("list", "-s", "a") == ["active"]
     assert completed("submit", "--gp") == ["--gpus"]
-    assert completed("node", "d") == ["drain", "down"]
+    assert completed("node", "d") == ["drain", "down", "delete"]
 
 
 def test_names_are_completed_from_the_daemon(peer: Peer, odcctl: Odcctl) -> None:

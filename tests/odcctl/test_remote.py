@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from odcctl.__main__ import main
 from odcctl.remote.folder import PROGRAM, program_text
 from odcctl.remote.names import NAMES
 from tests.odcctl.conftest import Odcctl
@@ -13,9 +18,27 @@ from tests.odcctl.conftest import Odcctl
 def test_path_makes_the_folder_and_prints_it(odcctl: Odcctl, home: Path) -> None:
     done = odcctl("slurm", "--path")
     folder = Path(done.out.strip())
-    assert folder == home / ".local/share/odc/slurm"
+    assert folder.parent == home / ".local/share/odc"
+    assert re.fullmatch("slurm-[0-9a-f]{10}", folder.name)
     assert {entry.name for entry in folder.iterdir()} == {PROGRAM, *NAMES}
     assert odcctl("slurm", "--path").out == done.out
+
+
+def test_every_installation_has_a_folder_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: a second one rewrote the commands on the PATH of running shells."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["odcctl", "slurm", "--path"])
+    assert main() == 0
+    first = Path(capsys.readouterr().out.strip())
+    text = (first / PROGRAM).read_text()
+    monkeypatch.setattr(sys, "executable", "/other/bin/python")
+    assert main() == 0
+    second = Path(capsys.readouterr().out.strip())
+    assert second != first
+    assert "/other/bin/python" in (second / PROGRAM).read_text()
+    assert (first / PROGRAM).read_text() == text
 
 
 def test_link_never_replaces_a_real_slurm(odcctl: Odcctl, home: Path) -> None:
@@ -54,8 +77,6 @@ def test_the_program_imports_nothing_that_costs_time() -> None:
         f"import sys; sys.path.append({str(here)!r}); before = set(sys.modules); "
         "import odcctl.remote.program; print(*sorted(set(sys.modules) - before))"
     )
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-IS", "-c", code], capture_output=True, text=True, check=True
     )

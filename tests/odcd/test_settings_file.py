@@ -6,19 +6,21 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from odcd.__main__ import main
-from odcd.configuration import file
+from odcd.configuration import file, places
 from odcd.configuration.declared import by_key, declared
 from odcd.configuration.effective import configured
 from odcd.configuration.file import find_file
 from odcd.configuration.logrotate import logrotate_file
 from odcd.configuration.report import notes, without_password
 from odcd.errors import BadRequest
+from odcd.home.account import ACCOUNT, exists
 from odcd.settings import ROOT_HOME, Settings
 from tests.support.harness.arguments import read_arguments
 
@@ -105,6 +107,31 @@ def test_an_invalid_value_names_the_file_and_the_setting(toml: Path) -> None:
     assert caught.value.message == 'ODC_LEASE_S="-2" is not a number of seconds'
 
 
+class InFile(Exception):
+    """A value of the file is invalid, and the error says so."""
+
+
+def read_naming(path: Path) -> None:
+    try:
+        read(path)
+    except BadRequest as error:
+        raise (InFile if str(path) in error.message else AssertionError)(error.message) from None
+
+
+def test_every_invalid_value_names_its_place(toml: Path) -> None:
+    """Before: errors about listen, history_target and long lists of nodes named no file."""
+    for key in by_key():
+        for value in ('"x[1-=,:%"', "-7", '"n[1-99999]=h100:8"'):
+            toml.write_text(f"{key} = {value}\n")
+            with suppress(InFile):
+                read_naming(toml)
+    wrong = {"ODC_LISTEN": "x", "ODC_NODES": "n[1-99999]=h100:8", "ODC_HISTORY_TARGET": "x"}
+    args = read_arguments(["up", "--config", "none"])
+    for variable, value in wrong.items():
+        with pytest.raises(BadRequest, match=variable):
+            configured("none", None, {variable: value}).read(args)
+
+
 def test_a_file_that_is_not_toml_or_that_others_can_write_is_refused(toml: Path) -> None:
     toml.write_text("lease_s = \n")
     with pytest.raises(BadRequest, match=r"is not TOML: .*line 1"):
@@ -185,6 +212,61 @@ def test_config_check_prints_every_setting_with_its_source_and_no_password(
     assert all(row["source"] != "default" for row in answer["settings"])
 
 
+def test_config_check_reads_the_home_of_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: with ODC_HOME set, it printed that home."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.delenv("ODC_CONFIG", raising=False)
+    other, mine = tmp_path / "other", tmp_path / "mine"
+    for folder, lease in ((other, 20), (mine, 30)):
+        folder.mkdir()
+        (folder / "odcd.toml").write_text(f"lease_s = {lease}\n")
+    monkeypatch.setenv("ODC_HOME", str(other))
+    assert main(["config", "check", "--home", str(mine)]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["home"] == [str(mine), "--home"]
+    assert rows["lease_s"] == ["30", str(mine / "odcd.toml")]
+    assert main(["config", "check"]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert (rows["home"], rows["lease_s"][0]) == ([str(other), "ODC_HOME"], "20")
+    assert main(["config", "check", "--config", "none"]) == 0
+    assert "none" in capsys.readouterr().out
+
+
+def test_config_check_refuses_an_audit_log_that_cannot_be_written(
+    toml: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(places, "ACCOUNT", "odc-nowhere")
+    folder = toml.parent
+    (folder / "link").symlink_to("x")
+    (folder / "text").touch()
+    wrong = {
+        "/nowhere/audit.log": "the folder /nowhere does not exist",
+        str(folder): "it is a folder",
+        f"{folder}/link": "it is a symbolic link, which odcd does not follow",
+        f"{folder}/text/audit.log": "Not a directory",
+    }
+    for place, why in wrong.items():
+        toml.write_text(f'audit_log = "{place}"\n')
+        assert main(["config", "check", "--config", str(toml)]) == 2
+        message = f'odcd: {toml}: audit_log="{place}" cannot be written: {why}'
+        assert capsys.readouterr().err.splitlines()[0] == message
+    toml.write_text(f'audit_log = "{folder}/audit.log"\n')
+    assert main(["config", "check", "--config", str(toml)]) == 0
+    assert not (folder / "audit.log").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not exists(ACCOUNT), reason="needs root's daemon")
+def test_config_check_asks_for_the_account_of_roots_daemon(toml: Path) -> None:
+    folder = toml.parent
+    folder.chmod(0o700)
+    with pytest.raises(BadRequest, match=r"Permission denied|may not write"):
+        places.check_audit_log(f"{folder}/audit.log")
+    places.check_audit_log("-")
+    places.check_audit_log(None)
+
+
 def test_a_file_in_the_home_of_root_is_named_as_unread(
     toml: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +319,29 @@ def test_commands_find_the_database_of_the_file(
     assert locate_database(None, None)[1] == "postgresql://x/y"
     assert locate_database(None, "postgresql://z")[1] == "postgresql://z"
     assert environment_of()["ODC_AUDIT_LOG"] == "/var/log/odc/audit.log"
+
+
+def test_commands_with_a_home_read_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: --home ignored dsn in odcd.toml of that home."""
+    from odcd.cli.params import locate_database
+
+    monkeypatch.delenv("ODC_CONFIG", raising=False)
+    monkeypatch.setenv("ODC_DSN", "postgresql://other")
+    (tmp_path / "odcd.toml").write_text('dsn = "postgresql://x/y"\n')
+    home = str(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert locate_database(home, None) == (tmp_path, "postgresql://x/y")
+    assert locate_database(home + "/none", None)[1] is None
+    assert main(["token", "list", "--home", home]) == 1
+    assert "has no queue" not in capsys.readouterr().err
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert locate_database(home, None)[1] is None
+    assert f"{tmp_path}/odcd.toml is not read" in capsys.readouterr().err
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (tmp_path / "data").mkdir()
+    assert locate_database(home, None)[1] is None, "its own PostgreSQL"
 
 
 def test_the_file_for_logrotate_names_the_audit_log_of_the_settings(

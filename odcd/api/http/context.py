@@ -16,6 +16,7 @@ from odcd.clock import Clock
 from odcd.errors import NotOwner, RunnerDown, UnknownJob
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.executor.declaring import Declaring
 from odcd.fairness.limits import Fairness
 from odcd.jobs.github_keys import Keys
 from odcd.jobs.submission import Prepared
@@ -66,6 +67,8 @@ class Api:
     """Users connect to dev servers through the terminal of the job; otherwise by SSH."""
     check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None
     """Raises the executor's objection to a job, if any."""
+    declaring: Declaring = field(default_factory=Declaring)
+    """Which nodes operators may declare."""
     logins: Logins | None = None
     """Admits users by AWS identity; None: logins are off."""
     keys: Keys | None = None

@@ -51,6 +51,7 @@ class KubernetesExecutor:
 
     name = "kubernetes"
     keeps_time = False
+    keeps_declared = False
     reconciles = True
 
     def __init__(

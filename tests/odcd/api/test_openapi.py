@@ -93,6 +93,8 @@ IDS = {
     ("POST", "/v1/jobs/{id}/cancel"): "cancel_job",
     ("POST", "/v1/jobs/cancel"): "cancel_jobs",
     ("PATCH", "/v1/nodes/{name}"): "update_node",
+    ("POST", "/v1/nodes"): "create_node",
+    ("DELETE", "/v1/nodes/{name}"): "delete_node",
     ("GET", "/v1/node-groups"): "list_node_groups",
     ("DELETE", "/v1/policies/{policy}"): "delete_policy",
     ("GET", "/v1/policies"): "list_policies",

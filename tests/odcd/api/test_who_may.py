@@ -144,6 +144,10 @@ class Scene:
         await self._made("PUT", f"/v1/licences/{name}", {"total": 1})
         return name
 
+    async def declared_node(self) -> str:
+        body = {"name": self.name(), "gpu_type": "cpu-x86", "gpus": 0, "cpus": 1}
+        return (await self._made("POST", "/v1/nodes", body))["name"]
+
     async def partition(self) -> str:
         return (await self._made("POST", "/v1/partitions", {"name": self.name()}))["name"]
 
@@ -257,6 +261,10 @@ TABLE: dict[str, Rule] = {
     "GET /v1/node-groups": everybody(),
     "GET /v1/nodes": everybody(),
     "GET /v1/nodes/{name}": everybody(lambda _: _node()),
+    "POST /v1/nodes": operators(
+        {"name": "{new}", "gpu_type": "cpu-x86", "gpus": 0, "cpus": 1}, **ONCE
+    ),
+    "DELETE /v1/nodes/{name}": operators(None, Scene.declared_node),
     "PATCH /v1/nodes/{name}": operators({"state": "DRAIN", "reason": "x"}, lambda _: _node("n9")),
     "GET /v1/plan": everybody(),
     "GET /v1/plan/diff": everybody(Scene.a_pass, query="?from={x}"),

@@ -59,6 +59,27 @@ def test_up_reports_what_it_started_and_down_leaves_nothing_running(fresh: Odc) 
 
 
 @pytest.mark.long
+def test_declared_nodes_stay_after_a_restart_and_the_option_wins(odc: Odc) -> None:
+    odc.up()
+    odc.odcctl("node", "create", "m1", "--type", "h100", "--gpus", "8", "--features", "nvme")
+    odc.odcd("down")
+    odc.up()
+    job = odc.submit("-w", "m1", "--gpus", "8", "--constraint", "nvme", "--wrap", "true")
+    odc.wait_for(job, "COMPLETED")
+    odc.odcd("down")
+    odc.up("--node", "m1=h100:2")
+
+    def gpus() -> int:
+        nodes = odc.request("GET", "/v1/nodes")[1]["nodes"]
+        return next(node["gpus"] for node in nodes if node["name"] == "m1")
+
+    wait(lambda: gpus() == 2, odc.log)
+    refused = odc.odcctl("node", "delete", "m1", check=False)
+    assert refused.returncode == 1
+    assert "node m1 is declared by --node or ODC_NODES" in refused.stderr
+
+
+@pytest.mark.long
 def test_only_the_parts_that_need_root_run_as_root(odc: Odc) -> None:
     odc.up()
     account = service_account().name

@@ -55,6 +55,34 @@ def test_a_key_is_created_listed_and_revoked(sql: Sql, capsys: pytest.CaptureFix
     assert call(capsys, "token list") == "no valid keys\n"
 
 
+def test_a_name_and_a_uid_that_do_not_belong_together_are_refused(
+    sql: Sql, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: such keys were created."""
+    refused = call(capsys, "token create root --uid 7777", USAGE)
+    assert "user root has uid 0 on this machine, not 7777" in refused
+    call(capsys, "token create ann --uid 5001")
+    for line in ("token create ann --uid 5002", "token create bob --uid 5001"):
+        assert "conflicts with a valid key of user ann with uid 5001" in call(capsys, line, REFUSED)
+    call(capsys, "token create ann --uid 5001")
+    assert sql.rows("select distinct user_name, uid from odc.api_key") == [
+        {"user_name": "ann", "uid": 5001}
+    ]
+    sql.execute("update odc.api_key set active = false")
+    call(capsys, "token create ann --uid 5002")
+    assert main(["token", "create", "eve", "--uid", "1"]) == DONE
+    assert "warning: uid 1 is user daemon on this machine" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("dsn")
+def test_revoking_the_keys_of_a_user_without_keys_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before: it printed that 0 keys were ended, and exited with 0."""
+    message = call(capsys, "token revoke --user nosuch", REFUSED)
+    assert message.startswith("odcd: user nosuch has no valid keys and no page sessions\n")
+
+
 def test_a_key_without_an_expiry_is_valid_for_two_hours(
     sql: Sql, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,3 +101,13 @@ def test_an_invalid_target_deletes_nothing(site: Site, capsys: pytest.CaptureFix
     assert main(argv) == USAGE
     assert "neither an absolute folder nor a bucket" in capsys.readouterr().err
     assert site.jobs() == site.old + site.recent
+
+
+@pytest.mark.parametrize("target", ["/nowhere/history", "/proc"])
+def test_a_dry_run_refuses_a_folder_that_an_export_could_not_use(
+    site: Site, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    """Before: it passed, and the purge failed."""
+    argv = ["purge", "--older-than", "1d", "--dsn", site.sql.dsn, "--dry-run", "--export", target]
+    assert main(argv) != DONE
+    assert target in capsys.readouterr().err

@@ -29,6 +29,7 @@ class Executor:
 
     reconciles = False
     keeps_time = True
+    keeps_declared = True
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.observed = 0

@@ -1,17 +1,13 @@
 -- odc._inventory_differs: whether register_nodes would change anything. Most inventories are unchanged; then nothing is
 -- locked.
 -- Arguments  as register_nodes
-create or replace function odc._inventory_differs(p_nodes jsonb, p_whole boolean)
+create or replace function odc._inventory_differs(p_nodes jsonb, p_whole boolean, p_keep boolean)
 returns boolean
 language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     return (
         with seen as materialized (
             select * from _seen_nodes(p_nodes)
-        ), owned as materialized (
-            -- The inventory sets their state.
-            select n.id from node as n
-             where n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained)
         )
         select exists (
                    select from seen as s
@@ -22,7 +18,8 @@ begin
                           is distinct from
                           (s.gpu_type, s.gpus, s.cpus, s.mem_mib, s.zone, s.efa_domain, s.topology, s.features, s.declared,
                            s.tmp_mib)
-                       or (n.state, n.reason) is distinct from (s.state, s.reason) and n.id in (select id from owned)
+                       or (n.state, n.reason, n.reason_by) is distinct from (s.state, s.reason, s.reason_by)
+                          and _follows_inventory(n, true, p_keep)
                        or exists (
                               select from odc._foreign_use(n, s.gpus, s.cpus, s.mem_mib, s.foreign_gpus, s.foreign_cpus,
                                                            s.foreign_mem_mib) as o
@@ -32,6 +29,6 @@ begin
                    select from node as n
                     where not exists (select from seen as s where s.name = n.name)
                       and (n.foreign_gpu_mask <> 0 or n.foreign_cpus <> 0 or n.foreign_mem_mib <> 0
-                           or p_whole and n.state <> 'DOWN' and n.id in (select id from owned))));
+                           or p_whole and n.state <> 'DOWN' and _follows_inventory(n, false, p_keep))));
 end;
 $$;

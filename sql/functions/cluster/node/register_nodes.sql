@@ -7,9 +7,10 @@
 --                     state: UP, DRAIN or DOWN, as the node's manager reports it; foreign: used by software that odc
 --                     does not run; tmp_mib: the disk space for jobs, null: unknown
 --            p_whole  true: nodes that are not listed go DOWN
+--            p_keep   false: also those that an operator declared
 -- Locks      term for key share; if anything changes, the turn, node by name, node_free
 -- Raises     OD020 LeadershipLost; OD010 for a node with impossible sizes
-create or replace function odc.register_nodes(p_term bigint, p_nodes jsonb, p_whole boolean, p_now timestamptz)
+create or replace function odc.register_nodes(p_term bigint, p_nodes jsonb, p_whole boolean, p_now timestamptz, p_keep boolean default true)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -25,7 +26,7 @@ begin
             message = format('invalid node sizes: %s', v_bad),
             hint = 'A node has 0 to 62 GPUs, at least 1 CPU and at least 1 MiB of memory.';
     end if;
-    if not _inventory_differs(p_nodes, p_whole) then
+    if not _inventory_differs(p_nodes, p_whole, p_keep) then
         return;
     end if;
 
@@ -60,13 +61,13 @@ begin
            set state = s.state, reason = s.reason, reason_by = s.reason_by,
                state_at = case when n.state = s.state then n.state_at else p_now end
           from _seen_nodes(p_nodes) as s
-         where s.name = n.name and (n.state, n.reason) is distinct from (s.state, s.reason)
-           and (n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained))
+         where s.name = n.name and (n.state, n.reason, n.reason_by) is distinct from (s.state, s.reason, s.reason_by)
+           and _follows_inventory(n, true, p_keep)
         returning n.id, n.state, n.reason, n.state_at
     ), missing as (
         update node as n set state = 'DOWN', reason = 'not in the inventory', reason_by = null, state_at = p_now
          where p_whole and n.state <> 'DOWN'
-           and (n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained))
+           and _follows_inventory(n, false, p_keep)
            and not exists (select from _seen_nodes(p_nodes) as s where s.name = n.name)
         returning n.id, n.state, n.reason, n.state_at
     )
@@ -75,6 +76,8 @@ begin
       from (select * from reported union all select * from missing) as c
      where c.state_at = p_now
      order by c.id;
+    delete from elastic_gone as e using node as n, _seen_nodes(p_nodes) as s
+     where n.id = e.node_id and s.name = n.name and s.declared and n.state <> 'DOWN';
     perform _regroup_nodes();
     perform _count_foreign(p_nodes);
     perform _wake();

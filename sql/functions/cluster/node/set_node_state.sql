@@ -29,17 +29,8 @@ begin
             message = format('a node cannot go to %s without a reason', p_state),
             hint = 'Give a reason: users whose jobs wait will read it.';
     end if;
-    select string_agg(format('"%s"', w.name), ', ' order by w.name) into v_unknown
-      from unnest(p_names) as w (name)
-     where not exists (select from node as n where n.name = w.name);
-    if v_unknown is not null then
-        select string_agg(name, ', ' order by length(name), name) into v_known
-          from (select name from node order by length(name), name limit 20) as n;
-        raise exception using errcode = 'OD007',
-            message = format('node %s does not exist', v_unknown),
-            hint = format('Nodes: %s.', coalesce(v_known, 'none registered'));
-    end if;
     perform _take_turn(p_now);
+    perform _check_nodes(p_names);
     perform from node where name = any (p_names) order by name for update;
     -- Not drained through odc: the cluster reports it as drained, and would report the same again.
     select string_agg(n.name, ', ' order by length(n.name), n.name), min(n.reason) into v_unknown, v_known
@@ -61,7 +52,8 @@ begin
         update node
            set state = p_state::node_state, state_at = p_now,
                reason = case when p_state = 'UP' then null else p_reason end,
-               reason_by = case when p_state = 'UP' then null else p_actor ->> 'user' end
+               -- A declared node that is not in the inventory stays up; see _follows_inventory.
+               reason_by = case when p_state <> 'UP' or declared then p_actor ->> 'user' end
          where name = any (p_names)
         returning id
     ), ours as (

@@ -29,7 +29,8 @@ language sql stable as $$
             where a.node_id = n.id and a.ends_at > w.starts_at and (s.booking_id = p_booking.id) is not true
             order by a.ends_at desc, a.job_id limit 1) as r on true
      cross join lateral (select count(*) as jobs from odc.planned as p where n.name = any (p.node_names)) as p
-     where (p_booking.node_list is null or n.name = any (p_booking.node_list))
+     where not odc._is_gone(n)
+       and (p_booking.node_list is null or n.name = any (p_booking.node_list))
        and (p_booking.gpu_type is null or n.gpu_type = p_booking.gpu_type)
        and (p_booking.partition_id is null
             or exists (select from odc.partition as pt

@@ -23,9 +23,10 @@ language sql stable as $$
                        array_agg(distinct n.gpu_type order by n.gpu_type) as gpu_types
                   from odc.node as n
                   join odc.node_free as f on f.node_id = n.id
-                 where p.all_nodes
-                    or exists (select from odc.partition_node as pn
-                                where pn.partition_id = p.id and pn.node_id = n.id)
+                 where not odc._is_gone(n)
+                   and (p.all_nodes
+                        or exists (select from odc.partition_node as pn
+                                    where pn.partition_id = p.id and pn.node_id = n.id))
             ) as m on true
            where p_names is null or p.name = any (p_names)
            order by p.is_default desc, p.name

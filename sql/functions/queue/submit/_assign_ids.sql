@@ -22,7 +22,10 @@ begin
          where h.n - 1 <> all (p_left_out) and not coalesce((h.head ->> 'dry_run')::boolean, false)
          group by case when h.head ->> 'key' is null then h.n end, h.head ->> 'uid', h.head ->> 'key'
     )
-    select array_agg(case when t.request is not null then nextval('job_id_seq') end order by j.n) into v_ids
+    -- 0: it gets consecutive ones below. A heterogeneous job takes no id that it does not use.
+    select array_agg(case when t.request is null then null
+                          when coalesce(p_sizes[j.n::integer], 1) > 1 then 0
+                          else nextval('job_id_seq') end order by j.n) into v_ids
       from unnest(p_requests) with ordinality as j (request, n)
       left join taken as t on t.request = j.request;
     for v_at in 1..coalesce(cardinality(p_sizes), 0) loop

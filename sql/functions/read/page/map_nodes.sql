@@ -29,6 +29,7 @@ begin
       join node_free as f on f.node_id = n.id
       left join held as h on h.node_id = n.id
       left join _node_bookings(p_now) as bk on bk.node_id = n.id
+     where not _is_gone(n)
      order by n.gpu_type, _name_order(n.name), n.name;
 end;
 $$;

@@ -23,7 +23,8 @@ begin
     select count(*), coalesce((array_agg(n.id order by n.gpu_type, _name_order(n.name), n.name))[p_offset + 1:p_offset + p_limit], '{}')
       into v_count, v_ids
       from node as n
-     where (p_types is null or n.gpu_type = any (p_types)) and (p_nodes is null or n.name = any (p_nodes));
+     where (p_types is null or n.gpu_type = any (p_types)) and (p_nodes is null or n.name = any (p_nodes))
+       and not _is_gone(n);
     v_names := array(select n.name from node as n where n.id = any (v_ids));
 
     with live as (

@@ -19,10 +19,11 @@ language sql stable as $$
         'nodes', (select json_build_object('UP', count(*) filter (where state = 'UP'),
                                            'DRAIN', count(*) filter (where state = 'DRAIN'),
                                            'DOWN', count(*) filter (where state = 'DOWN'))
-                    from odc.node),
+                    from odc.node as n where not odc._is_gone(n)),
         'gpus', (select json_build_object('total', coalesce(sum(n.gpus), 0),
                                           'used', coalesce(sum(n.gpus - f.gpus), 0))
-                   from odc.node as n join odc.node_free as f on f.node_id = n.id),
+                   from odc.node as n join odc.node_free as f on f.node_id = n.id
+                  where not odc._is_gone(n)),
         'last_pass', (select json_build_object('id', p.id, 'at', odc._iso(p.at), 'looked', p.looked,
                                                'started', p.started, 'took_ms', p.took_ms)
                         from odc.pass as p order by p.id desc limit 1),

@@ -22,7 +22,7 @@ language sql stable as $$
                         where p.all_nodes or exists (select from odc.partition_node as m
                                                       where m.partition_id = p.id and m.node_id = n.id)
                         order by p.name) as partitions,
-                 n.reason, n.reason_by, odc._iso(n.state_at) as state_at, n.declared,
+                 n.reason, case when n.state <> 'UP' then n.reason_by end as reason_by, odc._iso(n.state_at) as state_at, n.declared,
                  coalesce(a.jobs, '{}') as jobs,
                  case when a.jobs is not null then odc._iso(greatest(a.free_at, p_now)) end as free_at,
                  bk.booking, bk.next_booking

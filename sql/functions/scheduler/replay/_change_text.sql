@@ -12,6 +12,8 @@ language sql stable as $$
                     when p_event.kind = 'node_up' then format('node %s came up', n.name)
                     when p_event.kind = 'node_down' then format('node %s went down', n.name)
                     when p_event.kind = 'node_drain' then format('node %s was drained', n.name)
+                    when p_event.kind in ('node_created', 'node_changed', 'node_deleted')
+                         then format('node %s was %s', n.name, substr(p_event.kind, 6))
                     else replace(p_event.kind, '_', ' ') end,
                coalesce(p_event.detail ->> 'name', p_event.detail ->> 'account', p_event.detail ->> 'qos'),
                case when p_event.actor <> 'odcd' then 'by ' || p_event.actor end)

@@ -123,6 +123,27 @@ def test_an_invalid_zone_books_nothing(desk: Desk, ask: dict[str, Any], message:
     assert desk.list() == []
 
 
+@pytest.mark.parametrize(
+    ("zone", "near"),
+    [
+        ("Europe/Berln", "Europe/Berlin"),
+        ("europe/berlin", "Europe/Berlin"),
+        ("Berlin", "Europe/Berlin"),
+        ("America/NewYork", "America/New_York"),
+        ("Asia/Tokio", "Asia/Tokyo"),
+        ("CET", None),
+        ("Europe/Nowhere", None),
+        ("x" * 1000, None),
+        ("/", None),
+    ],
+)
+def test_the_nearest_zone_is_named(desk: Desk, zone: str, near: str | None) -> None:
+    with desk.sql.trial(), pytest.raises(BadRequest) as caught:
+        book(desk, "b", "09:00", zone=zone)
+    hint = str(caught.value.hint)
+    assert hint.startswith(f"Did you mean {near}? " if near else "Use a name of the time zone")
+
+
 def test_a_zone_is_changed_and_removed(desk: Desk) -> None:
     book(desk, "b", "09:00")
     assert desk.edit("b", zone="America/New_York")["zone"] == "America/New_York"

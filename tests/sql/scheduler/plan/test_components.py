@@ -56,6 +56,14 @@ def planned(queue: Queue, job_id: int) -> dict[str, Any]:
     return queue.sql.row("select * from odc.planned where job_id = $1", job_id)
 
 
+def test_a_heterogeneous_job_takes_no_id_that_it_does_not_use(queue: Queue) -> None:
+    """Before: each one left a gap."""
+    first = queue.submit(gpus=1)
+    assert het(queue, CPUS, CPUS, CPUS) == first + 1
+    assert het(queue, CPUS, CPUS) == first + 4
+    assert queue.submit(gpus=1) == first + 6
+
+
 def test_components_start_together_with_ranks_in_their_order(queue: Queue) -> None:
     one = het(queue, CPUS, {**GPUS, "node_count": 2, "gpus": 16}, {"gpus": 2, "gpu_type": "l4"})
     assert queue.start() == [one]
