@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from odc.errors import WrongArgument
 
@@ -24,7 +24,7 @@ def check_submit(
     if isinstance(command, Sequence) and not isinstance(command, str | bytes):
         if not command:
             raise WrongArgument("command is an empty list", A_COMMAND)
-        _check_words("command", command)  # pyright: ignore[reportUnknownArgumentType]
+        _check_words("command", cast("Sequence[object]", command))
     elif not isinstance(command, str | os.PathLike):
         raise WrongArgument(f"command cannot be {_kind(command)}", A_COMMAND)
     _check_words("args", args)
@@ -84,7 +84,7 @@ def check_jobs(jobs: object) -> list[str]:
     """The ids as text. Raises WrongArgument."""
     if isinstance(jobs, int | str) or not isinstance(jobs, Iterable):
         return [str(check_job(jobs))]
-    return [str(check_job(one)) for one in jobs]  # pyright: ignore[reportUnknownVariableType]
+    return [str(check_job(one)) for one in cast("Iterable[object]", jobs)]
 
 
 def _check_words(name: str, words: Iterable[object]) -> None:
@@ -98,7 +98,7 @@ def _check_environment(environment: object) -> None:
         return
     if not isinstance(environment, Mapping):
         raise WrongArgument(f"environment must be a mapping, not {_kind(environment)}")
-    for name, value in environment.items():  # pyright: ignore[reportUnknownVariableType]
+    for name, value in cast("Mapping[object, object]", environment).items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise WrongArgument(f"environment must have strings, not {name!r}: {value!r}")
 
@@ -110,7 +110,7 @@ def _check_option(name: str, value: object) -> None:
         return
     if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
         raise WrongArgument(f"the option {name} cannot be {_kind(value)}: {value!r}")
-    for one in value:  # pyright: ignore[reportUnknownVariableType]
+    for one in cast("Iterable[object]", value):
         if not isinstance(one, str | int):
             raise WrongArgument(f"the option {name} cannot contain {_kind(one)}: {one!r}")
 
