@@ -360,6 +360,8 @@ def test_usage_that_cannot_be_stored_delays_no_other_usage(poison: Poison) -> No
 class Inventory:
     """An executor with these nodes."""
 
+    keeps_declared = False
+
     def __init__(self, *names: str) -> None:
         gpus, cpus, mem_mib = NODES["h100"]
         self._nodes = [
