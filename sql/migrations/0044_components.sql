@@ -11,7 +11,7 @@ create unique index shape_value on shape (
     node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive,
     hash_array_extended(partition_ids, 0), md5(constraint_expr), hash_array_extended(node_list, 0),
     hash_array_extended(exclude_nodes, 0), node_count_max, switches, switches_wait_s, booking_id,
-    jsonb_hash_extended(licences, 0), tmp_per_node_mib, jsonb_hash_extended(components, 0)) nulls not distinct;
+    jsonb_hash_extended(licences, 0), tmp_per_node_mib, md5(components::text)) nulls not distinct;
 
 drop function if exists odc._assign_ids(jsonb[], integer[], integer[], boolean, timestamptz);
 drop function if exists odc._plan_shapes(integer[], integer[], jsonb, integer[]);

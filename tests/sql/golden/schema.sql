@@ -3572,7 +3572,7 @@ CREATE INDEX shape_hash ON odc.shape USING btree (hash_record_extended(ROW(node_
 
 CREATE INDEX shape_licences ON odc.shape USING btree (id) WHERE (licences IS NOT NULL);
 
-CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, hash_array_extended(partition_ids, (0)::bigint), md5(constraint_expr), hash_array_extended(node_list, (0)::bigint), hash_array_extended(exclude_nodes, (0)::bigint), node_count_max, switches, switches_wait_s, booking_id, jsonb_hash_extended(licences, (0)::bigint), tmp_per_node_mib, jsonb_hash_extended(components, (0)::bigint)) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, hash_array_extended(partition_ids, (0)::bigint), md5(constraint_expr), hash_array_extended(node_list, (0)::bigint), hash_array_extended(exclude_nodes, (0)::bigint), node_count_max, switches, switches_wait_s, booking_id, jsonb_hash_extended(licences, (0)::bigint), tmp_per_node_mib, md5((components)::text)) NULLS NOT DISTINCT;
 
 CREATE INDEX step_running ON odc.step USING btree (job_id) WHERE (state = 'RUNNING'::odc.job_state);
 

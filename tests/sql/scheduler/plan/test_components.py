@@ -246,6 +246,13 @@ def test_a_repeated_request_finds_the_same_job(queue: Queue) -> None:
     assert first == again
 
 
+def test_the_same_components_in_another_order_are_another_job(queue: Queue) -> None:
+    """The digest of a JSON array is the same after a rotation by 64 elements."""
+    parts = [{"cpus_per_task": 1 + (at < 8)} for at in range(128)]
+    for begin in range(0, 128, 16):
+        het(queue, *parts[begin:], *parts[:begin], hold=True)
+
+
 def test_the_executor_learns_how_many_nodes_each_component_has(queue: Queue) -> None:
     one = het(queue, CPUS, {"gpus": 16, "node_count": 2, "gpu_type": "h100"})
     queue.start()
