@@ -19,10 +19,21 @@ def end_text(job: Mapping[str, Any]) -> str:
     return local_moments(clean(job.get("end_detail") or ""))
 
 
-def find_end(client: Client, selector: str) -> str:
-    """The executor's report about the end of this job; empty if there is none."""
-    job = _job(client, selector)
-    return "" if job is None else end_text(job)
+def find_ends(client: Client, selector: str) -> list[str]:
+    """The executor's reports about the ends of this job or of this array's tasks, each once."""
+    found = client.get(f"/v1/jobs/{quote(selector)}").json()["jobs"]
+    tasks: dict[str, list[str]] = {}
+    for job in sorted(found, key=lambda job: job.get("array_task_id") or 0):
+        if text := end_text(job):
+            tasks.setdefault(text, []).append(job_id(job))
+    if len(found) == 1:
+        return list(tasks)
+    lines = [
+        f"{ids[0]}{f' and {len(ids) - 1} more' if len(ids) > 1 else ''}: {text}"
+        for text, ids in tasks.items()
+    ]
+    rest = len(lines) - MAX_EXPLAINED
+    return lines[:MAX_EXPLAINED] + ([f"and {rest} other causes"] if rest > 0 else [])
 
 
 def explain_ends(client: Client, ended: Iterable[Mapping[str, Any]]) -> None:

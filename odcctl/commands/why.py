@@ -10,7 +10,7 @@ import typer
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Verb, new_app
 from odcctl.cli.params import AsOf, JobId
-from odcctl.ended import find_end
+from odcctl.ended import find_ends
 from odcctl.exits import DONE
 from odcctl.http.client import quote
 from odcctl.text import render
@@ -36,7 +36,7 @@ def why(ctx: typer.Context, job: JobId, as_of: AsOf = None) -> int:
     else:
         lines = explain(reply.json(), reply.now_s)
         if as_of is None and reply.json()["state"] in ENDED:
-            lines += [f"  {text}" for text in (find_end(client, job),) if text]
+            lines += [f"  {text}" for text in find_ends(client, job)]
         render.put("\n".join(lines) + "\n")
     return DONE
 

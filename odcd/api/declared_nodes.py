@@ -12,11 +12,11 @@ from msgspec import UnsetType as Unset
 from odcd.api.http.context import Api
 from odcd.errors import NotOwner
 from odcd.executor.declaring import sized
-from odcd.records.fields import Count
+from odcd.records.fields import NODE_NAME, WORD, Count
 from odcd.records.job import Identity
 from odcd.records.node import DeclaredNode
 
-Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._-]+$")]
+Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=WORD)]
 Gpus = Annotated[int, msgspec.Meta(ge=0, le=62)]
 Cpus = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Words = Annotated[list[Word], msgspec.Meta(max_length=100)]
@@ -37,9 +37,7 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class NewNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    ]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NODE_NAME)]
     gpu_type: Word
     gpus: Gpus
     cpus: Cpus | None = None

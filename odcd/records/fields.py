@@ -17,6 +17,8 @@ CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 PRINTABLE = rf"^[^{CONTROLS}]*(?![\s\S])"
 """One line of text without escapes, safe to show on a terminal. The pattern works in Python and
 JSON Schema."""
+WORD = r"^[A-Za-z0-9._-]+$"
+NODE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
 Comment = Annotated[str, msgspec.Meta(max_length=4096, pattern=PRINTABLE)]

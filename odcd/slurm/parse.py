@@ -97,7 +97,7 @@ def parse_submit(request: SubmitArgv, now: datetime, mail_to: MailTo | None = No
     complaints.check()
     settings = every[0]
     settings.wrap = next((one.wrap for one in every if one.wrap is not None), None)
-    _check_command(request, settings)
+    _check_command(request, settings, len(every))
     source = _source(request, lines[-1], settings)
 
     warnings: list[str] = []
@@ -129,8 +129,13 @@ def _effective(source: Iterable[Given], request: SubmitArgv) -> list[Given]:
     return [one for one in source if request.command != "sbatch" or has_effect(one)]
 
 
-def _check_command(request: SubmitArgv, settings: Settings) -> None:
+def _check_command(request: SubmitArgv, settings: Settings, components: int) -> None:
     if request.command == "run":
+        if components > 1:
+            raise NotImplementedYet(
+                "run takes no heterogeneous jobs",
+                "Use odcctl submit, then odcctl wait and odcctl logs.",
+            )
         if settings.array is not None:
             raise NotImplementedYet(
                 "run follows a single job, but --array makes many",

@@ -103,6 +103,10 @@ def test_a_job_that_could_not_start_says_why_in_every_command(
         f"odcctl: job {job} is FAILED and wrote nothing to standard output: {cause}\n"
     )
     assert _ok(odcctl("why", job)) == f"job {job} is FAILED (JobLaunchFailure)\n  {cause}\n"
+    array = submit("--array", "1-3", "--output", "missing/out.txt", "--wrap", "echo never")
+    assert odcctl("wait", array).code == 4
+    [_, *causes] = _ok(odcctl("why", array)).splitlines()
+    assert causes == [f"  {array}_1 and 2 more: {cause}"]
     [row] = _ok(odcctl("history", "-j", job, "--no-header", "-o", "job,why")).splitlines()
     assert row.split(maxsplit=1) == [job, cause]
     ran = odcctl("run", "--quiet", "--chdir", "/nowhere", "true")

@@ -11,11 +11,18 @@ import msgspec
 from msgspec import inspect
 
 from odcd.errors import BadRequest
-from odcd.records.fields import PRINTABLE
+from odcd.records.fields import NODE_NAME, PRINTABLE, WORD
 
-_PRINTABLE = repr(PRINTABLE)
 MAX_CHARS = 60
 WRONG = "Give one line without control characters or escapes."
+_LETTERS = "letters, digits and the characters . _ -"
+_PATTERNS = {
+    repr(PRINTABLE): ("has characters that cannot be shown", WRONG),
+    repr(WORD): ("has a character that is not allowed", f"Use {_LETTERS}."),
+    repr(NODE_NAME): (
+        "is not a node name", f"Use {_LETTERS}, and begin with a letter or a digit."
+    ),
+}  # fmt: skip
 _AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<at>[0-9]+)\]|(?P<some>\[\.\.\.\])")
 _BOUND = re.compile(r"^Expected `(int|float)` (>=|<=|>|<) ")
@@ -54,8 +61,11 @@ def misfit(
         # Numbers in a query are text; the bound was checked after conversion.
         number = place.value if isinstance(place.value, str) else _shown(place.value)
         return BadRequest(f"{place.name} cannot be {number[:MAX_CHARS]}", _range(place.types))
-    if what.startswith("Expected `str` matching regex") and _PRINTABLE in what:
-        return BadRequest(f"{place.name} has characters that cannot be shown", WRONG)
+    if what.startswith("Expected `str` matching regex "):
+        rule = _PATTERNS.get(what.removeprefix("Expected `str` matching regex "))
+        if rule is not None:
+            wrong = "" if rule[1] == WRONG else f" {_shown(place.value)}"
+            return BadRequest(f"{place.name}{wrong} {rule[0]}", rule[1])
     if _LENGTH.match(what):
         unit = "character" if isinstance(place.value, str) else "entry"
         count = len(place.value)

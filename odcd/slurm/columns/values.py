@@ -26,9 +26,10 @@ NEVER_HERE = frozenset({
 })  # fmt: skip
 """States of Slurm that no job of odc has: a filter for them matches nothing."""
 LIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+LAUNCH_FAILURE = "JobLaunchFailure"
 END_REASONS = {
     "FAILED": "NonZeroExitCode", "TIMEOUT": "TimeLimit", "NODE_FAIL": "NodeDown",
-    "OUT_OF_MEMORY": "OutOfMemory", "BOOT_FAIL": "JobLaunchFailure", "DEADLINE": "DeadLine",
+    "OUT_OF_MEMORY": "OutOfMemory", "BOOT_FAIL": LAUNCH_FAILURE, "DEADLINE": "DeadLine",
 }  # fmt: skip
 STATES = {code: state for state, code in CODES.items()}
 
@@ -155,13 +156,15 @@ def command(row: JobRow) -> str:
     """The path of the script; empty: it had none, or its command line is unknown."""
     try:
         words = split_shell_words((row.asked and row.asked.submit_line) or "")
-        if words[:1] in (["salloc"], ["srun"]):
+        if words[:1] in (["salloc"], ["srun"]) or words[:2] == ["odcctl", "run"]:
             return ""
-        lines = split_line(words[1:], Complaints())
+        of_odcctl = words[:2] == ["odcctl", "submit"]
+        lines = split_line(words[2 if of_odcctl else 1 :], Complaints())
     except (ValueError, BadRequest):
         return ""
     given = lines[-1]
     wrapped = any(one.option.long == "wrap" for line in lines for one in line.options)
+    wrapped |= of_odcctl and given.after_dashes
     if wrapped or not given.operands or given.operands[0] == "-":
         return ""
     path = given.operands[0]
@@ -223,6 +226,8 @@ def accounting_state(row: JobRow) -> str:
 def reason(row: JobRow) -> str:
     if row.state == "PENDING":
         return (row.reason or "None").replace(" ", "_")
+    if row.state == "FAILED" and row.reason == LAUNCH_FAILURE:
+        return LAUNCH_FAILURE
     return END_REASONS.get(row.state, "None")
 
 

@@ -75,6 +75,21 @@ def test_bad_input_declares_nothing(database_url: str, wrong: dict[str, Any]) ->
     serve(database_url, work)
 
 
+def test_a_refused_name_says_which_characters_are_allowed(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(OPERATOR) as client:
+            answer = await client.post("/v1/nodes", json={**NODE, "name": "bad_name!"})
+            assert answer.json()["detail"] == 'name "bad_name!" is not a node name'
+            assert answer.json()["hint"] == (
+                "Use letters, digits and the characters . _ -, and begin with a letter or a digit."
+            )
+            answer = await client.post("/v1/nodes", json={**NODE, "features": ["a b"]})
+            assert "regex" not in answer.text
+            assert "letters, digits" in answer.json()["hint"]
+
+    serve(database_url, work)
+
+
 def test_a_change_is_a_state_or_properties(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client(OPERATOR) as client:

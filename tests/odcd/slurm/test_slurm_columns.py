@@ -6,9 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from odcd.records.requested import Requested
 from odcd.slurm.columns import sacct, squeue
 from odcd.slurm.columns.table import header_of, letters, line_maker, names, sacct_names
-from odcd.slurm.columns.values import JobRow, accounting_state, job_id, long_clock, output
+from odcd.slurm.columns.values import (
+    JobRow,
+    accounting_state,
+    command,
+    job_id,
+    long_clock,
+    output,
+    reason,
+)
 from odcd.slurm.commands.getopt import Flag, parse
 from odcd.slurm.commands.sacct import parse_sacct
 from odcd.slurm.commands.scancel import parse_scancel
@@ -167,3 +176,33 @@ def test_the_first_host_of_a_list_stays_the_first() -> None:
     hosts = ["n7", "n1", "n2", "n3", "a", "n09", "n10"]
     assert list_hosts(hosts) == "n[7,1-3],a,n09,n10"
     assert expand_hosts(list_hosts(hosts)) == hosts
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("sbatch -n2 a.sh x", "/w/a.sh"),
+        ("odcctl submit a.sh", "/w/a.sh"),
+        ("odcctl submit -n2 /a/b.sh", "/a/b.sh"),
+        ("odcctl submit -n1 : -n2 a.sh", "/w/a.sh"),
+        ("sbatch --wrap true", ""),
+        ("odcctl submit --wrap true", ""),
+        ("odcctl submit -n2 -- true", ""),
+        ("odcctl submit", ""),
+        ("odcctl run -n2 true", ""),
+        ("srun true", ""),
+    ],
+)
+def test_the_command_of_a_job_is_its_script(line: str, path: str) -> None:
+    asked = Requested(
+        gid=1, requeue=True, stdin=None, submit_host=None, submit_line=line, ntasks=None,
+        cpus_per_task=None, constraint=None, nodes=(), excluded=(), exclusive=False, tmp_mib=0,
+    )  # fmt: skip
+    assert command(a_row(work_dir="/w", asked=asked)) == path
+
+
+def test_a_job_that_could_not_be_launched_has_that_reason() -> None:
+    failed = a_row(state="FAILED", reason="JobLaunchFailure")
+    assert reason(failed) == "JobLaunchFailure"
+    assert shown("%R", failed) == "(JobLaunchFailure)"
+    assert reason(a_row(state="FAILED", reason="NonZeroExitCode")) == "NonZeroExitCode"

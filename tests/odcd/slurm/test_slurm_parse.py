@@ -119,6 +119,8 @@ def test_run_refuses_options_that_it_cannot_follow() -> None:
     for argv in (["--array=1-3", "true"], ["--wrap=x"], []):
         with pytest.raises(OdcError):
             parse(*argv, command="run")
+    with pytest.raises(OdcError, match="run takes no heterogeneous jobs"):
+        parse("--gres=gpu:1", ":", "-n1", "--", "true", command="run")
 
 
 @pytest.mark.parametrize(

@@ -2652,7 +2652,10 @@ CREATE VIEW odc_report.node AS
     q.since AS quarantined_at
    FROM ((odc.node n
      JOIN odc.node_free f ON ((f.node_id = n.id)))
-     LEFT JOIN odc.node_quarantine q ON ((q.node_id = n.id)));
+     LEFT JOIN odc.node_quarantine q ON ((q.node_id = n.id)))
+  WHERE ((n.state <> 'DOWN'::odc.node_state) OR (NOT (EXISTS ( SELECT
+           FROM odc.elastic_gone e
+          WHERE (e.node_id = n.id)))));
 
 CREATE VIEW odc.pending_job AS
  SELECT p.job_id AS id,

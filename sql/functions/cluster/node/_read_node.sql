@@ -1,6 +1,6 @@
 -- odc._read_node: a node with the properties that an operator gives, and with those of p_node for the others.
 -- Arguments  p_ask  {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features}
--- Raises     OD010 BadRequest: the sizes are impossible
+-- Raises     OD010 BadRequest: the sizes are impossible, or its GPUs do not suit its type
 create or replace function odc._read_node(p_node node, p_ask jsonb)
 returns node
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -19,6 +19,17 @@ begin
             message = format('node %s cannot have %s GPUs, %s CPUs and %s MiB', n.name, coalesce(n.gpus::text, 'no'),
                              coalesce(n.cpus::text, 'no'), coalesce(n.mem_mib::text, 'no')),
             hint = 'A node has 0 to 62 GPUs, 1 to 100000 CPUs and at least 1 MiB of memory.';
+    end if;
+    if n.gpus > 0 and n.gpu_type in ('cpu-x86', 'cpu-arm') and v_ask ?| array['gpus', 'gpu_type'] then
+        raise exception using errcode = 'OD010',
+            message = format('node %s of type %s cannot have GPUs', n.name, n.gpu_type),
+            hint = format('GPU types: %s. Or give it 0 GPUs.',
+                          (select string_agg(t.name, ', ' order by t.name) from gpu_type as t where t.gpus_per_node > 0));
+    elsif n.gpus = 0 and v_ask ?| array['gpus', 'gpu_type']
+          and exists (select from gpu_type as t where t.name = n.gpu_type and t.gpus_per_node > 0) then
+        raise exception using errcode = 'OD010',
+            message = format('node %s of type %s cannot have 0 GPUs', n.name, n.gpu_type),
+            hint = 'The types of nodes without GPUs are cpu-x86 and cpu-arm.';
     end if;
     return n;
 end;

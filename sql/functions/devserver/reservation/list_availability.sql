@@ -9,8 +9,10 @@ create or replace function odc.list_availability(p_now timestamptz, p_actor json
 returns text
 language sql stable as $$
     with place as (
-        select n.gpu_type, n.gpus, n.cpus, n.mem_mib, f.up, case when f.up then f.gpus end as free, f.up and f.jobs = 0 and f.gpus = n.gpus and n.foreign_cpus = 0 as idle
+        select n.gpu_type, n.gpus, n.cpus, n.mem_mib, not odc._is_gone(n) as present, f.up, case when f.up then f.gpus end as free, f.up and f.jobs = 0 and f.gpus = n.gpus and n.foreign_cpus = 0 as idle
           from odc.node as n join odc.node_free as f on f.node_id = n.id
+         -- An elastic group without nodes may get some again, so its type stays in the list.
+         where not odc._is_gone(n) or n.gpu_type in (select e.gpu_type from odc.elastic_group as e)
     ), closed as (
         -- A booking that has all nodes of a type now: no other job gets any.
         select distinct on (p.gpu_type) p.gpu_type,
@@ -24,7 +26,7 @@ language sql stable as $$
                             where n.gpu_type = p.gpu_type and m.node_id is null)
          order by p.gpu_type, w.ends_at desc, b.id
     ), type as (
-        select p.gpu_type, max(p.gpus) as gpus_per_node, min(p.cpus) as cpus, min(p.mem_mib) as mem_mib, count(*) as nodes, count(*) filter (where p.up) as nodes_up,
+        select p.gpu_type, max(p.gpus) as gpus_per_node, min(p.cpus) as cpus, min(p.mem_mib) as mem_mib, count(*) filter (where p.present) as nodes, count(*) filter (where p.up) as nodes_up,
                count(*) filter (where p.idle) as free_nodes, coalesce(sum(p.gpus) filter (where p.up), 0) as gpus,
                coalesce(sum(p.free), 0) as free, coalesce(max(p.free), 0) as max_on_one_node,
                coalesce((select sum(w.gpus) from (select q.gpus from place as q where q.gpu_type = p.gpu_type and q.idle

@@ -27,9 +27,9 @@ begin
         message = case when v_asked = '' then format('no node could ever run it: partition %s has no nodes', v_where)
                        else format('no node could ever run it: no node of partition %s %s', v_where, v_asked) end,
         hint = case when p_shape.tmp_per_node_mib > 0
-                    then format('The most disk space of a node is %s MiB. ', (select max(tmp_mib) from node_group)) else '' end
+                    then format('The most disk space of a node is %s MiB. ', (select max(tmp_mib) from _kinds_present())) else '' end
             || format('GPU types: %s. Features: %s.', _types_present(),
             (select coalesce(string_agg(distinct f, ', '), 'none')
-               from node_group as g cross join unnest(g.features) as f));
+               from _kinds_present() as g cross join unnest(g.features) as f));
 end;
 $$;

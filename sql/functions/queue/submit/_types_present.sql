@@ -3,5 +3,5 @@ create or replace function odc._types_present()
 returns text
 language sql stable as $$
     select coalesce(string_agg(distinct g.gpu_type, ', '), 'none, because no node has registered')
-      from (select gpu_type from odc.node_group union select gpu_type from odc.elastic_group) as g
+      from odc._kinds_present() as g
 $$;

@@ -14,7 +14,7 @@ language sql stable as $$
       join odc.node_free as f on true
       join odc.node as n on n.id = f.node_id
       join odc.node_group as g on g.id = f.group_id
-     where p.job_id = p_job_id
+     where p.job_id = p_job_id and not odc._is_gone(n)
        -- Of a heterogeneous job, the nodes that fit one of its components.
        and exists (select from jsonb_populate_recordset(w, coalesce(w.components, '[{}]')) as s where
            (not f.up

@@ -103,6 +103,17 @@ def test_impossible_sizes_are_refused(nodes: Nodes, wrong: dict[str, Any]) -> No
     nodes.refused(BadRequest, nodes.change, "m2", **wrong)
 
 
+def test_a_type_has_gpus_or_none(nodes: Nodes) -> None:
+    refused = nodes.refused(BadRequest, nodes.create, gpu_type="cpu-x86", gpus=4)
+    assert refused == "node m1 of type cpu-x86 cannot have GPUs"
+    refused = nodes.refused(BadRequest, nodes.create, gpus=0)
+    assert refused == "node m1 of type h100 cannot have 0 GPUs"
+    nodes.create(gpu_type="cpu-x86", gpus=0)
+    nodes.refused(BadRequest, nodes.change, gpus=1)
+    nodes.refused(BadRequest, nodes.change, gpu_type="h100")
+    nodes.change(gpu_type="h100", gpus=1)
+
+
 def test_only_operators_declare_nodes_and_unknown_ones_are_named(nodes: Nodes) -> None:
     nodes.create()
     for call in (nodes.create, nodes.change, nodes.delete):
@@ -160,6 +171,25 @@ def test_a_deleted_node_is_unknown_and_its_name_can_be_used_again(nodes: Nodes) 
     made = nodes.list()["m1"]
     assert (made["gpus"], made["features"], made["state"]) == (2, [], "IDLE")
     assert nodes.queue.contradictions() == []
+
+
+def test_nothing_shows_a_deleted_node(nodes: Nodes) -> None:
+    queue, sql = nodes.queue, nodes.queue.sql
+    nodes.create(features=["old"])
+    nodes.create("m2", gpu_type="a100")
+    nodes.create("m3", gpu_type="cpu-x86", gpus=0)
+    for name in ("m1", "m2", "m3"):
+        nodes.delete(name)
+    nodes.register()
+    [kind] = json.loads(sql.value("select odc.list_availability($1)", queue.now))
+    assert (kind["gpu_type"], kind["nodes"], kind["nodes_up"]) == ("h100", 1, 1)
+    refused = queue.refused(gpus=1, constraint="nvme")
+    assert refused.hint == "GPU types: h100. Features: none."
+    queue.submit(gpus=8)
+    waiting = queue.submit(gpus=8)
+    queue.start()
+    assert sql.values("select text from odc._why_nodes($1)", waiting) == []
+    assert sql.values("select name from odc_report.node") == ["self"]
 
 
 def test_a_declared_node_stays_up_after_a_drain(nodes: Nodes) -> None:
