@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -139,16 +140,22 @@ class Demo:
         return done.stdout
 
     def _call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=self._work,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                [sys.executable, "-m", *command],
+                cwd=self._work,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise OdcError(
+                f"`{shlex.join(command)}` did not end in {COMMAND_TIMEOUT_S} s",
+                "To inspect the home afterwards, run `odcd demo --keep`.",
+            ) from None
 
     def _say(self, text: str) -> None:
         print(f"\n== {text}", flush=True)
@@ -158,6 +165,10 @@ class Demo:
         if self._up:
             self._say("Stop the scheduler")
             self._show("odcd", "down", "--force")
+        elif self.odc_home.exists():
+            # The daemon of an `odcd up` that was too late.
+            with suppress(OdcError):
+                self._call(["odcd", "down", "--force"])
         shutil.rmtree(self._home, ignore_errors=True)
 
 
