@@ -181,10 +181,10 @@ def _encode_task(
         name: value for name, value in variables.items()
         if name not in order.environment or name.startswith(("SLURM", "ODC_", "CUDA_", "GPU_"))
     }  # fmt: skip
-    own = order.environment.get("CUDA_VISIBLE_DEVICES")
-    if not call.gpus_per_task and own is not None and gpus == task.member.gpu_indexes:
-        # The script may have narrowed them.
-        variables["CUDA_VISIBLE_DEVICES"] = own
+    if not call.gpus_per_task and gpus == task.member.gpu_indexes:
+        variables["CUDA_VISIBLE_DEVICES"] = _narrowed(
+            order, variables["CUDA_VISIBLE_DEVICES"], gpu_ids_of
+        )
     return {
         "host": task.node.node, "rank": task.node.rank, "env": {**more, **variables},
         "program": task.program,
@@ -192,6 +192,14 @@ def _encode_task(
         "err": files.output(call.error or call.output, task),
         "cpu_ids": bound_cpus(call, task.local, cpus),
     }  # fmt: skip
+
+
+def _narrowed(order: StepOrder, ids: str, gpu_ids_of: Any) -> str:
+    """The GPUs of a task: all of these, or fewer if the script made them fewer."""
+    first = min(order.dispatch.members, key=lambda member: member.rank)
+    given = member_variables(order.dispatch, first, gpu_ids_of(first))["CUDA_VISIBLE_DEVICES"]
+    own = order.environment.get("CUDA_VISIBLE_DEVICES", given)
+    return own if own != given and set(own.split(",")) <= {*ids.split(","), ""} else ids
 
 
 def _step_variables(order: StepOrder) -> dict[str, str]:

@@ -16,14 +16,13 @@ from odcd.runner import launch, processes, rules
 from tests.support.harness.daemon import new_odc
 from tests.support.harness.database import make_home, remove_home
 from tests.support.harness.runner import RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.harness.signals import OF_THE_C_LIBRARY
 from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
 ANN = {"uid": 64001, "gid": 64001}
 ROOT = {"uid": 0, "gid": 0}
-OF_THE_C_LIBRARY = 1 << 31 | 1 << 32
-"""Signals 32 and 33, which glibc lets no program set, whatever an ancestor made of them."""
 
 
 @pytest.fixture

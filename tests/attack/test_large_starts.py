@@ -249,8 +249,8 @@ def test_a_job_that_the_runner_refuses_does_not_stop_the_others(
 def ignore_refusals() -> None:
     refusal = Starts._refusal  # pyright: ignore[reportPrivateUsage]
 
-    def without(self: Starts, dispatch: dict[str, Any]) -> Any:
-        return refusal(self, {**dispatch, "refusal": None})
+    def without(self: Starts, dispatch: dict[str, Any], why: str | None) -> Any:
+        return refusal(self, {**dispatch, "refusal": None}, why)
 
     Starts._refusal = without  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
 

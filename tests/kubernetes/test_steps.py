@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from tests.support.harness.pod_steps import TIMEOUT_S, Steps
+from tests.support.harness.signals import OF_THE_C_LIBRARY
 from tests.support.harness.stacks import UID
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("installed")]
@@ -102,7 +103,7 @@ def test_signals_reach_all_tasks(four: Steps) -> None:
 def test_interrupts_are_not_ignored_by_tasks(four: Steps) -> None:
     """Shells start commands in the background with INT and QUIT ignored."""
     done = four.srun("-n1", "grep", "SigIgn", "/proc/self/status")
-    assert done.stdout.split() == ["SigIgn:", "0" * 16]
+    assert int(done.stdout.split()[1], 16) & ~OF_THE_C_LIBRARY == 0
 
 
 def test_a_step_is_cancelled_by_its_id(four: Steps) -> None:

@@ -329,16 +329,18 @@ def test_a_followed_job_outlives_a_kill_of_the_daemon(
 ) -> None:
     job = submit("--wrap", "echo one; until [ -e go ]; do sleep 0.05; done; echo two; exit 4")
     daemon.wait_for(int(job), "RUNNING")
-    looks = _looks_at_jobs(daemon)
-    logs, waiting = (
-        subprocess.Popen(
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "-m", "odcctl", *arguments], env=environment, cwd=home, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for arguments in (["logs", "-f", job], ["wait", job])
-    )  # fmt: skip
+        )  # fmt: skip
+
+    logs = start("logs", "-f", job)
     assert logs.stdout is not None
     assert logs.stdout.readline() == "one\n"
+    looks = _looks_at_jobs(daemon)
+    waiting = start("wait", job)
     # Only a daemon that was reached once is waited for.
     wait(lambda: _looks_at_jobs(daemon) > looks, daemon.log)
     pid = daemon.pid

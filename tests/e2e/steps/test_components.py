@@ -65,6 +65,25 @@ def held(slurm: Slurm) -> int:
     return job
 
 
+def test_tasks_see_the_gpus_of_their_own_component(slurm: Slurm, tmp_path: Path) -> None:
+    """They got those of the script, which runs in the first component."""
+    script = tmp_path / "job.sh"
+    script.write_text(
+        "#!/bin/sh\n#SBATCH --gpus-per-node=2 --mem=100\n#SBATCH hetjob\n"
+        "#SBATCH --nodes=2 --gpus-per-node=3 --mem=100\n"
+        "show='echo $CUDA_VISIBLE_DEVICES = $SLURM_STEP_GPUS'\n"
+        'srun --het-group=0,1 sh -c "$show"\n'
+        'CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES#*,} srun sh -c "$show"\n'
+    )
+    job = submitted(slurm, f"--output={tmp_path}/out", f"--chdir={tmp_path}", str(script))
+    slurm.odc.wait_for(job, "COMPLETED", "FAILED")
+    seen = [line.split(" = ") for line in (tmp_path / "out").read_text().splitlines()]
+    assert [len(ids.split(",")) for ids, _ in seen[:3]].count(3) == 2
+    assert all(ids == gpus for ids, gpus in seen[:3])
+    # The script made them fewer.
+    assert [gpus.split(",")[1:] == ids.split(",") for ids, gpus in seen[3:]] == [True]
+
+
 def test_the_commands_show_each_component(slurm: Slurm, held: int) -> None:
     both = [f"{held}+0 R one 8", f"{held}+1 R one 4"]
     for named in ([], ["-j", str(held)]):

@@ -16,6 +16,7 @@ import pytest
 from odcd.executor.kubernetes.steps.files import TEXTS
 from odcd.executor.kubernetes.steps.order import mark_of, quote, text_of
 from tests.support.harness.daemon import gone
+from tests.support.harness.signals import OF_THE_C_LIBRARY
 
 pytestmark = pytest.mark.long
 TIMEOUT_S = 60
@@ -150,7 +151,7 @@ def test_no_signal_is_ignored_by_a_task(pod: Pod) -> None:
     """Shells start commands in the background with INT and QUIT ignored."""
     pod.start({"words": ["grep", "SigIgn", "/proc/self/status"]})
     streams, _ = pod.follow(1)
-    assert streams["o0"].split() == [b"SigIgn:", b"0" * 16]
+    assert int(streams["o0"].split()[1], 16) & ~OF_THE_C_LIBRARY == 0
 
 
 def test_output_is_complete_and_continues_anywhere(pod: Pod) -> None:
