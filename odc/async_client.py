@@ -258,7 +258,8 @@ class AsyncJob:
         return (await self.client.get_jobs(self.id))[-1]
 
     async def tasks(self) -> list[models.Job]:
-        return await self.client.get_jobs(self.id)
+        """See Job.tasks."""
+        return calls.by_task(await self.client.get_jobs(self.id))
 
     async def wait(self, timeout_s: float | None = None, *, check: bool = False) -> models.EndedJob:
         """See Job.wait."""

@@ -6,6 +6,7 @@ Each id is the operationId in /openapi.json.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -180,6 +181,18 @@ def event_of(data: object) -> models.Event:
 
 def ids_of(jobs: Selectors) -> list[str]:
     return check_jobs(jobs)
+
+
+def by_task(rows: Sequence[models.Job]) -> list[models.Job]:
+    """The rows of an array, by the number of their (first) task."""
+
+    def number(row: models.Job) -> int:
+        if row.array_task_id is not None:
+            return row.array_task_id
+        first = re.match("[0-9]+", row.array_tasks or "")
+        return int(first[0]) if first else 0
+
+    return sorted(rows, key=number)
 
 
 def worst(ended: Sequence[models.EndedJob]) -> models.EndedJob:

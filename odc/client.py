@@ -242,8 +242,9 @@ class Job:
         return self.client.get_jobs(self.id)[-1]
 
     def tasks(self) -> list[models.Job]:
-        """All rows of an array: its waiting tasks as one, and each task that started."""
-        return self.client.get_jobs(self.id)
+        """All rows of an array: its waiting tasks as one, and each task that started, by
+        the number of the task."""
+        return calls.by_task(self.client.get_jobs(self.id))
 
     def wait(self, timeout_s: float | None = None, *, check: bool = False) -> models.EndedJob:
         """Wait for the end. Of an array: of all tasks; the answer is about the first that failed.

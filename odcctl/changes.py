@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from odcctl.text.complaints import complaint, problem_text
 from odcctl.text.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
+_IMPOSSIBLE = re.compile("^cannot be [a-z]+: (?=it )")
 _OUTCOME_TEXTS = {"ended": "had already ended", "not_held": "is not held"}
 
 
@@ -34,9 +36,13 @@ def print_outcomes(answer: Mapping[str, Any], form: str, what: str) -> int:
 
 
 def _complain(outcome: Mapping[str, Any], what: str) -> str:
-    name = _name(outcome)
-    message = str(outcome.get("message") or "refused").removeprefix(f"job {outcome['job_id']} ")
-    return complaint(message, outcome.get("code"), outcome.get("hint"), f"job {name} {what}")
+    why = str(outcome.get("message") or "refused")
+    predicate = why.removeprefix(f"job {outcome['job_id']} ")
+    if predicate != why:
+        # "cannot be held: it is running" repeats what "not held" already says.
+        why = _IMPOSSIBLE.sub("", predicate)
+        why = why if why != predicate else f"it {predicate}"
+    return complaint(why, outcome.get("code"), outcome.get("hint"), f"job {_name(outcome)} {what}")
 
 
 def _problem(outcome: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class PlainGroup(TyperGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            ctx.fail(f'"{args[0]}" is not {", ".join(self.commands)}')
+            ctx.fail(f'"{args[0]}" is none of: {", ".join(self.commands)}')
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 
 import click
 
+NO_ACTION = "Missing command."
+"""Click's message for a group without one of its commands."""
 _QUOTED = re.compile(r"'(.*)'", re.DOTALL)
 _OUTSIDE = re.compile(r"(-?\d+) is not in the range")
 _SURPLUS = re.compile(r"Got unexpected extra arguments? \(([^ )]*)")
@@ -24,7 +28,7 @@ def locate(message: str, context: click.Context | None, program: str) -> tuple[s
 
 def message_of(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
-        near = ", ".join(error.possibilities or ())
+        near = ", ".join(_near(error.option_name, error.possibilities or ()))
         return f'no option "{error.option_name}"' + (f"; did you mean {near}?" if near else "")
     if isinstance(error, click.BadOptionUsage):
         return f"option {error.option_name} requires an argument"
@@ -32,9 +36,17 @@ def message_of(error: click.UsageError) -> str:
         return f"{_name(error.param)} is missing"
     if isinstance(error, click.BadParameter):
         return f"{_name(error.param)} {_complaint(error)}"
+    if error.message == NO_ACTION:
+        return "ACTION is missing"
     if surplus := _SURPLUS.match(error.message):
         return f'unexpected argument "{surplus[1]}"'
     return error.message[:1].lower() + error.message[1:].rstrip(".")
+
+
+def _near(name: str, possibilities: Sequence[str]) -> list[str]:
+    """Without the dashes, which all options have in common."""
+    options = {one.lstrip("-"): one for one in possibilities}
+    return [options[word] for word in difflib.get_close_matches(name.lstrip("-"), options)]
 
 
 def _complaint(error: click.BadParameter) -> str:

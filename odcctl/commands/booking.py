@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -235,7 +236,8 @@ def delete(ctx: typer.Context, name: Name) -> int:
 def _put_outcome(call: Call, reply: Reply, outcome: str) -> int:
     booking = reply.json()
     where = fold(booking["node_names"]) or "no node"
-    return call.put_outcome(reply, booking["name"], f"{outcome} {_when(booking)} on {where}")
+    there = f" ({_in_zone(booking)})" if _in_zone(booking) else ""
+    return call.put_outcome(reply, booking["name"], f"{outcome} {_when(booking)}{there} on {where}")
 
 
 def describe(booking: Mapping[str, Any]) -> str:
@@ -243,6 +245,7 @@ def describe(booking: Mapping[str, Any]) -> str:
         ("kind", booking["kind"]),
         ("state", booking["state"]),
         ("window", _when(booking)),
+        ("local", _in_zone(booking)),
         ("repeats", _repeats(booking)),
         ("nodes", fold(booking["node_names"])),
         ("asks for", _asks(booking)),
@@ -271,6 +274,20 @@ def _row(booking: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
 
 def _when(booking: Mapping[str, Any]) -> str:
     return f"{render.when(booking['starts_at'])} to {render.when(booking['ends_at'])}"
+
+
+def _in_zone(booking: Mapping[str, Any]) -> str:
+    """The window at the local time of the booking's zone; nothing if it has none, or if this
+    machine does not know it."""
+    try:
+        zone = ZoneInfo(booking.get("zone") or "")
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return ""
+    start, end = (
+        f"{render.moment(booking[name]).astimezone(zone):%Y-%m-%d %H:%M:%S}"
+        for name in ("starts_at", "ends_at")
+    )
+    return f"{start} to {end} in {booking['zone']}"
 
 
 def _repeats(booking: Mapping[str, Any]) -> str:

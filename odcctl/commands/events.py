@@ -101,7 +101,7 @@ def _detail(event: Mapping[str, Any]) -> str:
 
 
 def line(event: Mapping[str, Any]) -> str:
-    about = f"job {event['job_id']}" if event.get("job_id") is not None else ""
+    about = f"job {_job(event)}" if event.get("job_id") is not None else ""
     if event.get("node"):
         about = f"{about} node {event['node']}".strip()
     parts = [
@@ -112,6 +112,12 @@ def line(event: Mapping[str, Any]) -> str:
         _detail(event),
     ]
     return "  ".join(render.clean(part) for part in parts if part)
+
+
+def _job(event: Mapping[str, Any]) -> str:
+    """77_1 for an event of an array's task."""
+    task = event.get("array_task_id")
+    return str(event["job_id"]) if task is None else f"{event['array_job_id']}_{task}"
 
 
 def _plain(value: object) -> str:

@@ -110,7 +110,7 @@ def _state(one: dict[str, Any]) -> str:
         return "sent"
     if one["failed_at"]:
         return "given up"
-    return f"tried {one['tries']} times" if one["trouble"] else "waits"
+    return f"tried {render.counted(one['tries'], 'time')}" if one["trouble"] else "waits"
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:

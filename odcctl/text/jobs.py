@@ -9,7 +9,7 @@ from typing import Any
 
 from odcctl.exits import WrongUsage
 from odcctl.text.hostlist import fold
-from odcctl.text.render import MOMENT, clean, clock, replace_moments
+from odcctl.text.render import MOMENT, clean, clock, moment, replace_moments
 
 Job = Mapping[str, Any]
 
@@ -23,6 +23,7 @@ _SHORT = {
     "F": "FAILED", "TO": "TIMEOUT", "CA": "CANCELLED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY",
     "PR": "PREEMPTED", "DL": "DEADLINE", "BF": "BOOT_FAIL",
 }  # fmt: skip
+SOON_S = 300
 _COMPONENT = re.compile(r"(\d+)\+\d+$", re.ASCII)
 _SELECTOR = re.compile(r"\d+(_(\d+|\[[\d,\-:%]+\]))?$")
 
@@ -98,8 +99,14 @@ def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
 
 @cache  # thousands of jobs wait for the same reason
 def local_times(text: str, now_s: float) -> str:
-    """A sentence of the daemon, with its UTC times in the local zone."""
-    return replace_moments(clean(text), lambda time: clock(time, now_s))
+    """A sentence of the daemon, with its UTC times in the local zone; with seconds if they are
+    less than five minutes ahead."""
+
+    def shown(time: str) -> str:
+        ahead_s = moment(time).timestamp() - now_s
+        return f"{moment(time):%H:%M:%S}" if 0 <= ahead_s < SOON_S else clock(time, now_s)
+
+    return replace_moments(clean(text), shown)
 
 
 def exit_code(job: Job) -> str:

@@ -15,7 +15,8 @@ HEADER = (
 )  # fmt: skip
 LONG_HEADER = (*HEADER[:-1], "ACCOUNT", "CPUS", "MEMORY", "SUBMITTED", HEADER[-1])
 START_HEADER = (
-    "JOB", "NAME", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "EXPECTED BETWEEN", "WHY",
+    "JOB", "NAME", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "EXPECTED",
+    "EXPECTED BETWEEN", "WHY",
 )  # fmt: skip
 FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,array_progress,name,user,partition,qos,"

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from odcctl.cli.plain import PlainGroup, new_app
 from odcctl.text.durations import seconds_of
+from odcctl.text.render import counted
 from odcd.cli.params import (
     Command,
     DatabaseHome,
@@ -225,7 +226,8 @@ def revoke(
         raise OdcError(
             f"user {user} has no valid keys and no page sessions", "List the keys: odcd token list."
         )
-    print(shown(f"ended {count} keys and {sessions} page sessions of {user}"))
+    ended_keys, ended_sessions = counted(count, "key"), counted(sessions, "page session")
+    print(shown(f"ended {ended_keys} and {ended_sessions} of {user}"))
     return 0
 
 

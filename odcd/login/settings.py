@@ -91,7 +91,8 @@ def _check(settings: LoginSettings) -> None:
         )
     if settings.aws_domain is not None and not _DOMAIN.fullmatch(settings.aws_domain):
         raise BadRequest(
-            f'ODC_AWS_DOMAIN="{settings.aws_domain}" is not a domain', "Write example.org."
+            f'ODC_AWS_DOMAIN="{settings.aws_domain}" is not a domain',
+            "Write a domain such as example.org.",
         )
     if settings.github_org is not None:
         check_group(settings.github_org)

@@ -91,13 +91,18 @@ def read_notify(environment: Mapping[str, str]) -> NotifySettings:
 
 def _check(settings: NotifySettings) -> None:
     if settings.mail_domain is not None:
-        _named("ODC_MAIL_DOMAIN", f"user@{settings.mail_domain}", "Write example.org.")
+        _named(
+            "ODC_MAIL_DOMAIN", settings.mail_domain, "user@", "Write a domain such as example.org."
+        )
     if settings.smtp_from is not None:
-        _named("ODC_SMTP_FROM", settings.smtp_from, "Write an address such as odc@example.org.")
+        _named("ODC_SMTP_FROM", settings.smtp_from, "", "Write an address such as odc@example.org.")
     if settings.smtp_host is None:
         return
     if any(c.isspace() or not c.isprintable() for c in settings.smtp_host):
-        raise BadRequest("ODC_SMTP_HOST is not the name of a server", "Write mail.example.org.")
+        raise BadRequest(
+            f'ODC_SMTP_HOST="{settings.smtp_host[:100]}" is not the name of a server',
+            "Write a name such as mail.example.org.",
+        )
     if settings.smtp_from is None:
         raise BadRequest(
             "ODC_SMTP_HOST needs the address of a sender",
@@ -114,11 +119,11 @@ def _check(settings: NotifySettings) -> None:
         )
 
 
-def _named(name: str, address: str, hint: str) -> None:
+def _named(name: str, text: str, before: str, hint: str) -> None:
     try:
-        check_address(address)
+        check_address(before + text)
     except BadRequest:
-        raise BadRequest(f"{name} is not valid", hint) from None
+        raise BadRequest(f'{name}="{text[:100]}" is not valid', hint) from None
 
 
 def _count(environment: Mapping[str, str], name: str, default: int, most: int) -> int:

@@ -166,14 +166,15 @@ def _parse_ranges(text: str, what: str, hint: str, budget: RangeBudget | None) -
     found: list[Range] = []
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
+        named = what if what.endswith(f' "{_cut(part)}"') else f'"{_cut(part)}" in {what}'
         if match is None:
-            raise BadRequest(f'{what}: "{_cut(part)}" is not a task or a range of tasks', hint)
+            raise BadRequest(f"{named} is not a task or a range of tasks", hint)
         first = parse_task_id(match["first"])
         last = first if match["last"] is None else parse_task_id(match["last"])
         step = 1 if match["step"] is None else parse_task_id(match["step"])
         if last < first or step < 1:
             reason = "ends before it begins" if last < first else "has step 0"
-            raise BadRequest(f'{what}: the range "{_cut(part)}" {reason}', hint)
+            raise BadRequest(f"{named} {reason}", hint)
         stepped = range(first, last + 1, step)
         pieces = 1 if step == 1 else len(stepped)
         if len(found) + pieces > MAX_ARRAY_RANGES:

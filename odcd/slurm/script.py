@@ -30,7 +30,7 @@ def check_script(script: str) -> None:
         raise BadRequest(
             'the script is not a batch script: its first line must start with "#!" '
             "followed by the path to an interpreter",
-            "For instance: #!/bin/sh.",
+            "For instance: #!/bin/sh",
         )
     if "\0" in script:
         raise BadRequest(

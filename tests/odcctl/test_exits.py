@@ -116,7 +116,7 @@ def test_cancel_tells_what_was_not_possible_and_exits_1(peer: Peer, odcctl: Odcc
     ]})  # fmt: skip
     done = odcctl("cancel", "7,8", "9", "10", "--signal", "TERM")
     assert (done.code, done.out) == (1, "job 7 cancelled\n2 jobs cancelling\n")
-    assert done.err == "odcctl: job 8 not cancelled: belongs to bob (OD013)\n  Ask bob.\n"
+    assert done.err == "odcctl: job 8 not cancelled: it belongs to bob (OD013)\n  Ask bob.\n"
     assert peer.requests[0].body == {"ids": ["7", "8", "9", "10"], "signal": "TERM"}
 
 

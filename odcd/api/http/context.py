@@ -125,7 +125,7 @@ class Api:
         ids = await self.store.jobs.resolve(selector)
         if not ids:
             raise UnknownJob(
-                f"array {selector.job_id} has no such task, or does not exist",
+                f"array {selector.job_id} does not exist or has no such task",
                 "`odcctl queue -t all` lists all jobs.",
             )
         if len(ids) > 1:

@@ -51,7 +51,7 @@ def test_a_key_is_created_listed_and_revoked(sql: Sql, capsys: pytest.CaptureFix
     # The whole key does, too: that is what leaks.
     assert call(capsys, f"token revoke {key}") == f"ended key {key[4:12]} of ann\n"
     assert "no valid key begins with" in call(capsys, f"token revoke {key[4:12]}", REFUSED)
-    assert call(capsys, "token revoke --user bob") == "ended 1 keys and 0 page sessions of bob\n"
+    assert call(capsys, "token revoke --user bob") == "ended 1 key and 0 page sessions of bob\n"
     assert call(capsys, "token list") == "no valid keys\n"
 
 
