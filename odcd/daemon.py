@@ -21,7 +21,7 @@ from odcd.errors import OdcError, Unavailable
 from odcd.home import account as accounts
 from odcd.home import descriptors
 from odcd.home import root_helper as keeper
-from odcd.home.folder import check_code, own_folder, prepare_home
+from odcd.home.folder import own_folder, prepare_home
 from odcd.home.lock import HomeLock
 from odcd.home.ping import answers
 from odcd.home.postgres import EmbeddedPostgres
@@ -47,7 +47,6 @@ def run(settings: Settings, announce: Announce) -> None:
     Raises OdcError when it fails.
     """
     account = accounts.service_account()
-    check_code(account)
     prepare_home(settings.home, account)
     _prepare_socket_folder(settings, account)
     with HomeLock(settings.lock, account):

@@ -29,8 +29,6 @@ MARKER_MODE = 0o640
 """Not readable by others: a user who can read the file can lock it and keep the daemon from
 starting."""
 
-CODE = Path(__file__).resolve().parents[1]
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -102,18 +100,7 @@ def former_owners(account: Account) -> frozenset[int]:
     return frozenset(owners)
 
 
-def check_code(account: Account) -> None:
-    """Check that the account can reach this code, from which the daemon reads files later."""
-    if account.uid != os.geteuid():
-        hint = "Install odc where every account can read it, below /opt or /srv for example."
-        check_entry(CODE, account, hint)
-
-
-def check_entry(
-    folder: Path,
-    account: Account,
-    hint: str = "Choose a home elsewhere with --home, /var/lib/odc for example.",
-) -> None:
+def check_entry(folder: Path, account: Account) -> None:
     """Check that the account can reach the folder: it needs access to every folder above."""
     for above in reversed(folder.parents):
         status = above.stat()
@@ -126,7 +113,7 @@ def check_entry(
             raise OdcError(
                 f"the account {account.name} cannot enter {above} "
                 f"(mode {stat.S_IMODE(status.st_mode):04o}, owner {name_of(status.st_uid)})",
-                hint,
+                "Choose a home elsewhere with --home, /var/lib/odc for example.",
             )
 
 

@@ -58,7 +58,7 @@ class Templates:
 
 def read_templates(folder: Path | None = None) -> Templates:
     """folder: a site's own. Raises BadRequest, naming the file."""
-    found = {file.stem: _read(file) for file in sorted(TEXTS.glob("*.txt"))}
+    found = dict(_OWN)
     if folder is None:
         return Templates(found)
     try:
@@ -95,6 +95,11 @@ def _read(file: Path) -> tuple[Template, Template]:
                 f"Write $$ for the sign itself. Names are {', '.join(NAMES)}.",
             )
     return Template(subject), Template(text.strip("\n"))
+
+
+_OWN = {file.stem: _read(file) for file in sorted(TEXTS.glob("*.txt"))}
+"""Read with the code: the daemon's account cannot read them below a folder that only root may
+enter, such as a root user's home."""
 
 
 def _lines(template: str, values: Mapping[str, str]) -> list[str]:
