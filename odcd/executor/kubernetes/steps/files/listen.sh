@@ -95,8 +95,8 @@ give_call() {
     [ "$need" -eq 0 ] || cut_text $((out + err + position)) "$need" >piece.new/need
     [ "$code" = - ] || printf '%s\n' "$code" >piece.new/code
     [ "$input" = 0 ] || : >piece.new/input
-    rm -rf "$number"
-    mv piece.new "$number" 2>/dev/null || { printf 'gone\n'; exit 0; }
+    # If it has arrived before, the call may be reading it.
+    [ -d "$number" ] || mv piece.new "$number" 2>/dev/null || { printf 'gone\n'; exit 0; }
     while set -- [0-9]* && [ $# -gt 8 ]; do
       [ -e about ] || break
       pause 0.05
