@@ -16,6 +16,7 @@ from odc.async_transport import AsyncTransport
 from odc.calls import Request, Selector, Selectors, Some, Value
 from odc.events_end import READ_AGAIN_S, EventsEnd
 from odc.retries import Retries
+from odc.submission import submit_body
 from odc.transport import OUTAGE_S, RETRY_FOR_S, server_of
 from odcctl.exits import Failure
 from odcctl.http.sse import Parser
@@ -39,9 +40,7 @@ class AsyncClient:
         environment: Mapping[str, str] | None = None, key: str | None = None, **options: Value,
     ) -> AsyncJob:  # fmt: skip
         """See Client.submit."""
-        body = await asyncio.to_thread(
-            calls.submit_body, command, args, options, work_dir, environment
-        )
+        body = await asyncio.to_thread(submit_body, command, args, options, work_dir, environment)
         answer = await self.send(calls.request(calls.SUBMIT_ARGV, body=body, key=key))
         return AsyncJob(self, answer.id, tuple(answer.warnings))
 
@@ -52,7 +51,7 @@ class AsyncClient:
     ) -> models.Preview:  # fmt: skip
         """See Client.preview."""
         body = await asyncio.to_thread(
-            calls.submit_body, command, args, options, work_dir, environment, test_only=True
+            submit_body, command, args, options, work_dir, environment, test_only=True
         )
         return (await self.send(calls.request(calls.TEST_ARGV, body=body))).test_only
 

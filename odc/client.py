@@ -14,6 +14,7 @@ from odc.arguments import check_timeout
 from odc.calls import Request, Selector, Selectors, Some, Value
 from odc.events_end import READ_AGAIN_S, EventsEnd
 from odc.interrupts import noting
+from odc.submission import submit_body
 from odc.transport import OUTAGE_S, RETRY_FOR_S, Transport, server_of
 from odcctl.exits import Failure
 from odcctl.http.sse import Events
@@ -47,7 +48,7 @@ class Client:
         environment: None: that of this process. key: an idempotency key; two submits with the same
         key make one job.
         """
-        body = calls.submit_body(command, args, options, work_dir, environment)
+        body = submit_body(command, args, options, work_dir, environment)
         answer = self.send(calls.request(calls.SUBMIT_ARGV, body=body, key=key))
         return Job(self, answer.id, tuple(answer.warnings))
 
@@ -57,7 +58,7 @@ class Client:
         environment: Mapping[str, str] | None = None, **options: Value,
     ) -> models.Preview:  # fmt: skip
         """Where and when submit() with these arguments would start the job. Submits nothing."""
-        body = calls.submit_body(command, args, options, work_dir, environment, test_only=True)
+        body = submit_body(command, args, options, work_dir, environment, test_only=True)
         return self.send(calls.request(calls.TEST_ARGV, body=body)).test_only
 
     def submit_spec(self, spec: models.JobSpec, *, key: str | None = None) -> Job:
