@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -16,6 +14,7 @@ from odcctl.cli.params import duration, joined
 from odcctl.exits import DONE
 from odcctl.http.client import Reply, quote
 from odcctl.text import render
+from odcctl.text.bookings import describe, local_window_of, row_of, window_of
 from odcctl.text.hostlist import fold, unfold
 
 HEADER = ("BOOKING", "KIND", "STATE", "STARTS", "ENDS", "REPEATS", "NODES", "OWNERS / LACKS")
@@ -210,7 +209,7 @@ def list_bookings(
     call = Call.of(ctx)
     reply = call.client().get("/v1/bookings", {"all": "true"} if ended else None)
     found: list[dict[str, Any]] = reply.json()["bookings"]
-    rows = [_row(booking, reply.now_s) for booking in found]
+    rows = [row_of(booking, reply.now_s) for booking in found]
     return call.put_list(reply, (booking["name"] for booking in found), HEADER, rows)
 
 
@@ -236,80 +235,6 @@ def delete(ctx: typer.Context, name: Name) -> int:
 def _put_outcome(call: Call, reply: Reply, outcome: str) -> int:
     booking = reply.json()
     where = fold(booking["node_names"]) or "no node"
-    there = f" ({_in_zone(booking)})" if _in_zone(booking) else ""
-    return call.put_outcome(reply, booking["name"], f"{outcome} {_when(booking)}{there} on {where}")
-
-
-def describe(booking: Mapping[str, Any]) -> str:
-    pairs = [
-        ("kind", booking["kind"]),
-        ("state", booking["state"]),
-        ("window", _when(booking)),
-        ("local", _in_zone(booking)),
-        ("repeats", _repeats(booking)),
-        ("nodes", fold(booking["node_names"])),
-        ("asks for", _asks(booking)),
-        ("owners", _owners(booking)),
-        ("lacks", booking.get("reason") or ""),
-        ("running jobs", "are ignored" if booking["ignore_running"] else ""),
-        ("jobs", " ".join(str(job) for job in booking["jobs"])),
-        ("comment", booking.get("comment") or ""),
-        ("created", f"{render.when(booking['created_at'])} by {booking['created_by']}"),
-    ]
-    return render.block(
-        f"booking {booking['name']}", [(key, render.clean(value)) for key, value in pairs]
-    )
-
-
-def _row(booking: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
-    owners, lacks = _owners(booking), booking.get("reason") or ""
-    repeats = f"{booking['repeats']} {booking.get('zone') or ''}".rstrip()
-    return (
-        booking["name"], booking["kind"], booking["state"],
-        render.clock(booking["starts_at"], now_s), render.clock(booking["ends_at"], now_s),
-        repeats.replace("none", "-"), fold(booking["node_names"]) or "-",
-        render.clean(f"{owners} / {lacks}" if owners and lacks else owners or lacks),
-    )  # fmt: skip
-
-
-def _when(booking: Mapping[str, Any]) -> str:
-    return f"{render.when(booking['starts_at'])} to {render.when(booking['ends_at'])}"
-
-
-def _in_zone(booking: Mapping[str, Any]) -> str:
-    """The window at the local time of the booking's zone; nothing if it has none, or if this
-    machine does not know it."""
-    try:
-        zone = ZoneInfo(booking.get("zone") or "")
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        return ""
-    start, end = (
-        f"{render.moment(booking[name]).astimezone(zone):%Y-%m-%d %H:%M:%S}"
-        for name in ("starts_at", "ends_at")
-    )
-    return f"{start} to {end} in {booking['zone']}"
-
-
-def _repeats(booking: Mapping[str, Any]) -> str:
-    if booking["repeats"] == "none":
-        return ""
-    until = f" until {render.when(booking['until'])}" if booking.get("until") else ""
-    zone = f" at the same time in {booking['zone']}" if booking.get("zone") else ""
-    return f"{booking['repeats']}{zone}{until}"
-
-
-def _asks(booking: Mapping[str, Any]) -> str:
-    if booking["node_list"]:
-        return fold(booking["node_list"])
-    count = booking.get("node_count")
-    parts = ["all nodes" if count is None else "1 node" if count == 1 else f"{count} nodes"]
-    if booking.get("gpu_type"):
-        parts.append(f"of type {booking['gpu_type']}")
-    if booking.get("partition"):
-        parts.append(f"of partition {booking['partition']}")
-    return " ".join(parts)
-
-
-def _owners(booking: Mapping[str, Any]) -> str:
-    accounts = ",".join(booking["accounts"])
-    return " ".join([",".join(booking["users"]), f"@{accounts}" if accounts else ""]).strip()
+    there = f" ({local_window_of(booking)})" if local_window_of(booking) else ""
+    text = f"{outcome} {window_of(booking)}{there} on {where}"
+    return call.put_outcome(reply, booking["name"], text)

@@ -8,7 +8,8 @@ import click
 import pytest
 
 from odcctl.cli.usage import message_of
-from odcctl.commands import booking, events
+from odcctl.commands import events
+from odcctl.text import bookings
 from odcctl.text.jobs import local_times
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.objects import a_course
@@ -54,10 +55,10 @@ def test_an_event_names_the_task_of_an_array() -> None:
 
 def test_a_booking_is_shown_at_the_local_time_of_its_zone() -> None:
     course = a_course() | {"starts_at": "2026-07-06T07:00:00Z", "ends_at": "2026-07-06T10:00:00Z"}
-    shown = booking.describe(course | {"zone": "Europe/Berlin"})
+    shown = bookings.describe(course | {"zone": "Europe/Berlin"})
     assert "2026-07-06 09:00:00 to 2026-07-06 12:00:00 in Europe/Berlin" in shown
     for zone in (None, "Europe/Nowhere"):
-        assert " local " not in booking.describe(course | {"zone": zone})
+        assert " local " not in bookings.describe(course | {"zone": zone})
 
 
 def test_a_time_in_a_few_minutes_has_seconds() -> None:
