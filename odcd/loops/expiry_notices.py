@@ -1,83 +1,44 @@
-"""Send users of dev servers notices 30, 15 and 5 minutes before the end. Runs on the leader only.
-
-The database lists the notices that are due. A notice stays due until it is delivered.
-"""
+"""Send users of dev servers notices 30, 15 and 5 minutes before the end. Runs on the leader
+only."""
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
-from odcd.clock import Clock
-from odcd.errors import OdcError, RunnerDown
-from odcd.executor.base import DevServers
-from odcd.isolation import Isolation
-from odcd.loops.rounds import RoundMetrics, Rounds
+from odcd.loops.notices import Notices
 from odcd.records.dev_server import ExpiryNotice
 from odcd.records.dispatch import Notice
-from odcd.stores.dev_servers import DevServerStore
 
 LEVELS = (30, 15, 5)
 WALLS = (15, 5)
 """Levels that are also shown on the terminals, not only written to a file."""
-RETRY_S = 5.0
 GRACE = timedelta(seconds=120)
 """Same as odc._reservation_grace()."""
 
 
-class ExpiryNotices(Rounds):
+class ExpiryNotices(Notices[ExpiryNotice]):
     """Woken when an end time may have been set or postponed."""
 
     name = "expiry"
 
-    def __init__(
-        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
-        metrics: RoundMetrics | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(clock, every, metrics)
-        self._term = term
-        self._store = store
-        self._servers = servers
-        self._isolation = Isolation[ExpiryNotice](
-            self.name, clock, metrics, key=lambda due: (due.job_id, due.attempt, due.minutes)
-        )
+    def _key(self, due: ExpiryNotice) -> object:
+        return due.job_id, due.attempt, due.minutes
 
-    async def run_once(self) -> float:
-        """Deliver the notices that are due; return the seconds until the next check."""
-        due = await self._store.list_expiry_notices(self._term, self._clock.now())
-        self._isolation.keep_only(due)
-        ready = self._isolation.ready(due)
-        if not all(await asyncio.gather(*map(self._deliver_apart, ready))):
-            return RETRY_S
+    async def _list(self, now: datetime) -> Sequence[ExpiryNotice]:
+        return await self._store.list_expiry_notices(self._term, now)
+
+    def _notice(self, due: ExpiryNotice, now: datetime) -> Notice:
+        return notice_of(due)
+
+    async def _record(self, due: ExpiryNotice, trouble: str | None, now: datetime) -> None:
+        await self._store.record_expiry_notice(self._term, due, trouble, now)
+
+    async def _next_s(self) -> float:
         now = self._clock.now()
         next_at = await self._store.get_next_notice_time(now)
         every_s = self._every.total_seconds()
         return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
-
-    async def _deliver_apart(self, warning: ExpiryNotice) -> bool:
-        """Return whether no retry is needed soon."""
-        delivered = True
-
-        async def deliver() -> None:
-            nonlocal delivered
-            delivered = await self._deliver(warning)
-
-        await self._isolation.one(warning, deliver(), job_id=warning.job_id)
-        return delivered
-
-    async def _deliver(self, warning: ExpiryNotice) -> bool:
-        trouble = None
-        try:
-            notice = notice_of(warning)
-            await self.reach(
-                warning.job_id, self._servers.notify(warning.job_id, warning.attempt, notice)
-            )
-        except RunnerDown:
-            return False
-        except OdcError as error:
-            trouble = error.message
-        await self._store.record_expiry_notice(self._term, warning, trouble, self._clock.now())
-        return True
 
 
 def notice_of(warning: ExpiryNotice) -> Notice:
