@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from odcd.api.app import create_app
 from odcd.api.http.clients import version_of
@@ -32,7 +31,7 @@ from odcd.executor.declaring import Declaring
 from odcd.executor.other_hosts import find_other_hosts
 from odcd.fairness.disk_reserve import DiskReserve
 from odcd.fairness.limits import Fairness
-from odcd.front.hosts import Hosts
+from odcd.front.hosts import Hosts, own_names
 from odcd.front.tls import warn_of_clear_text
 from odcd.home.postgres_watch import WatchedPostgres
 from odcd.isolation import keep
@@ -134,8 +133,10 @@ class Daemon:
         api = self._api = self._make_api(fairness, check_disk, serves_uid)
         self._page = Page(api, create_app(api))
         watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
+        own = own_names(settings.listen, settings.login.url)
+        hosts = Hosts.of(settings.front.hosts, own)
         self._http = HttpServer(
-            Door(self._page, _hosts(settings), settings.front.proxies, watch),
+            Door(self._page, hosts, settings.front.proxies, watch),
             path=settings.socket,
             mode=settings.socket_mode,
             listen=settings.listen,
@@ -295,13 +296,3 @@ def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[
     reserve = DiskReserve(settings.home / "data", settings.disk_reserve_mib, clock)
     metrics.watch_disk(reserve.free_bytes, reserve.reserved_bytes)
     return reserve.check
-
-
-def _hosts(settings: Settings) -> Hosts:
-    """The host names this daemon answers for: the configured ones and its own."""
-    own = [socket.gethostname()]
-    if settings.listen is not None:
-        own.append(settings.listen[0])
-    if settings.login.url is not None and (host := urlsplit(settings.login.url).hostname):
-        own.append(host)
-    return Hosts.of(settings.front.hosts, own)

@@ -8,9 +8,11 @@ always accepted: the attack needs a name, and probes and scrapes use addresses.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 from odcd.errors import BadRequest
 
@@ -85,3 +87,13 @@ def parse_hosts(entries: Iterable[str]) -> frozenset[str]:
             )
         found.add(name)
     return frozenset(found)
+
+
+def own_names(listen: tuple[str, int] | None, login_url: str | None) -> list[str]:
+    """The names of the daemon itself: of this machine, and in the addresses that it is used at."""
+    found = [socket.gethostname()]
+    if listen is not None:
+        found.append(listen[0])
+    if login_url is not None and (host := urlsplit(login_url).hostname):
+        found.append(host)
+    return found
