@@ -56,7 +56,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 RECOUNT_S = 5  # at most this often, pending jobs of a user who reached the limit are counted
-DRAIN_S = 60  # the daily allowance for database growth is restored evenly: part is back then
+DRAIN_S = 60  # the daily allowance for database growth comes back evenly: a retry may then succeed
 
 
 class OdcError(Exception):

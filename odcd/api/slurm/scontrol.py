@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -149,20 +150,10 @@ def _suspended(answer: Finished) -> Finished:
     return Finished(err=f"{answer.err}slurm_suspend error: {UNKNOWN}\n", code=answer.code)
 
 
-async def _requeue(remote: Remote, words: Sequence[str]) -> Finished:
+async def _requeue(remote: Remote, words: Sequence[str], *, hold: bool = False) -> Finished:
     async def requeue(selector: Selector) -> str:
         return await remote.api.store.jobs.requeue(
-            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=False,
-            stored_bytes=remote.api.fairness.stored_bytes,
-        )  # fmt: skip
-
-    return await _each(remote, _ids(words), requeue)
-
-
-async def _requeue_hold(remote: Remote, words: Sequence[str]) -> Finished:
-    async def requeue(selector: Selector) -> str:
-        return await remote.api.store.jobs.requeue(
-            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=True,
+            remote.who, {"ids": [selector]}, remote.api.clock.now(), hold=hold,
             stored_bytes=remote.api.fairness.stored_bytes,
         )  # fmt: skip
 
@@ -289,5 +280,5 @@ async def _wait(remote: Remote, job_id: int) -> Frames:
 
 VERBS: dict[str, Callable[[Remote, Sequence[str]], Awaitable[Finished]]] = {
     "hold": _hold, "uhold": _hold, "release": _release, "requeue": _requeue,
-    "requeuehold": _requeue_hold, "update": _update,
+    "requeuehold": partial(_requeue, hold=True), "update": _update,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Users are told which limit or licence a job waits for, and when it will start."""
+"""Users see which limit or licence a job waits for, and when it will start."""
 
 from __future__ import annotations
 

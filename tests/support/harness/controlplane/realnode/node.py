@@ -164,7 +164,7 @@ class RealNode:
         self.kubelet.wait_until(self.ready, f"{self.name} to be ready", within_s)
 
     def power_off(self) -> None:
-        """At once: no process is told, containers are gone, the disk stays."""
+        """Cut the power: every process ends at once, and the disk stays."""
         for part in (self.plugin, self.kubelet, self.containerd):
             part.kill()
         if self.machine.running:
