@@ -40,6 +40,8 @@ class ParsedSubmit:
     quiet: bool
     json: bool
     warnings: tuple[str, ...]
+    mail_warning: str | None
+    """Why mail that was asked for is not sent: Slurm's commands print no other warning."""
 
 
 class ScriptNeeded(OdcError):
@@ -103,6 +105,7 @@ def parse_submit(request: SubmitArgv, now: datetime, mail_to: MailTo | None = No
     warnings: list[str] = []
     unused = without_effect(options, mail=mail_to is not None)
     unused += [] if mail.warning is None else [mail.warning]
+    unsent = [one for one in unused if one.startswith("--mail-")]
     if request.command != "sbatch" and unused:
         warnings.append(f"options without effect: {', '.join(unused)}")
     if late is not None:
@@ -121,6 +124,7 @@ def parse_submit(request: SubmitArgv, now: datetime, mail_to: MailTo | None = No
         quiet=any(one.quiet for one in every),
         json=any(one.json for one in every),
         warnings=tuple(warnings),
+        mail_warning=f"options without effect: {', '.join(unsent)}" if unsent else None,
     )
 
 

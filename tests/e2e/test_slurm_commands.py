@@ -30,6 +30,23 @@ def golden(name: str, text: str) -> None:
     assert cut == path.read_text()
 
 
+UNSENT = (
+    "sbatch: warning: options without effect: --mail-type (odc sends no mail), "
+    "--mail-user (odc sends no mail)\n"
+)
+
+
+def test_mail_that_is_not_sent_causes_a_warning_unless_a_program_reads_the_id(
+    slurm: Commands,
+) -> None:
+    mail = ("--mail-type=END", "--mail-user=a@b", "--wrap", "true")
+    assert slurm.run("sbatch", *mail).stderr == UNSENT
+    for quiet in ("--parsable", "-Q"):
+        assert slurm.run("sbatch", quiet, *mail).stderr == ""
+    assert slurm.run("salloc", *mail[:2], "true").stderr.count(UNSENT[len("sbatch") :]) == 1
+    assert slurm.run("srun", *mail[:2], "true").stderr == UNSENT.replace("sbatch", "srun")
+
+
 def test_sbatch_submits_an_unmodified_script_and_prints_slurms_line(slurm: Commands) -> None:
     (slurm.odc.work / "train.sh").write_text(
         "#!/bin/bash\n\n#SBATCH -J first --time=0:5:0\n#SBATCH\t--ntasks=1\n"
@@ -39,7 +56,7 @@ def test_sbatch_submits_an_unmodified_script_and_prints_slurms_line(slurm: Comma
     done = slurm.run("sbatch", "train.sh", "a", "b c")
     found = re.fullmatch(r"Submitted batch job (\d+)\n", done.stdout)
     assert found is not None, done
-    assert done.stderr == ""
+    assert done.stderr == UNSENT
     assert slurm.wait(found[1], "COMPLETED") == "COMPLETED"
     assert (slurm.odc.work / f"slurm-{found[1]}.out").read_text() == "first 2 b c\n"
 

@@ -101,12 +101,14 @@ class Allocation:
         try:
             try:
                 mail_to = self._api.mail_to(who)
-                asked = parse_submit(submit, self._api.clock.now(), mail_to).spec
+                parsed = parse_submit(submit, self._api.clock.now(), mail_to)
             except OdcError as error:
                 raise unparsed(error, command) from None
             line = shlex.join([command, *request.argv])[:MAX_SUBMIT_LINE]
-            asked = replace(asked, submit_line=line)
+            asked = replace(parsed.spec, submit_line=line)
             spec, self._warning = with_nodes_for_tasks(command, asked)
+            if parsed.mail_warning:
+                self._warning += f"{command}: warning: {parsed.mail_warning}\n"
             self._api.fairness.submit(who, 1)
             prepared = await prepare_in_turns(
                 who, [spec], key=self._key, dry_run=False, check=self._api.check_job,

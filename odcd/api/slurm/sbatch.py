@@ -43,6 +43,8 @@ async def sbatch(remote: Remote) -> Finished | Frames:
         raise
     except OdcError as error:
         raise words.refused(error) from None
+    if parsed.mail_warning and not parsed.parsable:  # Some programs read stderr as the job's id.
+        warning += f"sbatch: warning: {parsed.mail_warning}\n"
     text = f"{ids[0]}\n" if parsed.parsable else f"Submitted batch job {ids[0]}\n"
     if parsed.quiet:
         text, warning = text if parsed.parsable else "", ""

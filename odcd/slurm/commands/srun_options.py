@@ -11,7 +11,8 @@ ALLOCATION = (
     ("partition", "p"), ("account", "A"), ("qos", "q"), ("constraint", "C"), ("exclude", "x"),
     ("reservation", ""), ("dependency", "d"), ("begin", "b"), ("comment", ""), ("nice", ""),
     ("licenses", "L"), ("deadline", ""), ("gpus-per-node", ""), ("gres", ""), ("mem-per-gpu", ""),
-    ("cpus-per-gpu", ""), ("switches", ""), ("container-image", ""),
+    ("cpus-per-gpu", ""), ("switches", ""), ("container-image", ""), ("mail-type", ""),
+    ("mail-user", ""),
 )  # fmt: skip
 """Options that only describe an allocation. sbatch's parser checks their values."""
 
@@ -69,7 +70,7 @@ OPTIONS: tuple[Flag, ...] = (
         ("wckey", "", "required"), ("profile", "", "required"), ("acctg-freq", "", "required"),
         ("threads-per-core", "", "required"), ("ntasks-per-core", "", "required"),
         ("interactive", "", "none"), ("network", "", "required"), ("resv-ports", "", "optional"),
-        ("cpu-freq", "", "required"), ("mail-type", "", "required"), ("mail-user", "", "required"),
+        ("cpu-freq", "", "required"),
     )),
     Flag("help", "help", "h", "none"),
     Flag("help", "usage", "", "none"),
