@@ -70,16 +70,28 @@ def end(client: Client) -> dict[str, Any]:
 
 
 def asleep(folder: Path, seconds: int) -> bool:
-    """True if a `sleep` of this time runs in the folder: then it receives the terminal's keys."""
+    """True if a `sleep` of this time runs in the folder and receives the terminal's keys."""
+    arguments = b"sleep\0%d\0" % seconds
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes()
-            # Of busybox it may be a part of the shell.
-            itself = command.startswith(b"sleep") or b"busybox" in command
-            found = itself and command.endswith(b"sleep\0%d\0" % seconds)
-            if found and (process / "cwd").samefile(folder):
+            if not command.endswith(arguments):
+                continue
+            parent, group, foreground = terminal_of(process)
+            # Busybox sleeps in a copy of the shell that was told to, which has the same arguments.
+            copied = Path(f"/proc/{parent}/cmdline").read_bytes() == command
+            itself = command.startswith(b"sleep") or (b"busybox" in command and copied)
+            if itself and group == foreground and (process / "cwd").samefile(folder):
                 return True
     return False
+
+
+def terminal_of(process: Path) -> tuple[int, int, int]:
+    """Its parent, its process group, and the group that receives its terminal's keys."""
+    _, parent, group, _, _, foreground, *_ = (
+        (process / "stat").read_text().rpartition(")")[2].split()
+    )
+    return int(parent), int(group), int(foreground)
 
 
 def test_a_dev_server_greets_once_with_its_gpus_and_its_end(start: Start) -> None:
