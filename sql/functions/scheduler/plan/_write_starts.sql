@@ -51,7 +51,8 @@ begin
     ), placed as materialized (
         select s.id, s.attempt, s.ends_at, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, n.name,
                row_number() over (partition by s.id order by s.component, length(n.name), n.name, s.alloc_ord) - 1 as rank
-          from (select s.*, s.alloc_before + m as alloc_ord, _component_of(h.components, m) as component
+          from (select s.*, s.alloc_before + m as alloc_ord,
+                       case when h.components is not null then _component_of(h.components, m) end as component
                   from starting as s
                   left join shape as h on h.id = s.shape_id and h.components is not null
                  cross join lateral generate_series(1, s.nodes) as m) as s
