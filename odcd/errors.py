@@ -17,7 +17,7 @@ OdcError
 │   ├── NotOwner            OD013  only the job's owner or an operator may do that
 │   ├── KeyReused           OD014  an idempotency key was used again with another request
 │   ├── NotAuthenticated    OD015  over TCP: no API key, or it is unknown or has expired
-│   ├── NotImplementedYet   OD016  an option that odc accepts but does not implement yet
+│   ├── NotImplementedYet   OD016  an option of sbatch that odc does not implement yet
 │   ├── TooLarge            OD017  a script, array, batch or body exceeds its limit
 │   ├── UnknownBooking      OD018  no booking has that name
 │   ├── BookingConflict     OD019  other bookings or jobs use the nodes, or the name is taken
@@ -38,8 +38,8 @@ OdcError
 │   ├── TooManyLogins       OD034  too many logins from that address were refused recently
 │   ├── TooManyRequests     OD041  the user has too many requests in progress; try again (429)
 │   └── TooMuchStored       OD042  the user's submits added too much to the database recently (429)
-└── Unavailable             not the caller's fault; try again (503)
-    ├── LeadershipLost      OD020  another daemon has raised the term
+└── Unavailable             not the caller's fault (503 unless noted); most pass by themselves
+    ├── LeadershipLost      OD020  this daemon no longer leads: another does, or it gave up the lead
     ├── OtherHost           OD021  the local executor of this database is on another machine
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write

@@ -26,7 +26,7 @@ def attach(ctx: typer.Context, job: JobId) -> int:
     call = Call.of(ctx, failing="not attached")
     check_selector(job)
     if call.form != "table":
-        call.wrong("a terminal has no other output format")
+        call.wrong("this command opens a terminal, so it has no other output format")
     attached = f"odcctl: attached to job {job}; {terminal.DETACH_KEYS} detaches"
     try:
         return terminal.attach(call.client(), job, lambda: note(attached))

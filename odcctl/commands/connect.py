@@ -65,7 +65,7 @@ def connect(
     """
     call = Call.of(ctx, failing="not connected")
     if call.form != "table":
-        call.wrong("a terminal has no other output format")
+        call.wrong("this command opens a terminal, so it has no other output format")
     _check_port(call, port, jupyter=jupyter)
     if forward_agent and no_forward_agent:
         call.wrong("--forward-agent and --no-forward-agent cannot be used together")

@@ -20,7 +20,7 @@ def diag(ctx: typer.Context) -> int:
     """Show the state of the daemon: counts, the last pass, the leader."""
     call = Call.of(ctx)
     if call.form == "quiet":
-        call.wrong("this command has no ids to print")
+        call.wrong("this command prints no ids, so it has no quiet output")
     reply = call.client().get("/v1/cluster")
     if call.form == "json":
         call.put_reply(reply)

@@ -42,7 +42,8 @@ Backfill = Annotated[
     str | None,
     typer.Option(
         "--backfill", metavar="ORDER",
-        help="the order of backfill candidates: order, fifo, sjbf or safbf",
+        help="the order of backfill candidates: order (as the queue), fifo (by queue time), "
+        "sjbf (shortest job first) or safbf (smallest area first)",
     ),
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ def status(ctx: typer.Context) -> int:
     """
     call = Call.of(ctx)
     if call.form == "quiet":
-        call.wrong("this command has no ids to print")
+        call.wrong("this command prints no ids, so it has no quiet output")
     reply = call.client().get("/v1/cluster/use")
     if call.form == "json":
         call.put_reply(reply)

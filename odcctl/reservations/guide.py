@@ -51,7 +51,7 @@ def agree_on_nodes(kind: Mapping[str, Any], request: dict[str, Any]) -> None:
         return
     show(explain_nodes(kind, request["gpus"]))
     if not agree("Reserve all of them?"):
-        raise Failure("you did not confirm more than one node", _one_node(kind))
+        raise Failure("a reservation of several nodes must be confirmed", _one_node(kind))
     request["distributed"] = True
 
 

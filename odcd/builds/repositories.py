@@ -43,6 +43,6 @@ def check_owner(image: str, own: BuildSettings, uid: int) -> None:
     mine = f"{shared}/u{uid}" if own.key is not None else None
     if (path == shared or path.startswith(f"{shared}/")) and path != mine:
         raise NotAllowed(
-            f'the image "{image[:200]}" was built from a Dockerfile, and not for you',
+            f'the image "{image[:200]}" was built from a Dockerfile for another user',
             "Build your own with --dockerfile, or name an image of another repository.",
         )

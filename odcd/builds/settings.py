@@ -76,7 +76,7 @@ class BuildSettings:
 def no_target() -> str:
     """For a daemon without a cluster. Raises BadRequest."""
     raise BadRequest(
-        "this daemon runs processes of its machine, and builds no images",
+        "this daemon runs jobs on its own machine, so it builds no images",
         "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
     )
 

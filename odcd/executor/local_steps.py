@@ -57,7 +57,9 @@ class LocalSteps:
     def term(self) -> int:
         term = self._term()
         if term is None:
-            raise RunnerDown("this daemon does not lead, so it starts no steps")
+            raise RunnerDown(
+                "this daemon does not lead, so it starts no steps", "Try again in a moment."
+            )
         return term
 
     def variables(self, dispatch: Dispatch, environment: Mapping[str, str]) -> dict[str, str]:

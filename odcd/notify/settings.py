@@ -68,7 +68,9 @@ def read_notify(environment: Mapping[str, str]) -> NotifySettings:
     environment = {name: text for name, text in environment.items() if text}
     tls = environment.get("ODC_SMTP_TLS", "starttls")
     if tls not in ("starttls", "tls", "none"):
-        raise BadRequest(f'ODC_SMTP_TLS="{tls[:40]}" is unknown', "Write starttls, tls or none.")
+        raise BadRequest(
+            f'ODC_SMTP_TLS="{tls[:40]}" is not a valid value', "Write starttls, tls or none."
+        )
     templates = environment.get("ODC_MAIL_TEMPLATES")
     settings = NotifySettings(
         smtp_host=environment.get("ODC_SMTP_HOST"),
@@ -110,7 +112,7 @@ def _check(settings: NotifySettings) -> None:
         )
     if (settings.smtp_user is None) != (settings.smtp_password_file is None):
         raise BadRequest(
-            "only one of ODC_SMTP_USER and ODC_SMTP_PASSWORD_FILE is set", "Set both, or none."
+            "only one of ODC_SMTP_USER and ODC_SMTP_PASSWORD_FILE is set", "Set both or neither."
         )
     if settings.smtp_user is not None and settings.smtp_tls == "none":
         raise BadRequest(
@@ -152,5 +154,5 @@ def _network(text: str) -> Network:
         return ipaddress.ip_network(text)
     except ValueError:
         raise BadRequest(
-            f'ODC_WEBHOOK_NETWORKS: "{text[:60]}" is not a network', "Write 10.1.0.0/16."
+            f'ODC_WEBHOOK_NETWORKS: "{text[:60]}" is not a network', "An example: 10.1.0.0/16."
         ) from None

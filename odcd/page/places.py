@@ -34,7 +34,7 @@ def place_of(request: Request, proxies: frozenset[int]) -> Place:
         return Place("far", None)
     if origin.kind == "unknown":
         raise NotAuthenticated(
-            "the kernel does not report which user of this machine sent this", "Try again."
+            "the kernel does not report which user of this machine sent this request", "Try again."
         )
     if origin.kind == "far":
         return Place(f"far port {origin.port}", None)

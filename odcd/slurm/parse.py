@@ -137,7 +137,7 @@ def _check_command(request: SubmitArgv, settings: Settings, components: int) -> 
     if request.command == "run":
         if components > 1:
             raise NotImplementedYet(
-                "run takes no heterogeneous jobs",
+                "odcctl run cannot run a heterogeneous job",
                 "Use odcctl submit, then odcctl wait and odcctl logs.",
             )
         if settings.array is not None:

@@ -23,8 +23,8 @@ The first one takes precedence:
 2. variables of your environment (`SBATCH_*`),
 3. lines of the script that begin with `#SBATCH` or `#ODC`.
 
-odc refuses an option that it does not support. The few options that would change nothing essential
-are accepted with one line of warning. All errors in the options are reported at once.
+odc refuses an option that it does not support. The few options whose absence does not change a
+job's result are accepted with one line of warning. All errors in the options are reported at once.
 
 Long names may be shortened to a unique prefix (`--job=x`), values follow `=` or a blank, and short
 options may be bundled (`-HW -n4`). The options end at the script's name. The words after it are the

@@ -132,7 +132,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise BadRequest(f'"{text[:200]}" is not a moment', f"Accepted: {MOMENT_FORMS}.")
+    raise BadRequest(f'"{text[:200]}" is not a date or time', f"Accepted: {MOMENT_FORMS}.")
 
 
 def _parse_moment(words: str, now: datetime) -> datetime | None:

@@ -374,7 +374,7 @@ def test_with_all_said_only_several_nodes_are_asked_about(
     assert b"2 whole nodes, started together" in shown
     screen.type(b"\r")
     shown = screen.until(b"One h100 node has 8 GPUs.\r\n")
-    assert b"odcctl: nothing reserved: you did not confirm more than one node" in shown
+    assert b"odcctl: nothing reserved: a reservation of several nodes must be confirmed" in shown
     assert screen.end() == 1
     screen = terminal("reserve", "-t", "h100", "-g", "16", "-h", "1")
     screen.until(b"(y/n) [n]: ")

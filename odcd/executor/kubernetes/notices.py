@@ -60,7 +60,7 @@ async def set_keys(
 
 def _require(job_id: int, trouble: str | None) -> None:
     if trouble is not None:
-        raise WrongState(f"no pod of reservation {job_id} accepted this: {trouble}")
+        raise WrongState(f"no pod of reservation {job_id} accepted the change: {trouble}")
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:

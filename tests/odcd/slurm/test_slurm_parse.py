@@ -119,7 +119,7 @@ def test_run_refuses_options_that_it_cannot_follow() -> None:
     for argv in (["--array=1-3", "true"], ["--wrap=x"], []):
         with pytest.raises(OdcError):
             parse(*argv, command="run")
-    with pytest.raises(OdcError, match="run takes no heterogeneous jobs"):
+    with pytest.raises(OdcError, match="odcctl run cannot run a heterogeneous job"):
         parse("--gres=gpu:1", ":", "-n1", "--", "true", command="run")
 
 

@@ -155,7 +155,7 @@ def test_a_moment_is_read_in_every_form_of_sbatch(text: str, moment: datetime) -
     ],
 )
 def test_an_invalid_moment_is_refused_with_the_accepted_forms(text: str) -> None:
-    with pytest.raises(BadRequest, match="is not a moment") as refused:
+    with pytest.raises(BadRequest, match="is not a date or time") as refused:
         parse_moment(text, NOW)
     assert "YYYY-MM-DD" in (refused.value.hint or "")
 

@@ -75,7 +75,9 @@ class KubernetesSteps:
     @property
     def term(self) -> int:
         if self._term is None:
-            raise RunnerDown("this daemon does not lead, so it starts no steps")
+            raise RunnerDown(
+                "this daemon does not lead, so it starts no steps", "Try again in a moment."
+            )
         return self._term
 
     def set_term(self, term: int) -> None:

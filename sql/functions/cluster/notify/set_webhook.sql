@@ -12,8 +12,8 @@ declare
 begin
     if v_unknown is not null or p_kinds = '{}' then
         raise exception using errcode = 'OD010',
-            message = case when v_unknown is null then 'there is nothing to be notified of'
-                           else format('"%s" is not something to be notified of', v_unknown) end,
+            message = case when v_unknown is null then 'no kind of event was given'
+                           else format('"%s" is not a kind of event', v_unknown) end,
             hint = format('Choose among %s.', array_to_string(_notification_kinds(), ', '));
     end if;
     insert into webhook (uid, user_name, url, kinds, set_at)

@@ -25,7 +25,7 @@ begin
      order by k.rank, k.uid limit 1;
     if found then
         raise exception using errcode = 'OD028',
-            message = format('user %s has uid %s and %s with it, so it cannot get uid %s', p_user, v_known.uid, v_known.how, p_uid),
+            message = format('user %s is known with uid %s and %s with it: the uid cannot be changed to %s', p_user, v_known.uid, v_known.how, p_uid),
             hint = 'A name keeps its uid. Leave the uid out, or give the person another name.';
     end if;
     -- A machine may rename a user, so usage and disks alone do not stop an operator from giving the uid a new name.

@@ -46,7 +46,7 @@ begin
 exception
     when check_violation or numeric_value_out_of_range then
         raise exception using errcode = 'OD010',
-            message = format('QOS "%s": a value of %s is out of range', v_name, p_ask - 'limits'),
+            message = format('QOS "%s": one of these values is out of range: %s', v_name, p_ask - 'limits'),
             hint = 'Priority 0 to 1000000000, usage factor 0 to 1000, times not negative, grace at most a day; '
                    'preempt mode requeue or cancel. Users of idle reservations are notified after 10 minutes or more (0: never); the reservations end later, or never.';
 end;

@@ -27,7 +27,7 @@ begin
     end if;
     if b.starts_at is null then
         raise exception using errcode = 'OD010',
-            message = 'the booking has no start time', hint = 'Give one: --start now+2h, or starts_at.';
+            message = 'the booking has no start time', hint = 'Give one, as --start now+2h does; in the API it is starts_at.';
     end if;
     -- Repeated on weekdays, it begins on the first weekday.
     if b.repeats = 'weekdays' and extract(isodow from b.starts_at at time zone v_zone) > 5 then

@@ -10,7 +10,7 @@ declare
 begin
     if p_changes ? 'time_limit_s' then
         raise exception using errcode = 'OD010',
-            message = 'a time limit and an amount to add to it are given', hint = 'Give one of them.';
+            message = 'the request has both a time limit and an amount to add to it', hint = 'Give one of them.';
     elsif v_limit = 2147483647 then
         raise exception using errcode = 'OD012',
             message = format('job %s has no time limit, so nothing can be added to it', p_job_id),

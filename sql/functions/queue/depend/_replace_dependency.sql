@@ -35,7 +35,7 @@ begin
     if v_wrong.jobs > 10000 then
         raise exception using errcode = 'OD009',
             message = format('job %s would wait for more than 10000 jobs, one after the other', p_job_id),
-            hint = 'Cancel it, and submit it with the dependency.';
+            hint = format('Cancel job %s, and submit it again with the dependency.', p_job_id);
     end if;
     delete from dependency where job_id = p_job_id;
     update pending

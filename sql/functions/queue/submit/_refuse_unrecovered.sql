@@ -8,7 +8,7 @@ begin
     if exists (select from server as s, _find_lineage() as l
                 where s.system_id is not null and (s.system_id, s.timeline) is distinct from (l.system_id, l.timeline)) then
         raise exception using errcode = 'OD040',
-            message = 'PostgreSQL was promoted or restored, and no leader has prepared it yet',
+            message = 'odc is not ready yet after PostgreSQL was promoted or restored',
             hint = 'Send it again in a few seconds, with the same idempotency key.';
     end if;
 end;

@@ -54,7 +54,7 @@ begin
         end if;
     end loop;
     raise exception using errcode = 'OD010',
-        message = 'the request for nodes cannot be distinguished from that of another job',
+        message = 'odc cannot store this combination of nodes, constraint and licences',
         hint = 'Write the constraint, the nodes or the licences in another order.';
 end;
 $$;

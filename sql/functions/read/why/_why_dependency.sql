@@ -25,6 +25,8 @@ language sql stable as $$
               end
            || format(' (%s)', d.kind)
            || case when s.state is not null then format('; its %s %s', s.tasks, s.state)
+                   when a.job_id is not null then format('; %s of its tasks %s running, %s wait', a.running,
+                                                         case when a.running = 1 then 'is' else 'are' end, a.waiting)
                    when t.state is not null then format('; that job is %s', t.state) else '' end,
            d.target_id,
            coalesce(d.due_at, t.ends_at)
@@ -40,6 +42,13 @@ language sql stable as $$
                       else j.array_job_id = d.target_id and j.array_task_id = d.target_task end
            limit 1
       ) as t on true
+      -- While tasks of an array wait, its id is that of the waiting ones.
+      left join lateral (
+          select aj.job_id, aj.running, odc._task_count(w.tasks) as waiting
+            from odc.array_job as aj
+            join odc.pending as w on w.job_id = aj.job_id
+           where aj.job_id = d.target_id and d.target_task is null
+      ) as a on true
       -- For an array that made success impossible, the first task that failed: its other tasks may still wait or run.
       left join lateral (
           select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || odc._cut_tasks(e.array_tasks, 60) || ' are') as tasks

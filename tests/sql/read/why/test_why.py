@@ -218,6 +218,16 @@ def test_a_failed_dependency_on_an_array_names_the_task(sql: Sql) -> None:
     )
 
 
+def test_a_dependency_on_an_array_counts_its_tasks(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    array = cluster.submit(array="0-9%1")
+    waiting = cluster.submit(dependency=f"afterok:{array}")
+    cluster.plan()
+    assert cluster.job(waiting)["why"][0]["text"] == (
+        f"waits for job {array} to end successfully (afterok); 1 of its tasks is running, 9 wait"
+    )
+
+
 def test_a_dependency_that_can_still_be_met_is_not_called_impossible(sql: Sql) -> None:
     cluster = Cluster(sql)
     first, other = cluster.submit(), cluster.submit()
