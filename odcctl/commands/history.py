@@ -16,7 +16,7 @@ from odcctl.ended import end_text
 from odcctl.exits import DONE
 from odcctl.http.client import Client
 from odcctl.listing import fetch_jobs
-from odcctl.text import gpu_use, jobs, render
+from odcctl.text import gpu_use, jobs, render, resource_use
 from odcctl.text.hostlist import fold
 
 HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES",
@@ -25,6 +25,7 @@ FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,name,user,partition,gpus_per_node,node_count,"
     "components,state,reason,exit_code,signal,end_detail,started_at,ended_at,node_names"
 )
+EFFICIENCY = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "CPU", "RSS", "GPUS", *gpu_use.HEADER)
 LIMIT = 50
 
 Since = Annotated[
@@ -69,7 +70,7 @@ Job = Annotated[
 Efficiency = Annotated[
     bool,
     typer.Option(
-        "--efficiency", help="show the GPU usage of each job, like seff, and sums by user"
+        "--efficiency", help="show the usage of each job, like seff, and of GPUs by user"
     )
 ]  # fmt: skip
 
@@ -97,10 +98,10 @@ def history(
     """Show jobs that have ended, and how they ended.
 
     The job that ended last comes last. EXIT is the exit code and, after the colon, the signal that
-    ended the job; WHY is the executor's report about the end. With --efficiency, GPU-H is the
-    allocated GPU-hours, BUSY the utilization in the part of them that was monitored (SEEN), and
-    MEMORY the peak memory of one GPU. The usage of CPUs and of the nodes' memory is not measured.
-    The sums include only the jobs shown.
+    ended the job; WHY is the executor's report about the end. With --efficiency, CPU is the used
+    share of the allocated CPU time, and RSS the memory of the largest process, both not measured on
+    Kubernetes. GPU-H is the allocated GPU-hours, BUSY the utilization in the part of them that was
+    monitored (SEEN), and MEMORY the peak memory of one GPU. The sums include only the jobs shown.
     """
     call = Call.of(ctx)
     if limit is None and since is None and until is None:
@@ -112,7 +113,7 @@ def history(
         call.wrong("--state accepts states of ended jobs; `odcctl queue` shows the others")
     call.exclude(me=me, user=user)
     client = call.client()
-    fields = f"{FIELDS},gpu_use" if efficiency else FIELDS
+    fields = f"{FIELDS},gpu_use,resource_use,cpus_per_node" if efficiency else FIELDS
     params = {
         "job": ",".join(jobs.check_selectors(job)) if job else None,
         "user": caller_name(client) if me else joined(user),
@@ -141,8 +142,8 @@ def history(
 
 
 def _put_efficiency(call: Call, listed: Sequence[Mapping[str, Any]]) -> None:
-    """GPU usage by job, then totals by user; as CSV without the totals."""
-    call.put_table(gpu_use.HEADER, gpu_use.rows(listed))
+    """Usage by job, then totals of GPUs by user; as CSV without the totals."""
+    call.put_table(EFFICIENCY, [_efficiency(job) for job in listed])
     totals = gpu_use.totals(listed)
     if totals and call.form == "table" and call.columns is None:
         head = gpu_use.TOTALS if call.header else ()
@@ -150,11 +151,12 @@ def _put_efficiency(call: Call, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
-    """Print why no job has measurements, if none has."""
+    """Print why no job has measurements of its GPUs, if none has."""
     if not listed or any(job.get("gpu_use") for job in listed):
         return
     if not any(job["gpus_per_node"] for job in listed):
-        render.note("odcctl: none of these jobs had GPUs; odc measures only GPU usage")
+        if not any(job.get("resource_use") for job in listed):
+            render.note("odcctl: the usage of these jobs was not measured")
         return
     source = client.get("/v1/idle", {}).json()["source"]
     if source is None:
@@ -164,6 +166,15 @@ def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
             f"odcctl: GPU usage is measured here ({source}), but not for these jobs: they ended "
             "before that, or ran on declared nodes (docs/operating/gpu-use.md)"
         )
+
+
+def _efficiency(job: Mapping[str, Any]) -> tuple[str, ...]:
+    elapsed_s = render.seconds_between(job.get("started_at"), job.get("ended_at"))
+    return (
+        jobs.job_id(job), render.clean(job["name"]), job["user"], job["state"],
+        render.duration(elapsed_s), resource_use.cpu_share(job), resource_use.resident(job),
+        jobs.gpus(job), *gpu_use.cells(job),
+    )  # fmt: skip
 
 
 def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:

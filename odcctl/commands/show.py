@@ -20,7 +20,7 @@ from odcctl.listing import Listing, fetch_job
 from odcctl.reservation_states import LIVE, OVER
 from odcctl.reservations import lookup as reservations
 from odcctl.reservations.describe import describe as describe_reservation
-from odcctl.text import gpu_use, jobs, render
+from odcctl.text import gpu_use, jobs, render, resource_use
 from odcctl.text.hostlist import fold
 
 _LIKE_A_JOB = re.compile(r"[\d_.,:%+\[\]-]+", re.ASCII)
@@ -182,6 +182,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("ended", render.when(job.get("ended_at"))),
         ("elapsed", _elapsed(job, now_s)),
         ("ends by", _ends_by(job)),
+        ("used", resource_use.describe(job)),
         ("gpu use", gpu_use.describe(job, now_s)),
         ("attempt", _attempt(job)),
         ("array task", _task(job)),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from odcctl.text import jobs, render
+from odcctl.text import render
 
-HEADER = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "GPUS", "GPU-H", "BUSY", "SEEN", "MEMORY",
-          "ENERGY")  # fmt: skip
+HEADER = ("GPU-H", "BUSY", "SEEN", "MEMORY", "ENERGY")  # fmt: skip
 TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
 JOULES_A_KWH = 3_600_000
 UNMEASURED = (
@@ -54,18 +53,12 @@ def _now(now: Mapping[str, Any], job: Mapping[str, Any], now_s: float) -> str:
     return ", ".join(parts)
 
 
-def rows(listed: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """One row for each job, under HEADER."""
-    return [_row(job) for job in listed]
-
-
-def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
+def cells(job: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells of a job under HEADER."""
     use = job.get("gpu_use") or {}
     memory, joules = use.get("mem_peak_mib"), use.get("energy_j")
     return (
-        jobs.job_id(job), render.clean(job["name"]), job["user"], job["state"],
-        render.duration(render.seconds_between(job.get("started_at"), job.get("ended_at"))),
-        jobs.gpus(job), hours(use["held_gpu_s"]) if use else "-", busy(use), seen(use),
+        hours(use["held_gpu_s"]) if use else "-", busy(use), seen(use),
         "-" if memory is None else render.memory(memory), "-" if joules is None else energy(joules),
     )  # fmt: skip
 

@@ -130,8 +130,13 @@ def fact_of(fields: Mapping[str, Any]) -> Fact:
         signal=fields.get("signal"),
         cause=fields.get("cause"),
         detail=fields.get("detail"),
+        used=_used_of(fields.get("used")),
         drains=_drains_of(fields.get("drains")),
     )
+
+
+def _used_of(used: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if used is None else tuple(int(number) for number in used)
 
 
 def _drains_of(drains: Mapping[str, str] | None) -> str | None:

@@ -175,6 +175,8 @@ class Fact:
     suspect: bool = False
     """The node may be the cause: it could not launch the member, lost it, or the member failed
     early."""
+    used: tuple[int, ...] | None = None
+    """See odcd.runner.used.Used.numbers; None: it was not measured."""
     drains: str | None = None
     """Nodes that must accept no new jobs, as JSON: by rank, the reason."""
 

@@ -60,7 +60,8 @@ class StepRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnd:
-    """The times are seconds since 1970. statuses: the tasks by their wait status."""
+    """The times are seconds since 1970. statuses: the tasks by their wait status. used: see
+    odcd.runner.used.Used.numbers; None: it was not measured."""
 
     job_id: int
     attempt: int
@@ -71,6 +72,7 @@ class StepEnd:
     started_at: float | None
     ended_at: float | None
     detail: str | None
+    used: list[int] | None = None
 
     @classmethod
     def of(cls, key: StepKey, end: dict[str, Any]) -> StepEnd:
@@ -81,4 +83,5 @@ class StepEnd:
             state=end["state"] if ended else "NODE_FAIL" if end["e"] == "lost" else "FAILED",
             exit_code=int(end["code"]) if ended else 1, statuses=dict(end.get("statuses") or {}),
             started_at=end.get("started_at"), ended_at=end.get("at"), detail=end.get("detail"),
+            used=end.get("used"),
         )  # fmt: skip

@@ -105,7 +105,8 @@ class Member:
 
 
 def outcome(answer: dict[str, Any], cause: str | None) -> dict[str, Any]:
-    """A shim's exit record as the end of a fact: kind, at, exit_code or signal, cause, detail."""
+    """A shim's exit record as the end of a fact: kind, at, exit_code or signal, cause, detail,
+    used."""
     if answer["e"] == "failed":
         return {
             "kind": "start_failed", "at": answer["at"],
@@ -126,4 +127,5 @@ def outcome(answer: dict[str, Any], cause: str | None) -> dict[str, Any]:
         "kind": "exited", "at": answer["at"], "cause": cause,
         "exit_code": None if signalled else os.WEXITSTATUS(status),
         "signal": os.WTERMSIG(status) if signalled else None,
+        **({"used": answer["used"]} if "used" in answer else {}),
     }  # fmt: skip

@@ -26,7 +26,7 @@ from odcd.runner.limits import Limits
 from odcd.runner.prepare import Preparer
 from odcd.runner.spool import Spool
 from odcd.runner.terminal import Terminal
-from odcd.runner.waiting import Children, any_left
+from odcd.runner.waiting import Children, any_left, take_used
 
 LEFTOVER_GRACE_S = 2.0
 """The time between TERM and KILL for processes that outlive the script."""
@@ -36,7 +36,8 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
     """Run the members that arrive over the channel until it closes; never returns.
 
     An order arrives as the descriptors [record, order text, gate?]. Each answer is one JSON object:
-    {"e": "started", "pid", "at"}, then {"e": "ended", "status", "oom", "at"}; or
+    {"e": "started", "pid", "at"}, then {"e": "ended", "status", "oom", "at",
+    "used": see take_used}; or
     {"e": "failed", "detail", "at"}.
     """
     code = 1
@@ -101,6 +102,7 @@ def _see_through(
         failure = error if isinstance(error, CannotBegin) else CannotBegin.by("cannot start", error)
         _end_leftovers(order, spool)
         return _failed(failure)
+    take_used()  # What helpers used before it does not count.
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _report(channel, answer)
@@ -119,7 +121,8 @@ def _see_through(
         return "\n".join(lines) or None
 
     _end_leftovers(order, spool, words)
-    return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
+    ended = {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
+    return {**ended, "used": take_used()}
 
 
 def _make(

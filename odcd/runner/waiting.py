@@ -1,4 +1,5 @@
-"""Wait for a job's process and reap its orphans, even if its user interferes."""
+"""Wait for a job's process and reap its orphans, even if its user interferes; and add up what they
+used."""
 
 from __future__ import annotations
 
@@ -9,11 +10,31 @@ import signal
 from collections.abc import Callable
 
 from odcd.runner import processes
+from odcd.runner.used import Used
 
 _NOTED = {
     signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
     signal.SIGUSR2,
 }  # fmt: skip
+
+
+_used = Used()
+
+
+def reap() -> tuple[int, int]:
+    """The pid and wait status of a child that has ended; pid 0: none has. Raises
+    ChildProcessError: there are no children."""
+    pid, status, usage = os.wait4(-1, os.WNOHANG)
+    if pid:
+        _used.add(usage)
+    return pid, status
+
+
+def take_used() -> list[int]:
+    """What the processes that were reaped since the last call used, see Used.numbers."""
+    global _used
+    numbers, _used = _used.numbers(), Used()
+    return numbers
 
 
 class Children:
@@ -69,7 +90,7 @@ def collect(child: int) -> int | None:
     """
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = reap()
         except ChildProcessError:
             return 0
         if pid == child:
@@ -82,7 +103,7 @@ def any_left() -> bool:
     """Reap ended processes; return whether a process below this one is alive."""
     while True:
         try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
+            pid, _ = reap()
         except ChildProcessError:
             return False
         if pid == 0:

@@ -36,13 +36,14 @@ class AttemptStore:
             "select job_id from odc.record_facts(p_term => $1, p_job_ids => $2, p_attempts => $3, "
             "p_ranks => $4, p_kinds => $5, p_ats => $6, p_exit_codes => $7, p_signals => $8, "
             "p_causes => $9, p_details => $10, p_now => $11, p_suspects => $12, "
-            "p_drains => $13)",
+            "p_drains => $13, p_used => $14)",
             term,
             [f.job_id for f in facts], [f.attempt for f in facts], [f.rank for f in facts],
             [f.kind for f in facts], [f.at for f in facts], [f.exit_code for f in facts],
             [f.signal for f in facts], [f.cause for f in facts], [f.detail for f in facts], now,
             [f.suspect for f in facts],
             [f.drains for f in facts] if any(f.drains for f in facts) else None,
+            [_array(f.used) for f in facts] if any(f.used for f in facts) else None,
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
@@ -122,3 +123,8 @@ class AttemptStore:
             "p_ranks => $4, p_troubles => $5, p_now => $6)",
             term, *(list(column) for column in zip(*sent, strict=True)), now,
         )  # fmt: skip
+
+
+def _array(numbers: Sequence[int] | None) -> str | None:
+    """The text of an array of PostgreSQL."""
+    return None if numbers is None else "{" + ",".join(map(str, numbers)) + "}"

@@ -47,7 +47,7 @@ class StepStore:
         body = json.dumps([
             {"job": e.job_id, "attempt": e.attempt, "step": e.step, "state": e.state,
              "exit_code": e.exit_code, "statuses": e.statuses, "started_at": e.started_at,
-             "ended_at": e.ended_at, "detail": e.detail}
+             "ended_at": e.ended_at, "detail": e.detail, "used": e.used}
             for e in ends
         ])  # fmt: skip
         await self._db.execute(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -398,6 +399,31 @@ def test_squeue_all_keeps_ended_jobs(slurm: Commands) -> None:
         == 1
     )
     assert slurm.out("squeue", "-h", "-j", str(job)) == ""
+
+
+def test_cpu_time_and_memory_are_shown_for_the_script_and_each_step(slurm: Commands) -> None:
+    python = f"{sys.executable} -c"
+    script = (
+        f"{python} 'b\"x\" * (200 * 2**20)'; srun {python} "
+        "'import time; [0 for _ in iter(lambda: time.process_time() < 0.5, False)]'"
+    )
+    job = slurm.sbatch("--wrap", script)
+    slurm.wait(job, "COMPLETED")
+    fields = "JobID,MaxRSS,TotalCPU,UserCPU,SystemCPU,MaxDiskRead,MaxDiskWrite"
+    whole, batch, step = (
+        line.split("|") for line in slurm.out("sacct", "-Pnj", str(job), "-o", fields).splitlines()
+    )
+    assert (whole[0], whole[1], batch[0], step[0]) == (
+        str(job), "", f"{job}.batch", f"{job}.0",
+    )  # fmt: skip
+    kib = [float(row[1][:-1]) * (1024 if row[1][-1] == "M" else 1) for row in (batch, step)]
+    assert kib[0] >= 200 * 1024 > kib[1]
+    of_all, of_step = (float(row[2].removeprefix("00:")) for row in (whole, step))
+    assert of_all >= of_step >= 0.5
+    report = slurm.out("seff", str(job))
+    assert "not measured" not in report
+    assert re.search(r"CPU Efficiency: [0-9.]+% of ", report)
+    assert re.search(r"Memory Utilized: 0\.[2-9][0-9] GB\n", report)
 
 
 def test_json_has_the_members_that_clients_read(slurm: Commands) -> None:

@@ -36,7 +36,7 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "preemption": None, "dependency": None,
         "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
         "comment": None, "booking": None, "licences": None, "array_progress": None,
-        "gpu_use": None, "components": None,
+        "gpu_use": None, "components": None, "resource_use": None,
     }  # fmt: skip
     return _checked(job | fields, job_answers.Job)
 

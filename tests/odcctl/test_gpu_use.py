@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from odcctl.text import gpu_use
+from odcd.api.answers.jobs import ResourceUse
 from odcd.api.idle import IdleList
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import a_gpu_use, a_job
@@ -57,7 +58,8 @@ def _use_lines(lines: list[str]) -> list[str]:
 
 def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     jobs = [
-        a_job(9, "COMPLETED", gpus_per_node=8, gpus=8, gpu_use=a_gpu_use()),
+        a_job(9, "COMPLETED", gpus_per_node=8, gpus=8, gpu_use=a_gpu_use(), cpus_per_node=4,
+              resource_use=a_use(user_cpu_s=90.5, max_rss_kib=3 * 1024 * 1024)),
         a_job(8, "FAILED", user="bob", gpus_per_node=1, gpus=1, gpu_use=a_gpu_use(
             held_gpu_s=360_000, seen_gpu_s=180_000, busy_gpu_s=1_800, busy_ratio=0.01,
             energy_j=None,
@@ -69,7 +71,7 @@ def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Gol
     ]  # fmt: skip
     peer.on("GET", "/v1/jobs", {"jobs": jobs, "next": None})
     golden("history-efficiency", odcctl("history", "--efficiency").out)
-    assert peer.requests[-1].query["fields"].endswith(",gpu_use")
+    assert peer.requests[-1].query["fields"].endswith(",gpu_use,resource_use,cpus_per_node")
     plain = odcctl("history", "--efficiency", "--no-header").out
     assert "GPU-H" not in plain
     assert odcctl("history", "--efficiency", "--output", "quiet").out == "6\n7\n8\n9\n"
@@ -80,7 +82,8 @@ def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Gol
 @pytest.mark.parametrize(
     ("gpus", "source", "message"),
     [(8, None, "not measured here\n  An operator can set ODC_PROMETHEUS_URL"),
-     (8, "nvml", "measured here (nvml), but not for these jobs"), (0, None, "had GPUs")],
+     (8, "nvml", "measured here (nvml), but not for these jobs"),
+     (0, None, "usage of these jobs was not measured")],
 )  # fmt: skip
 def test_history_says_why_nothing_is_known(
     peer: Peer, odcctl: Odcctl, gpus: int, source: str | None, message: str
@@ -97,6 +100,27 @@ def test_history_says_why_nothing_is_known(
     jobs[0]["gpu_use"] = a_gpu_use()
     peer.on("GET", "/v1/jobs", {"jobs": jobs, "next": None})
     assert odcctl("history", "--efficiency").err == ""
+
+
+def a_use(**fields: Any) -> dict[str, Any]:
+    used = {
+        "user_cpu_s": 0.0, "system_cpu_s": 0.0, "max_rss_kib": 0, "read_kib": 0, "written_kib": 0,
+        "script": None,
+    }  # fmt: skip
+    return msgspec.to_builtins(msgspec.convert({**used, **fields}, ResourceUse))
+
+
+def test_show_tells_what_the_processes_of_a_job_used(peer: Peer, odcctl: Odcctl) -> None:
+    used = a_use(user_cpu_s=61, system_cpu_s=1.5, max_rss_kib=20_000_000, written_kib=2048)
+    job = a_job(
+        9, "COMPLETED", cpus_per_node=2, node_count=2, resource_use=used,
+        started_at="2026-07-01T10:00:00Z", ended_at="2026-07-01T10:01:00Z",
+    )  # fmt: skip
+    peer.on("GET", "/v1/jobs/9", {"jobs": [job]})
+    shown = odcctl("show", "9").out
+    assert (
+        "1:02 of CPU time (26 % of 4 CPUs), 19.1 GiB in the largest process, 2 MiB written" in shown
+    )
 
 
 def an_idle_list(**fields: Any) -> dict[str, Any]:

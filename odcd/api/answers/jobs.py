@@ -106,6 +106,23 @@ class GpuUse(Answer):
     now: GpuUseNow | None
 
 
+class Used(Answer):
+    """What processes used: CPU time, the largest resident set of one of them, and what they read
+    from and wrote to disks."""
+
+    user_cpu_s: float
+    system_cpu_s: float
+    max_rss_kib: int
+    read_kib: int
+    written_kib: int
+
+
+class ResourceUse(Used):
+    """What the last ended attempt of a job used, with its steps; script: without them."""
+
+    script: Used | None
+
+
 class ArrayProgress(Answer):
     """The tasks of an array. failed: those that ended in any state but COMPLETED."""
 
@@ -139,7 +156,8 @@ class Job(Answer):
     components: of a heterogeneous job, whose node_count is that of all of them, and whose
     gpus_per_node, cpus_per_node and mem_per_node_mib are the largest; null: it is not one.
     array_progress: of the array that the job belongs to. gpu_use null: the job has no GPUs, or
-    their usage is not known."""
+    their usage is not known. resource_use: null until an attempt has ended, and if it was not
+    measured, as on Kubernetes."""
 
     id: int
     array_job_id: int | None
@@ -193,6 +211,7 @@ class Job(Answer):
     components: list[Component] | None
     array_progress: ArrayProgress | None
     gpu_use: GpuUse | None
+    resource_use: ResourceUse | None
 
 
 class JobList(Answer):

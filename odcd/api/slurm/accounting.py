@@ -150,7 +150,7 @@ async def seff(remote: Remote) -> Finished:
 
 
 def _efficiency(row: JobRow, use: dict[str, Any] | None) -> str:
-    """odc measures GPUs. CPU and memory are shown as reserved, and not as used."""
+    """use: of its GPUs. The memory used is that of the largest process."""
     seconds, cores = v.elapsed_s(row), v.cpus(row)
     memory_gib = row.mem_per_node_mib * row.node_count / 1024
     lines = [
@@ -163,18 +163,29 @@ def _efficiency(row: JobRow, use: dict[str, Any] | None) -> str:
         lines += [f"Nodes: {row.node_count}", f"Cores per node: {max(1, row.cpus_per_node)}"]
     else:
         lines.append(f"Cores: {cores}")
+    used = row.resource_use
+    cpu = "not measured" if used is None else v.long_clock(round(used.cpu_s))
+    resident_gib = used.max_rss_kib / 1024**2 if used else None
+    resident = "not measured" if resident_gib is None else f"{resident_gib:.2f} GB"
     lines += [
-        "CPU Utilized: not measured",
-        f"CPU Efficiency: not measured, of {v.long_clock(seconds * cores)} core-walltime",
+        f"CPU Utilized: {cpu}",
+        f"CPU Efficiency: {_share(used and used.cpu_s, seconds * cores)} of "
+        f"{v.long_clock(seconds * cores)} core-walltime",
         f"Job Wall-clock time: {v.long_clock(seconds)}",
-        "Memory Utilized: not measured",
-        f"Memory Efficiency: not measured, of {memory_gib:.2f} GB",
+        f"Memory Utilized: {resident}",
+        f"Memory Efficiency: {_share(resident_gib, memory_gib)} of {memory_gib:.2f} GB",
     ]
     if row.gpus:
         busy = None if use is None or use["busy_ratio"] is None else 100 * use["busy_ratio"]
         shown = "not measured" if busy is None else f"{busy:.2f}%"
         lines += [f"GPUs: {row.gpus}", f"GPU Efficiency: {shown}"]
     return "\n".join(lines) + "\n"
+
+
+def _share(part: float | None, whole: float) -> str:
+    if part is None:
+        return "not measured,"
+    return f"{100 * part / whole if whole else 0:.2f}%"
 
 
 def listed(text: str, key: str) -> list[dict[str, Any]]:

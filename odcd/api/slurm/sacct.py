@@ -110,7 +110,8 @@ def _with_steps(
         # The script and its steps belong to the first component.
         return
     if "batch" in steps and row.started_at is not None:
-        yield replace(row, step="batch")
+        used = row.resource_use.script if row.resource_use else None
+        yield replace(row, step="batch", step_used=used)
     yield from (one for one in numbered if one.step in steps)
 
 

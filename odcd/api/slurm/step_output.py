@@ -30,6 +30,8 @@ class _Position(msgspec.Struct, frozen=True):
 _Moment = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 _Status = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,5}$")]
 _Numbers = Annotated[str, msgspec.Meta(pattern="^[0-9,-]+$")]
+_Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+_Used = Annotated[list[_Amount], msgspec.Meta(min_length=5, max_length=5)]
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -42,6 +44,7 @@ class _End(msgspec.Struct, frozen=True):
     started_at: _Moment
     at: _Moment
     statuses: dict[_Status, _Numbers] = {}
+    used: _Used | None = None
     broken: str | None = None
 
 

@@ -15,6 +15,7 @@ from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.srun import steps_of
 from odcd.errors import BadRequest, NotOwner, UnknownJob
 from odcd.slurm.columns import values
+from odcd.slurm.columns.used import Used
 from odcd.slurm.columns.values import JobRow
 from odcd.slurm.commands.srun import KILL_WAIT_S
 from odcd.slurm.commands.usage import Usage, fail
@@ -51,6 +52,7 @@ async def steps_of_jobs(remote: Remote, rows: Sequence[JobRow]) -> dict[int, lis
             node_count=len(step["node_names"]),
             cpus_per_node=-(-sum(step["cpus"]) // len(step["node_names"])),
             gpus=sum(step["gpus"]),
+            step_used=Used.of(step["used"]) if step["used"] else None,
         ))  # fmt: skip
     return found
 

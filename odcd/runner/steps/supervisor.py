@@ -11,7 +11,8 @@ with or without a runner or a daemon. Its order, from odcd.slurm.steps, is a JSO
 
 in: a path or null. out, err: an index of files, or null: the journal. rank: the job's node.
 The exit record and the journal's last frame have the same object:
-    {"e": "ended", "state", "code", "statuses": {wait status: tasks}, "started_at", "at", "size"}
+    {"e": "ended", "state", "code", "statuses": {wait status: tasks}, "started_at", "at", "size",
+     "used": see odcd.runner.waiting.take_used}
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from odcd.runner.steps import report
 from odcd.runner.steps.clients import Client, Clients
 from odcd.runner.steps.journal import EXITED, MESSAGE, OVER, Journal
 from odcd.runner.steps.tasks import Tasks
-from odcd.runner.waiting import Children, any_left
+from odcd.runner.waiting import Children, any_left, reap, take_used
 
 LEFTOVER_GRACE_S = 2.0
 KILL_AGAIN_S = 0.25
@@ -245,6 +246,7 @@ class Supervisor:
             "e": "ended", "state": state, "code": code, "started_at": self._started_at,
             "at": time.time(), "size": self._journal.size,
             "statuses": {str(status): report.ranges(tasks) for status, tasks in statuses.items()},
+            "used": take_used(),
         }  # fmt: skip
         if not record.fits(record.EXIT, end):
             end["statuses"] = {}
@@ -260,7 +262,7 @@ def _reap() -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = reap()
         except ChildProcessError:
             return found
         if pid == 0:

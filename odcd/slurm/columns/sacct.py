@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from odcd.slurm.columns import values as v
 from odcd.slurm.columns.table import Column
+from odcd.slurm.columns.used import Used, exact_size, mebibytes, precise_clock
 from odcd.slurm.columns.values import JobRow
 
 DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
@@ -30,6 +31,23 @@ def _job(row: JobRow, text: str) -> str:
 
 def _allocated(row: JobRow, text: str) -> str:
     return text if row.started_at is not None else "0"
+
+
+_USE = ("resource_use",)
+
+
+def _used(row: JobRow) -> Used | None:
+    return row.step_used if row.step else row.resource_use
+
+
+def _cpu(row: JobRow, time: Callable[[Used], float]) -> str:
+    used = _used(row)
+    return "" if used is None else precise_clock(time(used))
+
+
+def _of_step(row: JobRow, text: Callable[[Used], str]) -> str:
+    """Empty in the row of a job, as Slurm has it: its steps are beside it."""
+    return text(row.step_used) if row.step and row.step_used else ""
 
 
 def _limit(row: JobRow) -> str:
@@ -65,7 +83,9 @@ _LIST = (
     _column("JobID", lambda r: _suffixed(r, v.job_id(r)), _ID, -12),
     _column("JobIDRaw", lambda r: _suffixed(r, str(r.id)), (), -12),
     _column("JobName", lambda r: r.step_name or r.step or r.name, ("name",)),
-    _column("MaxRSS", lambda _r: ""),
+    _column("MaxDiskRead", lambda r: _of_step(r, lambda u: mebibytes(u.read_kib)), _USE, 12),
+    _column("MaxDiskWrite", lambda r: _of_step(r, lambda u: mebibytes(u.written_kib)), _USE, 12),
+    _column("MaxRSS", lambda r: _of_step(r, lambda u: exact_size(u.max_rss_kib)), _USE),
     _column("NCPUS", lambda r: _allocated(r, str(v.cpus(r))), _SIZE),
     _column("NNodes", lambda r: str(r.node_count), ("node_count",), 8),
     _column("NodeList", _nodes, ("node_names",), 15),
@@ -85,7 +105,10 @@ _LIST = (
     _column("Submit", lambda r: v.moment(r, r.submitted_at, "Unknown"), ("submitted_at",), 19),
     _column("Timelimit", lambda r: _job(r, _limit(r)), ("time_limit_s",)),
     _column("TimelimitRaw", lambda r: _job(r, str((r.time_limit_s or 0) // 60)), ("time_limit_s",)),
+    _column("SystemCPU", lambda r: _cpu(r, lambda u: u.system_cpu_s), _USE),
+    _column("TotalCPU", lambda r: _cpu(r, lambda u: u.cpu_s), _USE),
     _column("UID", lambda r: _job(r, str(r.uid)), ("uid",), 6),
+    _column("UserCPU", lambda r: _cpu(r, lambda u: u.user_cpu_s), _USE),
     _column("User", lambda r: _job(r, r.user), ("user",), 9),
     _column("WorkDir", lambda r: _job(r, r.work_dir), ("work_dir",), 20),
 )  # fmt: skip

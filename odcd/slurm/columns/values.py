@@ -8,6 +8,7 @@ import msgspec
 
 from odcd.errors import BadRequest
 from odcd.records.requested import Requested
+from odcd.slurm.columns.used import ResourceUse, Used
 from odcd.slurm.complaints import Complaints
 from odcd.slurm.components import split_line
 from odcd.slurm.hostlists import list_hosts
@@ -89,6 +90,7 @@ class JobRow(msgspec.Struct, kw_only=True):
     booking: str | None = None
     licences: dict[str, int] | None = None
     components: list[Component] | None = None
+    resource_use: ResourceUse | None = None
     het_leader: int | None = None
     """In the row of a component: the id of its job, its number, and how many there are."""
     het_offset: int | None = None
@@ -103,6 +105,8 @@ class JobRow(msgspec.Struct, kw_only=True):
     """sacct's rows of steps: batch, or the number of a step of srun."""
     step_name: str | None = None
     step_tasks: int = 1
+    step_used: Used | None = None
+    """What a step used; resource_use is that of its job."""
 
     @property
     def is_live(self) -> bool:
@@ -110,8 +114,8 @@ class JobRow(msgspec.Struct, kw_only=True):
 
 
 FIELDS = frozenset(JobRow.__struct_fields__) - {
-    "now", "zone", "score", "asked", "step", "step_name", "step_tasks", "het_leader", "het_offset",
-    "het_size",
+    "now", "zone", "score", "asked", "step", "step_name", "step_tasks", "step_used", "het_leader",
+    "het_offset", "het_size",
 }  # fmt: skip
 DECODER = msgspec.json.Decoder(list[JobRow])
 

@@ -577,7 +577,8 @@ CREATE TABLE odc.allocation (
     exit_code integer,
     exit_signal integer,
     strike text,
-    signalled_at timestamp with time zone
+    signalled_at timestamp with time zone,
+    used bigint[]
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', fillfactor='50');
 
@@ -690,7 +691,8 @@ CREATE TABLE odc.attempt (
     requeued boolean NOT NULL,
     gpus integer,
     cpus integer,
-    preemption jsonb
+    preemption jsonb,
+    used bigint[]
 )
 PARTITION BY RANGE (job_id);
 
@@ -2136,7 +2138,8 @@ CREATE TABLE odc.step (
     ended_at timestamp with time zone,
     exit_code integer,
     statuses jsonb,
-    detail text
+    detail text,
+    used bigint[]
 )
 WITH (fillfactor='80');
 

@@ -10,20 +10,21 @@
 create or replace function odc._record_members(
     p_job_ids bigint[], p_attempts integer[], p_ranks integer[], p_kinds text[], p_ats timestamptz[],
     p_exit_codes integer[], p_signals integer[], p_causes text[], p_details text[], p_suspects boolean[],
-    p_now timestamptz)
+    p_used text[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off set enable_nestloop = off as $$
 declare
     v_window constant interval := '5 minutes'; -- between the loss of a member and the failures of others because of it
 begin
     with fact as materialized (
-        select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail,
+        select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail, f.used::bigint[] as used,
                -- A member that was to end anyway is no evidence against its node.
                case when f.suspect is not true or r.intent is not null then null
                     when f.kind = 'lost' then 'lost' when f.kind = 'start_failed' then 'launch' else 'failed' end as strike,
                r.node_count > 1 and (select j.options ->> 'launch' = 'first' from job as j where j.id = r.job_id) as first_only
-          from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details, p_suspects)
-               as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail, suspect)
+          from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details, p_suspects,
+                      p_used)
+               as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail, suspect, used)
           join running as r on r.job_id = f.job_id and r.attempt = f.attempt
          where r.job_id = any (p_job_ids) and f.kind <> 'doomed'
     ), script as materialized (
@@ -36,7 +37,7 @@ begin
          where f.first_only group by f.job_id
     ), finish as (
         select distinct on (f.job_id, f.rank)
-               f.job_id, f.rank, f.at, f.first_only, case when held then 'exited' else f.kind end as kind,
+               f.job_id, f.rank, f.at, f.first_only, f.used, case when held then 'exited' else f.kind end as kind,
                case when not held then f.cause end as cause, case when not held then f.detail end as detail,
                case when not held then f.strike end as strike,
                case when not held then f.exit_code end as exit_code, case when not held then f.signal end as signal
@@ -52,9 +53,10 @@ begin
     ), member as (
         update allocation as a
            set state = case when c.ended then 'ended' else 'running' end::member_state,
-               exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal), strike = coalesce(a.strike, c.strike)
+               exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal), strike = coalesce(a.strike, c.strike),
+               used = coalesce(c.used, a.used)
           from (select coalesce(e.job_id, b.job_id) as job_id, coalesce(e.rank, b.rank) as rank,
-                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.strike, e.at as ended_at, e.first_only,
+                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.strike, e.at as ended_at, e.first_only, e.used,
                        b.at as begun_at
                   from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
          where a.job_id = c.job_id and a.rank = c.rank and a.job_id = any (p_job_ids)

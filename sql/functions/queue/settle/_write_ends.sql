@@ -19,7 +19,7 @@ begin
         delete from running as r where r.job_id = any (p_job_ids) returning r.*
     ), freed as (
         delete from allocation as a where a.job_id = any (p_job_ids)
-        returning a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, a.strike
+        returning a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, a.strike, a.used
     ), give as (
         update node_free as f
            set gpu_mask = f.gpu_mask + t.gpu_mask, gpus = f.gpus + t.gpus, cpus = f.cpus + t.cpus,
@@ -51,21 +51,22 @@ begin
             on conflict (node_id, uid, script_digest, cause) do update
            set at = excluded.at, job_id = excluded.job_id, nths = (excluded.nths || s.nths)[:20]
     ), done as materialized (
-        select g.*, v.state as end_state, v.reason as end_reason, v.again, n.names, n.gpus, n.real_gpus, n.cpus,
+        select g.*, v.state as end_state, v.reason as end_reason, v.again, n.names, n.gpus, n.real_gpus, n.cpus, n.used,
                case when g.exit_signal is null then g.exit_code else 0 end as code,
                -- When the attempt ended, not when odc learned of it; never before its start or after p_now.
                greatest(g.started_at, least(p_now, coalesce(g.exited_at, p_now))) as over_at
           from gone as g
           join verdict as v on v.job_id = g.job_id
           join (select f.job_id, array_agg(n.name order by f.rank) as names, sum(f.gpus) as gpus, sum(f.cpus) as cpus,
-                       sum(f.gpus) filter (where not n.declared) as real_gpus
+                       sum(f.gpus) filter (where not n.declared) as real_gpus,
+                       case when count(f.used) > 0 then array[sum(f.used[1]), sum(f.used[2]), max(f.used[3]), sum(f.used[4]), sum(f.used[5])]::bigint[] end as used
                   from freed as f join node as n on n.id = f.node_id and n.id = any (v_nodes) group by f.job_id) as n on n.job_id = g.job_id
     ), past as (
         insert into attempt (job_id, attempt, state, started_at, running_at, ended_at, node_names, exit_code,
-                             signal, reason, requeued, gpus, cpus, preemption)
+                             signal, reason, requeued, gpus, cpus, preemption, used)
         select job_id, attempt, end_state, started_at, running_at, over_at, names, code, exit_signal,
                coalesce(exit_detail, end_reason), again, gpus, cpus,
-               case when intent = 'preempt' then preemption end
+               case when intent = 'preempt' then preemption end, used
           from done
     ), looked as (
         delete from gpu_now as g where g.job_id = any (p_job_ids)

@@ -8,7 +8,7 @@ returns table (job_id bigint, attempt integer, step integer, key text, name text
                account text, partition text, node_names text[], tasks integer[], cpus integer[], gpus integer[],
                mem_mib integer[], started_at timestamptz, ended_at timestamptz, exit_code integer, statuses jsonb, detail text,
                array_job_id bigint, array_task_id integer, time_limit_s integer,
-               is_last_start boolean)
+               is_last_start boolean, used bigint[])
 language sql stable set search_path = odc, pg_temp as $$
     with wanted as (
         select s.* from step as s
@@ -26,7 +26,8 @@ language sql stable set search_path = odc, pg_temp as $$
            array(select bit_count(m::bit(64))::integer from unnest(s.gpu_masks) with ordinality as u (m, at) order by at),
            s.mem_mib, s.started_at, s.ended_at, s.exit_code, s.statuses, s.detail, j.array_job_id, j.array_task_id,
            j.time_limit_s,
-           s.attempt = coalesce(r.attempt, (select max(t.attempt) from attempt as t where t.job_id = s.job_id), s.attempt)
+           s.attempt = coalesce(r.attempt, (select max(t.attempt) from attempt as t where t.job_id = s.job_id), s.attempt),
+           s.used
       from wanted as s
      cross join lateral (select t.* from job as t where t.id = s.job_id offset 0) as j
       join account as a on a.id = j.account_id

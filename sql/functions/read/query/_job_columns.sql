@@ -28,6 +28,8 @@ begin
         select 'array_progress', 999, 'case when v.array_job_id is not null then odc._array_progress(v.array_job_id) end'
          union all
         select 'gpu_use', 1000, 'case when v.gpus > 0 and (v.state <> ''PENDING'' or v.restarts > 0) then odc._gpu_use_json(v.id, $1) end'
+         union all
+        select 'resource_use', 1001, 'case when v.state <> ''PENDING'' or v.restarts > 0 then odc._resource_use(v.id, $1) end'
     )
     select string_agg(format('%s as %I', f.expression, f.name), ', ' order by f.ord)
              filter (where p_fields is null or f.name = any (p_fields)),

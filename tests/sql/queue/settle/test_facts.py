@@ -17,14 +17,16 @@ def tell(
     queue: Queue, job_id: int, kind: str, *, rank: int = 0, exit_code: int | None = None,
     signal: int | None = None, cause: str | None = None, detail: str | None = None,
     at: datetime | None = None, attempt: int = 1, term: int = 0, drains: str | None = None,
+    used: str | None = None,
 ) -> list[int]:  # fmt: skip
     """Record one fact; returns the jobs whose attempt it ended."""
     rows = queue.sql.rows(
         "select job_id from odc.record_facts($1, array[$2::bigint], array[$3::integer], "
         "array[$4::integer], array[$5], array[$6::timestamptz], array[$7::integer], "
-        "array[$8::integer], array[$9::text], array[$10::text], $11, p_drains => array[$12::text])",
+        "array[$8::integer], array[$9::text], array[$10::text], $11, p_drains => array[$12::text], "
+        "p_used => array[$13::text])",
         term, job_id, attempt, rank, kind, at or queue.now, exit_code, signal, cause, detail,
-        queue.now, drains,
+        queue.now, drains, used,
     )  # fmt: skip
     return [row["job_id"] for row in rows]
 
@@ -297,3 +299,40 @@ def test_a_hook_never_changes_the_reason_of_a_node_that_is_out_of_use(queue: Que
     )  # fmt: skip
     tell(queue, job_id, "exited", exit_code=0, drains='{"0": "Epilog error"}')
     assert node_state(queue, name) == ("DRAIN", "new cables", "ann")
+
+
+USED = "{1000,200,70,5,6}"
+
+
+def test_what_members_used_is_added_up_for_the_attempt(queue: Queue) -> None:
+    job_id = started(queue, **GANG)
+    for rank, used in enumerate((USED, "{30,4,900,1,0}")):
+        tell(queue, job_id, "exited", rank=rank, exit_code=0, used=used)
+    assert queue.sql.value("select used from odc.attempt where job_id = $1", job_id) == [
+        1030, 204, 900, 6, 6,
+    ]  # fmt: skip
+    shown = json.loads(queue.sql.value("select odc._resource_use($1, $2)", job_id, queue.now))
+    script = {
+        "user_cpu_s": 1.03, "system_cpu_s": 0.204, "max_rss_kib": 900, "read_kib": 6,
+        "written_kib": 6,
+    }  # fmt: skip
+    assert shown == {**script, "script": script}
+
+
+def test_what_was_not_measured_is_not_zero(queue: Queue) -> None:
+    job_id = started(queue, **GANG)
+    for rank in range(2):
+        tell(queue, job_id, "exited", rank=rank, exit_code=0)
+    assert queue.sql.value("select used from odc.attempt where job_id = $1", job_id) is None
+    assert queue.sql.value("select odc._resource_use($1, $2)", job_id, queue.now) is None
+
+
+def test_a_daemon_of_the_last_release_reports_nothing_that_was_used(queue: Queue) -> None:
+    job_id = started(queue, gpus=1)
+    queue.sql.rows(
+        "select * from odc.record_facts(0, array[$1::bigint], '{1}', '{0}', '{exited}', "
+        "array[$2::timestamptz], '{0}', '{null}', '{null}', '{null}', $2, p_suspects => '{false}', "
+        "p_drains => null)",
+        job_id, queue.now,
+    )  # fmt: skip
+    assert queue.job(job_id)["state"] == "COMPLETED"

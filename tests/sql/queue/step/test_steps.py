@@ -302,3 +302,18 @@ def rows_read(queue: Queue) -> int:
         "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables "
         "where relid = 'odc.step'::regclass"
     )
+
+
+def test_what_steps_used_counts_for_the_job_and_not_for_its_script(queue: Queue) -> None:
+    job_id = running(queue)
+    create(queue, job_id, tasks=2)
+    ends = [{"job": job_id, "attempt": 1, "step": 0, "state": "COMPLETED", "exit_code": 0,
+             "statuses": {"0": "0-1"}, "used": [5000, 1000, 2048, 3, 4]}]  # fmt: skip
+    queue.sql.rows("select odc.end_steps(0, $1, $2)", json.dumps(ends), queue.now)
+    for rank in range(2):
+        tell(queue, job_id, "exited", rank)
+    assert queue.sql.row("select * from odc.list_steps(array[$1::bigint])", job_id)["used"] == [
+        5000, 1000, 2048, 3, 4,
+    ]  # fmt: skip
+    shown = json.loads(queue.sql.value("select odc._resource_use($1, $2)", job_id, queue.now))
+    assert (shown["user_cpu_s"], shown["max_rss_kib"], shown["script"]) == (5.0, 2048, None)

@@ -14,7 +14,7 @@ def test_no_id_is_given_before_the_leader_has_skipped_those_that_were_used(queue
         "from odc._find_lineage() as l",
         NOW,
     )
-    with pytest.raises(DatabaseBusy, match="no leader has prepared it"):
+    with pytest.raises(DatabaseBusy, match="not ready yet after PostgreSQL was promoted"):
         queue.submit()
     last = queue.sql.value("select last_value from odc.job_id_seq")
     queue.sql.value("select odc.take_term(t.term, t.beat, 'x', 'x', $1) from odc.term as t", NOW)
