@@ -102,7 +102,7 @@ def _see_through(
         failure = error if isinstance(error, CannotBegin) else CannotBegin.by("cannot start", error)
         _end_leftovers(order, spool)
         return _failed(failure)
-    take_used()  # What helpers used before it does not count.
+    take_used()  # Helpers before it do not count.
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _report(channel, answer)

@@ -1,4 +1,4 @@
-"""What the processes of a job used: their CPU time, memory, and disk."""
+"""CPU time, memory and disk use of a job's processes."""
 
 from __future__ import annotations
 

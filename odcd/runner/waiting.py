@@ -31,7 +31,7 @@ def reap() -> tuple[int, int]:
 
 
 def take_used() -> list[int]:
-    """What the processes that were reaped since the last call used, see Used.numbers."""
+    """The use by all processes that were reaped since the last call, see Used.numbers."""
     global _used
     numbers, _used = _used.numbers(), Used()
     return numbers

@@ -107,8 +107,8 @@ class GpuUse(Answer):
 
 
 class Used(Answer):
-    """What processes used: CPU time, the largest resident set of one of them, and what they read
-    from and wrote to disks."""
+    """Use by processes: CPU time, the largest resident set of one of them, and the data that they
+    read from and wrote to disks."""
 
     user_cpu_s: float
     system_cpu_s: float
@@ -118,7 +118,7 @@ class Used(Answer):
 
 
 class ResourceUse(Used):
-    """What the last ended attempt of a job used, with its steps; script: without them."""
+    """The use by the last ended attempt of a job, with its steps; script: without them."""
 
     script: Used | None
 

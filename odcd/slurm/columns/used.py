@@ -1,4 +1,4 @@
-"""What the processes of jobs and steps used, in Slurm's forms."""
+"""CPU time, memory and disk use of jobs and steps, in Slurm's forms."""
 
 from __future__ import annotations
 

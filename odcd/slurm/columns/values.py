@@ -106,7 +106,7 @@ class JobRow(msgspec.Struct, kw_only=True):
     step_name: str | None = None
     step_tasks: int = 1
     step_used: Used | None = None
-    """What a step used; resource_use is that of its job."""
+    """The use by a step; resource_use is that of its job."""
 
     @property
     def is_live(self) -> bool:
