@@ -111,7 +111,7 @@ def common_options(forms: tuple[str, ...] | None) -> list[click.Parameter]:
                    help="print the API's answer as one JSON value")  # fmt: skip
     server = _option(
         "--server", metavar="ADDRESS", set="server",
-        help="a socket's path, or http(s)://HOST:PORT",
+        help="a socket's path, or http(s)://HOST[:PORT]",
     )  # fmt: skip
     if forms is None:
         return [json, server]

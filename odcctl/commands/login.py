@@ -84,6 +84,6 @@ def tcp_address(call: Call) -> Address:
     if others or address.path is not None:
         call.wrong(
             "on the daemon's machine, its socket identifies you. To log in to a remote "
-            "server, use --server https://HOST:PORT, or `server` in the config file"
+            "server, use --server https://HOST, or `server` in the config file"
         )
     return address

@@ -7,6 +7,7 @@ the two default sockets are tried in turn.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,8 @@ LOOPBACK = ("localhost", "::1")
 ALLOW_HTTP = "ODC_ALLOW_HTTP"
 CA_FILE = "ODC_CA_FILE"
 TOKEN = "ODC_TOKEN"
+
+_AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/?#@\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?")
 
 START_HINT = "Start one with: odcd up"
 
@@ -101,13 +104,15 @@ def _configured() -> tuple[str, Address | None]:
 def parse_address(text: str) -> Address:
     for scheme, tls in (("http://", False), ("https://", True)):
         if text.startswith(scheme):
-            host, colon, port = text[len(scheme) :].rstrip("/").rpartition(":")
-            if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+            rest = text[len(scheme) :].rstrip("/")
+            match = _AUTHORITY.fullmatch(rest)
+            port = int(match["port"] or (443 if tls else 80)) if match else 0
+            if match is None or not 0 < port < 65536:
                 raise WrongUsage(
                     f'"{text}" is not a server address',
-                    "Write http://HOST:PORT, https://HOST:PORT or the path of a socket.",
+                    "Write http://HOST:PORT, https://HOST or the path of a socket.",
                 )
-            return Address(None, host.strip("[]"), int(port), tls)
+            return Address(None, match["host"].strip("[]"), port, tls)
     return Address(text.removeprefix("unix:"))
 
 

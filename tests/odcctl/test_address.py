@@ -132,13 +132,20 @@ def test_a_server_that_speaks_no_http_is_told(odcctl: Odcctl, home: Path) -> Non
         ("unix:/x.sock", Address("/x.sock")),
         ("http://odc.example:8080", Address(None, "odc.example", 8080, False)),
         ("https://[::1]:8443/", Address(None, "::1", 8443, True)),
+        ("https://odc.example.org", Address(None, "odc.example.org", 443, True)),
+        ("https://[::1]/", Address(None, "::1", 443, True)),
+        ("http://odc", Address(None, "odc", 80, False)),
     ],
 )
 def test_an_address_is_a_path_or_a_url(text: str, address: Address) -> None:
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["http://host", "https://host:x", "http://host:99999", "http://"])
-def test_a_url_names_its_port(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["https://host:x", "http://host:99999", "http://host:0", "http://", "https://:443", "https://::1",
+     "https://host/path", "https://me@host", "https://host:", "https://a b"],
+)  # fmt: skip
+def test_a_url_has_a_host_and_may_have_a_port(text: str) -> None:
     with pytest.raises(WrongUsage, match="is not a server address"):
         parse_address(text)

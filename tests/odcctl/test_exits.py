@@ -45,7 +45,7 @@ def test_no_daemon_is_3_and_names_the_sockets_that_were_tried(odcctl: Odcctl, ho
         ["history", "--since", "once"], ["node", "drain", "a"], ["node", "paint", "a"],
         ["node", "resume", "a", "--reason", "x"], ["node", "drain", "a[1-", "--reason", "x"],
         ["--output", "quiet", "submit", "x.sh"], ["--output", "yaml", "queue"],
-        ["completion", "tcsh"], ["queue", "--watch"], ["--server", "http://x", "queue"],
+        ["completion", "tcsh"], ["queue", "--watch"], ["--server", "http://x:", "queue"],
         ["submit", "--server"], ["queue", "--as-of", "soon"], ["why", "7", "--as-of", "2026-13-01"],
         ["queue", "--as-of", "2h", "--watch"], ["show", "7", "--as-of", "2h", "--script"],
     ],

@@ -160,7 +160,7 @@ def test_values_are_set_and_the_rest_of_the_file_stays(
     assert mode(path) == 0o600
     shown = odcctl("config")
     assert (shown.code, "octocat" in shown.out, "secret" in shown.out) == (0, True, False)
-    for wrong in (["set", "token", "x"], ["set", "server", "http://x"], ["ssh-include"], ["frob"]):
+    for wrong in (["set", "token", "x"], ["set", "server", "http://x:"], ["ssh-include"], ["frob"]):
         assert odcctl("config", *wrong).code == 2
 
 

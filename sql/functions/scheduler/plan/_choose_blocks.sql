@@ -2,8 +2,8 @@
 -- While more nodes are needed than any block has, take all of the fullest block. Then take the rest from the block with
 -- the fewest nodes that are enough. Ties go to the lower block number.
 -- Arguments  p_nodes  node positions, in order of preference;  p_blocks  per node position its block
---            p_want   maximum number of nodes;  p_most  maximum number of blocks; null: no limit
-create or replace function odc._choose_blocks(p_nodes integer[], p_blocks integer[], p_want integer, p_most integer)
+--            p_want   maximum number of nodes;  p_blocks_most  maximum number of blocks; null: no limit
+create or replace function odc._choose_blocks(p_nodes integer[], p_blocks integer[], p_want integer, p_blocks_most integer)
 returns integer[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
@@ -15,7 +15,7 @@ declare
 begin
     loop
         v_need := least(p_want - cardinality(v_chosen), cardinality(v_left));
-        exit when v_need <= 0 or v_used = p_most;
+        exit when v_need <= 0 or v_used = p_blocks_most;
         v_used := v_used + 1;
         select b.block into v_block
           from (select p_blocks[u.x] as block, count(*) as n from unnest(v_left) as u (x) group by 1) as b

@@ -15,12 +15,12 @@ declare
     v_next integer := p_protected[10 * p_holder - 4];
     v_gpus bigint := p_protected[10 * p_holder - 9];  v_cpus bigint := p_protected[10 * p_holder - 8];
     v_mem bigint := p_protected[10 * p_holder - 7];
-    v_whole constant boolean := v_gpus < 0;
+    v_takes_all constant boolean := v_gpus < 0;
     v_spare integer := 0;  v_point integer := p_from;  v_node integer;  v_other integer;  v_group integer;  v_room boolean;
 begin
     while v_spare = 0 and v_point < v_end loop
         v_node := p_points[v_point + 1];
-        if v_whole then
+        if v_takes_all then
             v_group := p_node_groups[v_node];
             v_gpus := p_group_gpus[v_group];  v_cpus := p_group_cpus[v_group];  v_mem := p_group_mems[v_group];
         end if;

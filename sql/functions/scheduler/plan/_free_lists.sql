@@ -16,8 +16,8 @@ declare
     v_groups constant integer := greatest(1, coalesce(cardinality(p_group_gpus), 0));
     v_words constant integer := (v_groups + 59) / 60;
     v_next constant integer := 5 * v_nodes;  v_prev constant integer := 6 * v_nodes;
-    v_lists constant integer := 7 * v_nodes;  v_whole constant integer := v_lists + 64 * v_groups;
-    v_idle constant integer := v_whole + v_groups;  v_free_gpus constant integer := v_idle + v_groups;
+    v_lists constant integer := 7 * v_nodes;  v_whole_at constant integer := v_lists + 64 * v_groups;
+    v_idle constant integer := v_whole_at + v_groups;  v_free_gpus constant integer := v_idle + v_groups;
     v_free_cpus constant integer := v_free_gpus + v_groups;  v_filled constant integer := v_free_cpus + v_groups;
     v_free bigint[];  v_group integer;  v_level integer;  v_list integer;  v_first integer;  v_word integer;
 begin
@@ -30,7 +30,7 @@ begin
         if p_gpus[node] > 0 then
             v_free[v_free_gpus + v_group] := v_free[v_free_gpus + v_group] + p_gpus[node];
             if p_gpus[node] = p_group_gpus[v_group] then
-                v_free[v_whole + v_group] := v_free[v_whole + v_group] + 1;
+                v_free[v_whole_at + v_group] := v_free[v_whole_at + v_group] + 1;
             end if;
         end if;
         v_free[v_free_cpus + v_group] := v_free[v_free_cpus + v_group] + p_cpus[node];

@@ -16,7 +16,7 @@ create or replace function odc._place_gang(
 returns odc.picked_nodes
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
-    v_whole constant integer := 7 * cardinality(p_node_groups) + 64 * cardinality(p_group_gpus);
+    v_whole_at constant integer := 7 * cardinality(p_node_groups) + 64 * cardinality(p_group_gpus);
     v_found picked_nodes;  v_tried integer[];  v_domain integer;  v_gather boolean;  v_got integer;
     v_best integer[] := '{}';   -- the largest set found so far, smaller than p_most
     v_found_before integer[] := '{}';   -- the nodes of all such sets
@@ -30,7 +30,7 @@ begin
                          or (p_gpus > 0 and p_gpus = p_group_gpus[p_alt_groups[p_group_to[v_alt]]]));
         loop
             v_domain := _choose_domain(p_alt_groups[p_group_from[v_alt]:p_group_to[v_alt]], v_tried, p_exclusive, p_gpus, p_least,
-                                       p_most, p_group_domains, p_group_gpus, p_free, v_whole);
+                                       p_most, p_group_domains, p_group_gpus, p_free, v_whole_at);
             exit when v_domain < 0;
             v_tried := v_tried || v_domain;
             -- All nodes are collected if _choose_blocks will choose from them.

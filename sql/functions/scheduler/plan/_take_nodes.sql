@@ -11,7 +11,7 @@ declare
     v_nodes constant integer := cardinality(p_node_groups);
     v_groups constant integer := cardinality(p_group_gpus);
     v_words constant integer := (v_groups + 59) / 60;
-    v_whole constant integer := 7 * v_nodes + 64 * v_groups;
+    v_whole_at constant integer := 7 * v_nodes + 64 * v_groups;
     v_node integer;  v_group integer;  v_level integer;  v_word integer;  v_before integer;  v_after integer;
 begin
     for v_at in p_from..cardinality(p_allocs) - 1 by 9 loop
@@ -27,23 +27,23 @@ begin
             v_level := _free_level(p_free[v_nodes + v_node], p_free[2 * v_nodes + v_node], p_group_gpus[v_group], p_group_cpus[v_group]);
             p_free[7 * v_nodes + 64 * v_group - 63 + v_level] := v_after;
             if v_after = 0 then
-                v_word := v_whole + 4 * v_groups + v_level * v_words + (v_group + 59) / 60;
+                v_word := v_whole_at + 4 * v_groups + v_level * v_words + (v_group + 59) / 60;
                 p_free[v_word] := p_free[v_word] - (1::bigint << ((v_group - 1) % 60));
             end if;
         end if;
         -- The group's totals and the node's amounts.
         if p_allocs[v_at + 3] > 0 then
             if p_free[v_nodes + v_node] = p_group_gpus[v_group] then
-                p_free[v_whole + v_group] := p_free[v_whole + v_group] - 1;
+                p_free[v_whole_at + v_group] := p_free[v_whole_at + v_group] - 1;
             end if;
-            p_free[v_whole + 2 * v_groups + v_group] := p_free[v_whole + 2 * v_groups + v_group] - p_allocs[v_at + 3];
+            p_free[v_whole_at + 2 * v_groups + v_group] := p_free[v_whole_at + 2 * v_groups + v_group] - p_allocs[v_at + 3];
             p_free[v_node] := p_free[v_node] - p_allocs[v_at + 2];
             p_free[v_nodes + v_node] := p_free[v_nodes + v_node] - p_allocs[v_at + 3];
         end if;
         if p_free[4 * v_nodes + v_node] = 0 then
-            p_free[v_whole + v_groups + v_group] := p_free[v_whole + v_groups + v_group] - 1;
+            p_free[v_whole_at + v_groups + v_group] := p_free[v_whole_at + v_groups + v_group] - 1;
         end if;
-        p_free[v_whole + 3 * v_groups + v_group] := p_free[v_whole + 3 * v_groups + v_group] - p_allocs[v_at + 4];
+        p_free[v_whole_at + 3 * v_groups + v_group] := p_free[v_whole_at + 3 * v_groups + v_group] - p_allocs[v_at + 4];
         p_free[2 * v_nodes + v_node] := p_free[2 * v_nodes + v_node] - p_allocs[v_at + 4];
         p_free[3 * v_nodes + v_node] := p_free[3 * v_nodes + v_node] - p_allocs[v_at + 5];
         p_free[4 * v_nodes + v_node] := p_free[4 * v_nodes + v_node] + 1;
@@ -56,7 +56,7 @@ begin
         if v_after > 0 then
             p_free[6 * v_nodes + v_after] := v_node;
         else
-            v_word := v_whole + 4 * v_groups + v_level * v_words + (v_group + 59) / 60;
+            v_word := v_whole_at + 4 * v_groups + v_level * v_words + (v_group + 59) / 60;
             p_free[v_word] := p_free[v_word] | (1::bigint << ((v_group - 1) % 60));
         end if;
     end loop;
