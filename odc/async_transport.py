@@ -143,7 +143,7 @@ class AsyncTransport:
             else:
                 self._http.addresses = [address]
                 return reader, writer, address
-        raise unreachable(addresses, troubles)
+        raise unreachable(addresses, troubles, ask_network=False)
 
 
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

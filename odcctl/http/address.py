@@ -72,8 +72,11 @@ def find_server(option: str | None) -> Server:
     config = read_config()
     if config.get("server"):
         return Server([parse_address(str(config["server"]))], token or config.get("token"))
-    usual = [os.path.expanduser("~/.odc/odcd.sock"), ROOT_SOCKET]
-    return Server([Address(path) for path in usual], token)
+    return Server([Address(path) for path in _usual_sockets()], token)
+
+
+def _usual_sockets() -> list[str]:
+    return [os.path.expanduser("~/.odc/odcd.sock"), ROOT_SOCKET]
 
 
 def check_configured(address: Address, variable: str, otherwise: str) -> None:
@@ -174,14 +177,29 @@ def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:
     raise unreachable(addresses, troubles)
 
 
-def unreachable(addresses: list[Address], troubles: list[OSError]) -> Unreachable:
-    """troubles: of the addresses, in their order."""
+def unreachable(
+    addresses: list[Address], troubles: list[OSError], *, ask_network: bool = True
+) -> Unreachable:
+    """troubles: of the addresses, in their order. ask_network: also look for a server of the
+    network, which takes up to a second."""
     tried = "\n".join(
         f"tried {address}: {_trouble(error)}"
         for address, error in zip(addresses, troubles, strict=True)
     )
-    hint = f"{tried}\n{START_HINT}" if addresses[0].path is not None else tried
-    return Unreachable("no daemon answers", hint)
+    if addresses[0].path is None:
+        return Unreachable("no daemon answers", tried)
+    other = _of_network(addresses) if ask_network else ""
+    return Unreachable("no daemon answers", f"{tried}\n{START_HINT}{other}")
+
+
+def _of_network(addresses: list[Address]) -> str:
+    """A line about a server of the network, if no other one is configured."""
+    if [address.path for address in addresses] != _usual_sockets():
+        return ""
+    from odcctl.http.discovery import find_in_network  # needed only if there is no daemon
+
+    url = find_in_network()
+    return f"\nOr use the server of your network: odcctl config set server {url}" if url else ""
 
 
 def _trouble(error: OSError) -> str:

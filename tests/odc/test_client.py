@@ -188,7 +188,7 @@ def test_a_daemon_that_never_answered_is_reported_at_once(tmp_path: Path) -> Non
     with pytest.raises(Unreachable, match="no daemon answers"):
         Client(str(tmp_path / "none.sock")).job(1).status()
     with pytest.raises(WrongSettings, match="not a server address"):
-        Client("http://nowhere")
+        Client("http://nowhere:")
 
 
 def test_the_asynchronous_client_does_the_same(client: Client) -> None:
