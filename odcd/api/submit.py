@@ -138,7 +138,7 @@ class SubmitRoutes:
         spec = await call.body(self._job)
         refuse_directives(spec.script)
         done = await self.submit_specs(call, [spec])
-        answer = SubmittedJob(id=done.ids[0], warnings=list(done.warnings))
+        answer = SubmittedJob(id=done.ids[0], warnings=await self._warnings(done))
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
@@ -149,7 +149,7 @@ class SubmitRoutes:
             if call.turns().are_due():
                 await call.turns().take()
         done = await self.submit_specs(call, specs)
-        answer = SubmittedBatch(ids=done.ids, warnings=list(done.warnings))
+        answer = SubmittedBatch(ids=done.ids, warnings=await self._warnings(done))
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
 
     async def submit_argv(self, call: Call) -> Response:
@@ -177,10 +177,21 @@ class SubmitRoutes:
             quiet=parsed.quiet,
             json=parsed.json,
             pty=parsed.spec.pty,
-            warnings=[*parsed.warnings, *done.warnings],
+            warnings=[*parsed.warnings, *await self._warnings(done)],
             folders=self._folders(done.specs[0]),
         )
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
+
+    async def _warnings(self, done: Accepted) -> list[str]:
+        """Also about dependencies that can never be met: Slurm accepts such jobs, too."""
+        if not any(spec.dependency for spec in done.specs):
+            return list(done.warnings)
+        never = await self._api.store.jobs.list_never_met(done.ids)
+        return [
+            *done.warnings,
+            *(f"job {job_id} {why}; it waits until you cancel it or change its dependency"
+              for job_id, why in never),
+        ]  # fmt: skip
 
     def _folders(self, spec: JobSpec) -> list[str]:
         """The folders of the job's output, and its working directory. Only the client looks at
