@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import TypeVar, cast
 from odc.errors import WrongArgument
 
 T = TypeVar("T")
+_SELECTOR = re.compile(r"[0-9]+(?:_(?:\*|[0-9]+|\[[0-9,:%*-]+\]))?")
+_COMPONENT = re.compile(r"([0-9]+)\+[0-9]+")
 A_COMMAND = 'A command is the path of a script, or a list of words such as ["python", "train.py"].'
 A_JOB = 'A job is its id, such as 7, or "7_3" for the task of an array.'
 PREVIEW = "preview() returns when and where the job would start, and submits nothing."
@@ -77,6 +80,15 @@ def check_job(job: T) -> T:
     """Raises WrongArgument unless it is the id of a job."""
     if isinstance(job, bool) or not isinstance(job, int | str):
         raise WrongArgument(f"a job cannot be {_kind(job)}", A_JOB)
+    if isinstance(job, int):
+        if job < 1:
+            raise WrongArgument(f"a job cannot be {job}", A_JOB)
+    elif component := _COMPONENT.fullmatch(job.strip()):
+        raise WrongArgument(
+            f'"{job}" is a component of a heterogeneous job', f"Name the whole job: {component[1]}."
+        )
+    elif not _SELECTOR.fullmatch(job.strip()):
+        raise WrongArgument(f'"{job[:60]}" is not a job', A_JOB)
     return job
 
 

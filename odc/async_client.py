@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from odc import calls, models
-from odc.arguments import check_timeout
+from odc.arguments import check_job, check_timeout
 from odc.async_transport import AsyncTransport
 from odc.calls import Request, Selector, Selectors, Some, Value
 from odc.events_end import READ_AGAIN_S, EventsEnd
@@ -68,8 +68,9 @@ class AsyncClient:
         return [AsyncJob(self, one) for one in answer.ids]
 
     def job(self, job_id: Selector) -> AsyncJob:
-        """The handle of a job that was submitted before. Sends nothing."""
-        return AsyncJob(self, job_id)
+        """The handle of a job that was submitted before. Sends nothing. Raises WrongArgument
+        unless it is the id of a job, a task or tasks."""
+        return AsyncJob(self, check_job(job_id))
 
     async def list_jobs(
         self, *, job: str | int | Sequence[str | int] | None = None, user: Some = None,

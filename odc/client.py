@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from odc import calls, models
-from odc.arguments import check_timeout
+from odc.arguments import check_job, check_timeout
 from odc.calls import Request, Selector, Selectors, Some, Value
 from odc.events_end import READ_AGAIN_S, EventsEnd
 from odc.interrupts import noting
@@ -71,8 +71,9 @@ class Client:
         return [Job(self, one) for one in answer.ids]
 
     def job(self, job_id: Selector) -> Job:
-        """The handle of a job that was submitted before. Sends nothing."""
-        return Job(self, job_id)
+        """The handle of a job that was submitted before. Sends nothing. Raises WrongArgument
+        unless it is the id of a job, a task or tasks."""
+        return Job(self, check_job(job_id))
 
     def list_jobs(
         self, *, job: str | int | Sequence[str | int] | None = None, user: Some = None,

@@ -37,6 +37,7 @@ from odcd.home.postgres_watch import WatchedPostgres
 from odcd.isolation import keep
 from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
+from odcd.jobs.submit_filter.filtering import SubmitFilter
 from odcd.login.logins import make_logins
 from odcd.loops.election import Leader
 from odcd.loops.lead import Lead, Pass
@@ -63,6 +64,7 @@ Addresses = Sequence[tuple[str, int]]
 async def run(
     settings: Settings, dsn: str, postgres: WatchedPostgres | None, launch_runner: Launcher,
     listens: Callable[[Addresses], None], taken: Sequence[socket.socket] | None = None,
+    submit_filter: SubmitFilter | None = None,
 ) -> None:  # fmt: skip
     """Run the daemon until SIGTERM or SIGINT, then stop cleanly; jobs and their runner continue.
 
@@ -86,7 +88,9 @@ async def run(
             dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True
         ) as for_leader,
     ):
-        daemon = Daemon(settings, database, for_leader, clock, launch_runner, metrics, taken)
+        daemon = Daemon(
+            settings, database, for_leader, clock, launch_runner, metrics, taken, submit_filter
+        )
         await daemon.run(postgres, listens)
 
 
@@ -97,16 +101,15 @@ class Daemon:
     def __init__(
         self, settings: Settings, database: Database, for_leader: Database, clock: Clock,
         launch_runner: Launcher, metrics: Metrics, taken: Sequence[socket.socket] | None = None,
+        submit_filter: SubmitFilter | None = None,
     ) -> None:  # fmt: skip
         """database: connections for requests. for_leader: connections for everything only the
         leader does, so that requests never make it wait for a connection."""
-        self._settings = settings
-        self._for_leader = for_leader
-        self._database = database
-        self._clock = clock
+        self._settings, self._submit_filter = settings, submit_filter
+        self._for_leader, self._database = for_leader, database
+        self._clock, self._metrics = clock, metrics
         self._store = Store(database)
         self._events = EventHub(self._store.events, clock)
-        self._metrics = metrics
         metrics.watch_events(lambda: self._events.clients)
         metrics.watch_listener(lambda: database.listening(CHANNEL))
         if settings.executor == "kubernetes":
@@ -173,6 +176,7 @@ class Daemon:
             tls=settings.front.tls_cert is not None,
             own_uid=os.getuid(),
             check_job=self._engine.check_job,
+            submit_filter=self._submit_filter,
             declaring=Declaring(
                 on_cluster=settings.executor == "kubernetes",
                 fixed=frozenset(node.name for node in settings.nodes),

@@ -28,6 +28,7 @@ from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_watch import WatchedPostgres
 from odcd.home.processes import harden
 from odcd.home.shutdown import count_running, end_runner
+from odcd.jobs.submit_filter.filtering import SubmitFilter, start_filter
 from odcd.notify import mail
 from odcd.page import app as page
 from odcd.runner import rules
@@ -69,12 +70,16 @@ def run(settings: Settings, announce: Announce) -> None:
         else:
             taken = None
             launcher, postgres = keeper.direct(settings.runner_folder, account), embedded
+        # The site's code gets the rights of this account. No thread exists yet.
+        submit_filter = start_filter(settings.submits)
         # Only now, after the fork: the keeper's children, jobs included, keep the original limit.
         descriptors.raise_limit()
         os.umask(0o077)
         harden()
         try:
-            idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce, taken))
+            idle = _loop(
+                _serve(settings, dsn, postgres, launcher, source, announce, taken, submit_filter)
+            )
         except OdcError:
             # Stop the PostgreSQL that we started for this daemon; jobs run without a database.
             if postgres is not None and started:
@@ -174,9 +179,12 @@ def _loop(daemon: Coroutine[object, object, bool]) -> bool:
 async def _serve(
     settings: Settings, dsn: str, postgres: WatchedPostgres | None, launcher: keeper.Launcher,
     source: schema.Source, announce: Announce, taken: Sequence[socket.socket] | None,
+    submit_filter: SubmitFilter | None,
 ) -> bool:  # fmt: skip
     """Run the daemon. Return whether no jobs were left running at its end."""
     clock = SystemClock()
+    if submit_filter is not None:
+        await submit_filter.check()
     await check_direct(dsn)
     # An embedded home has no other daemon: this daemon holds its lock.
     beside: schema_guard.Beside = "any" if settings.dsn is None else "none"
@@ -190,7 +198,7 @@ async def _serve(
             reporting = group.create_task(
                 _tell(settings, lambda: announce(settings, postgres, addresses), clock)
             )
-            await app.run(settings, dsn, postgres, launcher, addresses.extend, taken)
+            await app.run(settings, dsn, postgres, launcher, addresses.extend, taken, submit_filter)
             reporting.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors

@@ -34,6 +34,8 @@ OdcError
 │   ├── UnknownPath         OD045  the API has no such path
 │   ├── MethodNotAllowed    OD046  the path does not accept this method; Allow lists those it does
 │   ├── WrongOrigin         OD047  a form of the page was sent from another page
+│   ├── SubmitRejected      OD048  the site's submit filter rejected the job
+│   ├── FilterFailed        OD049  the site's submit filter failed, so nothing was submitted
 │   ├── LoginRefused        OD033  the identity may not log in, or its proof was rejected
 │   ├── TooManyLogins       OD034  too many logins from that address were refused recently
 │   ├── TooManyRequests     OD041  the user has too many requests in progress; try again (429)
@@ -209,6 +211,22 @@ class UnknownPath(Refused):
 
 class MethodNotAllowed(Refused):
     code, status = "OD046", 405
+
+
+class SubmitRejected(Refused):
+    """text: the filter's own words."""
+
+    code, status = "OD048", 403
+
+    def __init__(self, message: str, hint: str | None = None, *, text: str = "") -> None:
+        super().__init__(message, hint)
+        self.text = text or message
+
+
+class FilterFailed(Refused):
+    """Not Unavailable: clients would repeat a request on which the filter fails each time."""
+
+    code, status = "OD049", 403
 
 
 class LoginRefused(Refused):

@@ -21,6 +21,7 @@ from odcd.fairness.settings import FairnessSettings, read_fairness
 from odcd.front.settings import FrontSettings, read_front
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
+from odcd.jobs.submit_filter.settings import SubmitFilterSettings, read_submit_filter
 from odcd.login.settings import LoginSettings, read_login
 from odcd.notify.settings import NotifySettings, read_notify
 from odcd.records.node import DeclaredNode
@@ -89,6 +90,7 @@ class Settings:
     kubernetes, as pods of a cluster. Default local."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     jobs: JobSettings = field(default_factory=JobSettings)
+    submits: SubmitFilterSettings = field(default_factory=SubmitFilterSettings)
     disks: DiskSettings = field(default_factory=DiskSettings)
     elastic: ElasticSettings = field(default_factory=ElasticSettings)
     login: LoginSettings = field(default_factory=LoginSettings)
@@ -215,6 +217,7 @@ def read_settings(args: Arguments, environment: Mapping[str, str]) -> Settings:
         executor=executor,
         kubernetes=kubernetes,
         jobs=read_jobs(environment, allow_root=args.allow_root_jobs, local=not on_kubernetes),
+        submits=read_submit_filter(environment, local=not on_kubernetes),
         disks=disks,
         elastic=read_elastic(environment, disks.aws_region, kubernetes=on_kubernetes),
         login=read_login(environment),

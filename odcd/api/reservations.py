@@ -30,10 +30,10 @@ from odcd.api.reservation_forms import (
     ReserveQuery,
 )
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
+from odcd.jobs.filtered import prepare_filtered
 from odcd.jobs.github_keys import Keys
 from odcd.jobs.gpu_types import read_types
 from odcd.jobs.reservations import Reserve, seconds_of, spec_of, user_places
-from odcd.jobs.submission import prepare
 from odcd.records.job import Identity, ReservationSpec
 from odcd.slurm.lists import parse_selector
 
@@ -116,20 +116,22 @@ class ReservationRoutes:
             )
         if form.build is not None:
             spec = await self._with_build(call.who, spec, form.build)
-        prepared = prepare(
-            call.who, [spec], key=None if dry_run else call.key, dry_run=dry_run,
-            check=self._api.check_job,
+        passed = await prepare_filtered(
+            call.who, [spec], kind="reservation", submit_filter=self._api.submit_filter,
+            key=None if dry_run else call.key, dry_run=dry_run, check=self._api.check_job,
+            turns=call.turns(),
             # The digest covers only the request: when it is repeated, the keys and the share of
             # a node may have changed.
             digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(form)).hexdigest(),
         )  # fmt: skip
         if not dry_run:
             self._api.fairness.submit(call.who, 1)
-        (answer,) = await self._api.batcher.submit(prepared)
+        (answer,) = await self._api.batcher.submit(passed.prepared)
         if answer.code is not None:
-            raise refusal(answer.code, answer.message or "refused", answer.hint)
+            raise passed.explain(refusal(answer.code, answer.message or "refused", answer.hint))
         if dry_run:
-            (preview,) = await self._previews.of(call.who, [spec], now, call.turns())
+            specs = passed.filtered.specs
+            (preview,) = await self._previews.of(call.who, specs, now, call.turns())
             if "disk" in spec.details:
                 await self._await_disk(call.who, str(spec.details["disk"]), preview, now)
             return Response(msgspec.json.encode(preview), 200, media_type=JSON)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -26,8 +27,8 @@ from odcd.api.http.problems import problem_of
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.http.streaming import unless_gone
 from odcd.api.previews import Previews, iso
-from odcd.errors import BadRequest, KeyReused, refusal
-from odcd.jobs.submission import Prepared, prepare_in_turns
+from odcd.errors import BadRequest, KeyReused, OdcError, refusal
+from odcd.jobs.filtered import Passed, prepare_filtered
 from odcd.jobs.submit_batches import SMALL_JOBS
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.directives import refuse_directives
@@ -61,6 +62,15 @@ class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class _Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     jobs: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
     argv: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The jobs that were submitted, in order. warnings, specs: of the site's submit filter."""
+
+    ids: list[int]
+    warnings: Sequence[str]
+    specs: Sequence[JobSpec]
 
 
 class SubmitRoutes:
@@ -127,8 +137,9 @@ class SubmitRoutes:
     async def submit(self, call: Call) -> Response:
         spec = await call.body(self._job)
         refuse_directives(spec.script)
-        ids = await self.submit_specs(call, [spec])
-        return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
+        done = await self.submit_specs(call, [spec])
+        answer = SubmittedJob(id=done.ids[0], warnings=await self._warnings(done))
+        return Response(msgspec.json.encode(answer), 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
         batch = await call.body(self._batch, max_values=MAX_PARTS)
@@ -137,8 +148,9 @@ class SubmitRoutes:
             refuse_directives(spec.script)
             if call.turns().are_due():
                 await call.turns().take()
-        ids = await self.submit_specs(call, specs)
-        return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
+        done = await self.submit_specs(call, specs)
+        answer = SubmittedBatch(ids=done.ids, warnings=await self._warnings(done))
+        return Response(msgspec.json.encode(answer), 201, media_type=JSON)
 
     async def submit_argv(self, call: Call) -> Response:
         request = await call.body(self._argv)
@@ -157,18 +169,29 @@ class SubmitRoutes:
                 warnings=list(parsed.warnings),
             )
             return Response(msgspec.json.encode(prediction), 200, media_type=JSON)
-        ids = await self.submit_specs(call, [parsed.spec])
+        done = await self.submit_specs(call, [parsed.spec])
         answer = SubmittedArgv(
-            id=ids[0],
+            id=done.ids[0],
             wait=parsed.wait,
             parsable=parsed.parsable,
             quiet=parsed.quiet,
             json=parsed.json,
             pty=parsed.spec.pty,
-            warnings=list(parsed.warnings),
-            folders=self._folders(parsed.spec),
+            warnings=[*parsed.warnings, *await self._warnings(done)],
+            folders=self._folders(done.specs[0]),
         )
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
+
+    async def _warnings(self, done: Accepted) -> list[str]:
+        """Also about dependencies that can never be met: Slurm accepts such jobs, too."""
+        if not any(spec.dependency for spec in done.specs):
+            return list(done.warnings)
+        never = await self._api.store.jobs.list_never_met(done.ids)
+        return [
+            *done.warnings,
+            *(f"job {job_id} {why}; it waits until you cancel it or change its dependency"
+              for job_id, why in never),
+        ]  # fmt: skip
 
     def _folders(self, spec: JobSpec) -> list[str]:
         """The folders of the job's output, and its working directory. Only the client looks at
@@ -188,20 +211,24 @@ class SubmitRoutes:
         ]
         return Response(msgspec.json.encode(SubmitOptions(options=options)), media_type=JSON)
 
-    async def submit_specs(self, call: Call, specs: list[JobSpec]) -> list[int]:
-        """The ids, in order. Raises the error of the first refused job."""
+    async def submit_specs(self, call: Call, specs: list[JobSpec]) -> Accepted:
+        """Raises the error of the first refused job."""
         self._api.fairness.submit(call.who, len(specs))
-        prepared = await self._prepare(call, specs, key=call.key, dry_run=False)
-        answers = await self._ask(call, prepared)
+        passed = await self._prepare(call, specs, key=call.key, dry_run=False)
+        answers = await self._ask(call, passed)
         self._api.wake()
-        return [answer.job_id for answer in answers if answer.job_id is not None]
+        return Accepted(
+            ids=[answer.job_id for answer in answers if answer.job_id is not None],
+            warnings=passed.filtered.warnings,
+            specs=passed.filtered.specs,
+        )
 
     async def _prepare(
         self, call: Call, specs: Sequence[JobSpec], *, key: str | None = None, dry_run: bool
-    ) -> Prepared:
-        return await prepare_in_turns(
-            call.who, specs, key=key, dry_run=dry_run, check=self._api.check_job,
-            turns=call.turns(),
+    ) -> Passed:
+        return await prepare_filtered(
+            call.who, specs, kind="batch", submit_filter=self._api.submit_filter, key=key,
+            dry_run=dry_run, check=self._api.check_job, turns=call.turns(),
         )  # fmt: skip
 
     async def what_if(self, call: Call) -> Response:
@@ -225,10 +252,13 @@ class SubmitRoutes:
 
     async def preview(self, call: Call, spec: JobSpec) -> Preview:
         """Predict what would happen to the job. Raises its refusal."""
-        await self._ask(call, await self._prepare(call, [spec], dry_run=True))
-        return (await self._previews.of(call.who, [spec], self._api.clock.now(), call.turns()))[0]
+        passed = await self._prepare(call, [spec], dry_run=True)
+        await self._ask(call, passed)
+        specs = passed.filtered.specs
+        return (await self._previews.of(call.who, specs, self._api.clock.now(), call.turns()))[0]
 
-    async def _ask(self, call: Call, prepared: Prepared) -> list[Submitted]:
+    async def _ask(self, call: Call, passed: Passed) -> list[Submitted]:
+        prepared = passed.prepared
         if prepared.job_count > SMALL_JOBS:
             # The batch may wait long for its turn; until then, a client may leave at no cost.
             await call.check_client()
@@ -237,7 +267,7 @@ class SubmitRoutes:
             answers = await self._api.batcher.submit(prepared)
         for index, answer in enumerate(answers):
             if answer.code is not None:
-                raise _refusal(answer, index if len(answers) > 1 else None)
+                raise passed.explain(_refusal(answer, index if len(answers) > 1 else None))
         return answers
 
 
@@ -253,7 +283,7 @@ def _preempting(preview: Preview) -> str:
     return "\n".join([f"{preview.text}:", *(f"  {victim.text}" for victim in preview.victims)])
 
 
-def _refusal(answer: Submitted, index: int | None) -> Exception:
+def _refusal(answer: Submitted, index: int | None) -> OdcError:
     message = answer.message or "refused"
     if index is not None and answer.code != KeyReused.code:
         message = f"job {index} of the batch: {message}"

@@ -29,15 +29,15 @@ def check(
 ) -> int:
     """Check the settings; print each with its source. Nothing is started."""
     from odcd.configuration.effective import configured
-    from odcd.configuration.places import check_audit_log
+    from odcd.configuration.faults import read_all
     from odcd.configuration.report import effective, notes
     from odcd.settings import Arguments
 
-    found = configured(config, home, os.environ)
+    mistakes: list[str] = []
+    found = configured(config, home, os.environ, mistakes=mistakes)
     served = found.environment.get("ODC_EXECUTOR") == "kubernetes"
-    settings = found.read(Arguments(embedded=not served, home=home, config=config))
-    with found.naming():
-        check_audit_log(settings.audit_log)
+    args = Arguments(embedded=not served, home=home, config=config)
+    settings = read_all(found, args, mistakes)
     rows = [row for row in effective(found, settings) if not set_only or row.source != "default"]
     remarks = list(notes(found))
     if as_json:

@@ -18,6 +18,7 @@ from odcd.fairness.settings import FairnessSettings
 from odcd.front.settings import FrontSettings
 from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
+from odcd.jobs.submit_filter.settings import SubmitFilterSettings
 from odcd.login.settings import LoginSettings
 from odcd.notify.settings import NotifySettings
 from odcd.settings import Settings
@@ -27,6 +28,7 @@ Kind: TypeAlias = Literal["whole", "number", "switch", "flag", "list", "text"]
 GROUPS: tuple[tuple[str, type], ...] = (
     ("", Settings),
     ("jobs", JobSettings),
+    ("submits", SubmitFilterSettings),
     ("front", FrontSettings),
     ("kubernetes", KubernetesSettings),
     ("disks", DiskSettings),

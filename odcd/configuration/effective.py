@@ -51,28 +51,39 @@ class Configured:
         try:
             yield
         except BadRequest as error:
-            named = VARIABLE.search(error.message)
-            if named is None or not self.is_from_file(named[0]):
+            named = self.named(error)
+            if named is None:
                 raise
-            message = VARIABLE.sub(lambda found: self._name(found[0]), error.message)
-            hint = error.hint and VARIABLE.sub(lambda found: self._name(found[0]), error.hint)
-            raise BadRequest(f"{self.file}: {message}", hint) from error
+            raise BadRequest(f"{self.file}: {named.message}", named.hint) from error
+
+    def named(self, error: BadRequest) -> BadRequest | None:
+        """The error in the words of the file; None: it is about no value of the file."""
+        texts = f"{error.message} {error.hint}"
+        if not any(self.is_from_file(one) for one in VARIABLE.findall(texts)):
+            return None
+        hint = error.hint and VARIABLE.sub(lambda found: self._name(found[0]), error.hint)
+        return BadRequest(VARIABLE.sub(lambda found: self._name(found[0]), error.message), hint)
 
     def is_from_file(self, variable: str) -> bool:
         return variable in self.values and self.environment[variable] is self.values[variable]
 
     def _name(self, variable: str) -> str:
-        if self.is_from_file(variable):
-            return variable.removeprefix("ODC_").lower()
-        return variable
+        """Also one that is set nowhere: its place is beside the others."""
+        if variable in self.environment and not self.is_from_file(variable):
+            return variable
+        return variable.removeprefix("ODC_").lower()
 
 
-def configured(config: str | None, home: str | None, environment: Mapping[str, str]) -> Configured:
-    """config, home: of --config and --home. Raises BadRequest for an invalid file."""
+def configured(
+    config: str | None, home: str | None, environment: Mapping[str, str], *,
+    mistakes: list[str] | None = None,
+) -> Configured:  # fmt: skip
+    """config, home: of --config and --home. mistakes: receives those of the file; None: a file with
+    a mistake is refused. Raises BadRequest for an invalid file."""
     named = config or environment.get("ODC_CONFIG") or None
     folder = find_home(home, environment)
     file = find_file(named, folder)
-    values = read_file(file) if file is not None else {}
+    values = read_file(file, mistakes) if file is not None else {}
     given = {"ODC_HOME": home and "--home", "ODC_CONFIG": config and "--config"}
     return Configured(
         file=file, values=values, environment={**values, **environment},

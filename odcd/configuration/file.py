@@ -21,6 +21,7 @@ ROOT_FILE = Path("/etc/odc/odcd.toml")
 NAME = "odcd.toml"
 NONE = "none"
 MAX_BYTES = 1024 * 1024
+LISTED = "docs/reference/settings.md lists the settings"
 WORDS = {
     "whole": "a whole number",
     "number": "a number",
@@ -65,15 +66,17 @@ def unread_file(named: str | None, home: Path) -> Path | None:
     return path if not named and usual_file(home) != path and path.is_file() else None
 
 
-def read_file(path: Path) -> dict[str, str]:
-    """Its settings, by variable. Raises BadRequest with every mistake, and for a file that others
-    can write."""
-    found, mistakes = parse_file(_table(path))
-    if mistakes:
-        lines = [f"  {one}" for one in mistakes]
+def read_file(path: Path, mistakes: list[str] | None = None) -> dict[str, str]:
+    """Its settings, by variable. mistakes: receives the mistakes; None: they are raised as
+    BadRequest, as is a file that is not TOML or that others can write."""
+    found, wrong = parse_file(_table(path))
+    if mistakes is not None:
+        mistakes += wrong
+    elif wrong:
+        lines = [f"  {one}" for one in wrong]
         raise BadRequest(
             "\n".join([f"the settings file {path} is not valid:", *lines]),
-            "docs/reference/settings.md lists the settings; `odcd config check` checks the file.",
+            f"{LISTED}; `odcd config check` checks the file.",
         )
     return found
 

@@ -102,6 +102,15 @@ def _check_components(spec: JobSpec) -> None:
             )
 
 
+def check_reservation_name(name: str | None) -> None:
+    """Raises BadRequest."""
+    if name is not None and (not name.strip() or name.strip().isdigit()):
+        raise BadRequest(
+            f'"{name}" is not a valid name: it is blank, or looks like an id',
+            "Use at least one letter.",
+        )
+
+
 def encode_environment(environment: dict[str, str]) -> bytes:
     """Canonical JSON: sorted names, no blanks, UTF-8."""
     try:

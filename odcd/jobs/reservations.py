@@ -11,6 +11,7 @@ import msgspec
 
 from odcd.errors import BadRequest, NeverFits, NotImplementedYet, UnknownGpuType
 from odcd.jobs import login_shell
+from odcd.jobs.checks import check_reservation_name
 from odcd.jobs.github_keys import check_name
 from odcd.jobs.gpu_types import MAX_NODES, TypeThere
 from odcd.records.fields import PRINTABLE, Comment, Image, Name
@@ -169,11 +170,7 @@ def spec_of(
 
 
 def _check(request: Reserve) -> None:
-    if request.name is not None and (not request.name.strip() or request.name.strip().isdigit()):
-        raise BadRequest(
-            f'"{request.name}" is not a valid name: it is blank, or looks like an id',
-            "Use at least one letter.",
-        )
+    check_reservation_name(request.name)
     disk = request.disk if request.disk not in (None, "none") else None
     if disk is not None:
         if len(disk) > MAX_DISK_CHARS or not _DISK.fullmatch(disk):

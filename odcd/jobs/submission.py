@@ -65,9 +65,10 @@ def prepare(
 async def prepare_in_turns(
     who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
     check: Check = lambda _who, _spec: None, turns: Turns | None = None,
+    digest: str | None = None,
 ) -> Prepared:  # fmt: skip
     """prepare(); others are served meanwhile. turns: of the request, which may have ended."""
-    steps = _prepare(who, specs, key, dry_run, check, None)
+    steps = _prepare(who, specs, key, dry_run, check, digest)
     turns = turns or Turns()
     while True:
         try:

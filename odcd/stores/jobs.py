@@ -174,6 +174,11 @@ class JobStore:
             as_of, selector.job_id, selector.tasks, now,
         )  # fmt: skip
 
+    async def list_never_met(self, job_ids: Sequence[int]) -> list[tuple[int, str]]:
+        """Of these jobs, those whose dependencies can never be met, at most 20, and why."""
+        rows = await self._db.fetch("select * from odc.list_never_met(p_job_ids => $1)", job_ids)
+        return [(row["job_id"], row["text"]) for row in rows]
+
     async def get_owner(self, job_id: int) -> tuple[int, str] | None:
         row = await self._db.fetchrow("select uid, user_name from odc.job where id = $1", job_id)
         return (row["uid"], row["user_name"]) if row else None

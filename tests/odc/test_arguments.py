@@ -26,8 +26,16 @@ def status(job: Any) -> Call:
     return lambda client: client.job(job).status()
 
 
-def wait(timeout_s: Any) -> Call:
-    return lambda client: client.wait(7, timeout_s)
+def handle(job: Any) -> Call:
+    return lambda client: client.job(job)
+
+
+def cancel(job: Any) -> Call:
+    return lambda client: client.cancel(job)
+
+
+def wait(timeout_s: Any, job: Any = 7) -> Call:
+    return lambda client: client.wait(job, timeout_s)
 
 
 def functions(fn: Any, calls: Any) -> Call:
@@ -60,6 +68,14 @@ def nowhere(tmp_path: Path) -> Any:
         (submit(["true"], test_only=True), r"no option test_only\npreview\(\) returns"),
         (status(None), 'a job cannot be None\n.* "7_3"'),
         (cancel_handle(), "a job cannot be Job"),
+        (handle("abc"), '"abc" is not a job\n.* "7_3"'),
+        (handle(""), '"" is not a job'),
+        (handle("7;8"), '"7;8" is not a job'),
+        (handle("-7"), '"-7" is not a job'),
+        (handle(0), "a job cannot be 0"),
+        (handle("7+0"), '"7\\+0" is a component of a heterogeneous job\n.*job: 7'),
+        (cancel("abc"), '"abc" is not a job'),
+        (wait(5, "abc"), '"abc" is not a job'),
         (wait("5"), "timeout_s must be a number of seconds, not str"),
         (functions("add", [(1, 2)]), "the function cannot be str"),
         (functions(max, [1, 2]), r"each call must be a tuple of arguments, not int\n.*map"),
@@ -72,3 +88,8 @@ def test_a_wrong_argument_is_named(nowhere: Client, call: Call, text: str) -> No
         call(nowhere)
     assert isinstance(wrong.value, OdcError)
     assert isinstance(wrong.value, ValueError)
+
+
+@pytest.mark.parametrize("job", [7, "7", "7_3", "7_[1-4,9]", "7_*", "7_[0-9:2]"])
+def test_every_form_of_a_job_is_accepted(nowhere: Client, job: Any) -> None:
+    assert nowhere.job(job).id == job

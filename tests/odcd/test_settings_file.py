@@ -292,6 +292,51 @@ def test_config_check_fails_with_every_mistake(
     assert printed.out == ""
     assert "did you mean lease_s?" in printed.err
     assert "did you mean sweep_s?" in printed.err
+    # It does not advise to run itself.
+    assert "config check" not in printed.err
+
+
+def test_config_check_goes_on_after_a_mistake_and_after_an_invalid_value(
+    toml: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ODC_LOOK_S", "never")
+    toml.write_text(
+        'lese_s = 3\nsweep_s = "7"\ngrace_s = -1\npg = 12\nsmtp_host = "mail"\n'
+        'smtp_port = 99999\nwebhooks = "perhaps"\n'
+    )
+    assert main(["config", "check", "--config", str(toml)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"odcd: the settings file {toml} and the environment are not valid:"
+    assert lines[1:3] == [
+        '  there is no setting "lese_s"; did you mean lease_s?',
+        '  sweep_s must be a number, not the text "7"',
+    ]
+    for place, text in (
+        ("the file", '  grace_s="-1" is not a number of seconds. Give 1 to 86400.'),
+        ("the environment", '  ODC_LOOK_S="never" is not a number of seconds. Give 1 to 86400.'),
+    ):
+        assert text in lines, place
+    assert sum('pg="12"' in line for line in lines) == 1
+    assert any("smtp" in line for line in lines)
+    # A setting of the file is never named as a variable.
+    assert [line for line in lines if "ODC_" in line and "ODC_LOOK_S" not in line] == []
+
+
+def test_a_setting_that_is_missing_beside_one_of_the_file_is_named_as_in_the_file(
+    toml: Path,
+) -> None:
+    """Before: smtp_host of the file without a sender named the variable ODC_SMTP_FROM."""
+    toml.write_text('smtp_host = "mail"\n')
+    with pytest.raises(BadRequest) as caught:
+        read(toml)
+    assert "ODC_" not in f"{caught.value.message} {caught.value.hint}"
+    assert "smtp_from" in f"{caught.value.message} {caught.value.hint}"
+    with pytest.raises(BadRequest) as caught:
+        read(toml, ODC_SMTP_FROM="")
+    assert "ODC_SMTP_FROM" in str(caught.value.hint)
+    toml.write_text("")
+    with pytest.raises(BadRequest, match="ODC_SMTP_HOST"):
+        read(toml, ODC_SMTP_HOST="mail")
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,17 @@ from odcd.api.answers.jobs import Component
 
 
 class SubmittedJob(Answer):
+    """warnings: messages for the user; the job was accepted."""
+
     id: int
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 class SubmittedBatch(Answer):
+    """warnings: messages for the user about any of the jobs."""
+
     ids: list[int]
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 class SubmittedArgv(Answer):

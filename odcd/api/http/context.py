@@ -20,6 +20,7 @@ from odcd.executor.declaring import Declaring
 from odcd.fairness.limits import Fairness
 from odcd.jobs.github_keys import Keys
 from odcd.jobs.submission import Prepared
+from odcd.jobs.submit_filter.filtering import SubmitFilter
 from odcd.login.logins import Logins
 from odcd.metrics import Metrics
 from odcd.notify.settings import NotifySettings
@@ -67,6 +68,8 @@ class Api:
     """Users connect to dev servers through the terminal of the job; otherwise by SSH."""
     check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None
     """Raises the executor's objection to a job, if any."""
+    submit_filter: SubmitFilter | None = None
+    """The site's function that may change or reject submits."""
     declaring: Declaring = field(default_factory=Declaring)
     """Which nodes operators may declare."""
     logins: Logins | None = None

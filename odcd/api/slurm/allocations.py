@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from odcd.api.http.context import Api
 from odcd.api.slurm.remote import Remote, err, frame
 from odcd.errors import OdcError, WrongState, refusal
-from odcd.jobs.submission import prepare_in_turns
+from odcd.jobs.filtered import prepare_filtered
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Selector
-from odcd.slurm.commands.sbatch import refused, unparsed
+from odcd.slurm.commands.sbatch import messages, refused, unparsed
 from odcd.slurm.commands.usage import Usage
 from odcd.slurm.gangs import with_nodes_for_tasks
 from odcd.slurm.parse import parse_submit
@@ -110,13 +110,15 @@ class Allocation:
             if parsed.mail_warning:
                 self._warning += f"{command}: warning: {parsed.mail_warning}\n"
             self._api.fairness.submit(who, 1)
-            prepared = await prepare_in_turns(
-                who, [spec], key=self._key, dry_run=False, check=self._api.check_job,
+            passed = await prepare_filtered(
+                who, [spec], kind="allocation", submit_filter=self._api.submit_filter,
+                key=self._key, dry_run=False, check=self._api.check_job,
                 turns=self._remote.call.turns(),
             )  # fmt: skip
-            answer = (await self._api.batcher.submit(prepared))[0]
+            self._warning += messages(passed.filtered.warnings, command)
+            answer = (await self._api.batcher.submit(passed.prepared))[0]
             if answer.code is not None:
-                raise refusal(answer.code, answer.message or "refused", answer.hint)
+                raise passed.explain(refusal(answer.code, answer.message or "refused", answer.hint))
         except OdcError as error:
             if error.status >= 500:
                 raise

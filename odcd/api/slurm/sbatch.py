@@ -38,18 +38,19 @@ async def sbatch(remote: Remote) -> Finished | Frames:
     if parsed.test_only:
         return await _test(remote, spec)
     try:
-        ids = await SubmitRoutes(remote.api).submit_specs(remote.call, [spec])
+        done = await SubmitRoutes(remote.api).submit_specs(remote.call, [spec])
     except Unavailable:
         raise
     except OdcError as error:
         raise words.refused(error) from None
     if parsed.mail_warning and not parsed.parsable:  # Some programs read stderr as the job's id.
         warning += f"sbatch: warning: {parsed.mail_warning}\n"
-    text = f"{ids[0]}\n" if parsed.parsable else f"Submitted batch job {ids[0]}\n"
+    job_id, warning = done.ids[0], warning + words.messages(done.warnings)
+    text = f"{job_id}\n" if parsed.parsable else f"Submitted batch job {job_id}\n"
     if parsed.quiet:
         text, warning = text if parsed.parsable else "", ""
     if parsed.wait:
-        return _wait(remote, ids[0], err(warning) + out(text))
+        return _wait(remote, job_id, err(warning) + out(text))
     return Finished(out=text, err=warning)
 
 

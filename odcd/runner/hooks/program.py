@@ -8,7 +8,7 @@ import select
 import signal
 import stat
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple, NoReturn
 
 HEAD_BYTES = 64 * 1024
@@ -31,20 +31,20 @@ class Outcome(NamedTuple):
     """The size of its whole output."""
 
 
-def refusal(path: str, owners: Collection[int]) -> str | None:
-    """Why the program may not run as a hook; None: it may.
+def refusal(path: str, owners: Collection[int], *, executable: bool = True) -> str | None:
+    """Why the program may not run as a hook; None: it may. executable: it must be.
 
     Only the owners can change the file, a folder on its path, or a link on its path. So nothing can
     change between this check and the execution, except by the owners.
     """
     try:
-        return _refusal(path, owners)
+        return _refusal(path, owners, executable)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return f"{path}: {why}"
 
 
-def _refusal(path: str, owners: Collection[int]) -> str | None:
+def _refusal(path: str, owners: Collection[int], executable: bool) -> str | None:
     if not path.startswith("/"):
         return f"{path} is not an absolute path"
     done, left, links = "/", path.split("/"), 0
@@ -72,7 +72,7 @@ def _refusal(path: str, owners: Collection[int]) -> str | None:
         done = os.path.normpath(os.path.join(done, name))
     if not stat.S_ISREG(status.st_mode):
         return f"{path} is not a regular file"
-    return None if status.st_mode & 0o111 else f"{path} is not executable"
+    return f"{path} is not executable" if executable and not status.st_mode & 0o111 else None
 
 
 def run(
@@ -85,16 +85,27 @@ def run(
     closed_fd: a descriptor whose other end is closed when the program must end at once. in_place:
     the program keeps the working directory and the umask of this process.
     """
+    return run_child(
+        lambda output: _become(path, env, output, in_place=in_place), limit_s, closed_fd=closed_fd
+    )
+
+
+def run_child(
+    become: Callable[[int], NoReturn], limit_s: float, *, closed_fd: int | None = None,
+    max_output: int | None = None,
+) -> Outcome:  # fmt: skip
+    """run(), for a child that does its work in become, which gets the descriptor for its output.
+    max_output: the child is killed if it writes more bytes."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _become(path, env, writing, in_place=in_place)
+        become(writing)
     os.close(writing)
     os.set_blocking(reading, False)
     ended = os.pidfd_open(pid)
     output = _Output(reading)
     try:
-        why = _wait(ended, output, time.monotonic() + limit_s, closed_fd)
+        why = _wait(ended, output, time.monotonic() + limit_s, closed_fd, max_output)
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
@@ -144,7 +155,9 @@ class _Output:
             left -= size
 
 
-def _wait(ended: int, output: _Output, deadline: float, closed_fd: int | None) -> str | None:
+def _wait(
+    ended: int, output: _Output, deadline: float, closed_fd: int | None, max_output: int | None
+) -> str | None:
     """None: it has ended. Otherwise why it must."""
     poll = select.poll()
     poll.register(ended, select.POLLIN)
@@ -159,6 +172,8 @@ def _wait(ended: int, output: _Output, deadline: float, closed_fd: int | None) -
             return "its runner has ended"
         if output.fd in ready and not output.read() and not ready[output.fd] & select.POLLIN:
             poll.unregister(output.fd)
+        if max_output is not None and output.size > max_output:
+            return f"printed more than {max_output // 1024} KiB"
     return "late"
 
 
@@ -169,21 +184,26 @@ def _describe(status: int) -> str | None:
     return f"exit code {code}" if code else None
 
 
+def detach(output: int, *, in_place: bool = False) -> None:
+    """In a child: leave the parent's session, signal handlers and terminal. Raises OSError."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if not in_place:
+        os.umask(0o022)
+        os.chdir("/")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+
+
 def _become(path: str, env: dict[str, str], output: int, *, in_place: bool) -> NoReturn:
     """Execute the program with this environment only, and no descriptors of ours."""
     try:
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in signal.valid_signals():
-            with contextlib.suppress(OSError, ValueError):
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        if not in_place:
-            os.umask(0o022)
-            os.chdir("/")
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        detach(output, in_place=in_place)
         os.closerange(3, 1 << 20)
         os.execve(path, [path], env)
     except (OSError, ValueError) as error:

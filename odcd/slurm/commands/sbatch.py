@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from odcd.errors import OdcError
+from odcd.errors import OdcError, SubmitRejected
 from odcd.slurm.commands.getopt import Flag, parse_components
 from odcd.slurm.table import OPTIONS as ALL
 from odcd.slurm.usage import USAGE_CODE, Usage
@@ -44,6 +44,8 @@ REFUSALS: Mapping[str, str] = {
     "OD025": "Invalid license specification",
     "OD026": "Invalid account or account/partition combination specified",
 }
+UNSPECIFIED = "Unspecified error"
+"""Slurm's words after the message of a job_submit plugin."""
 NOT_A_SCRIPT = (
     f"{NAME}: error: This does not look like a batch script.  The first\n"
     f"{NAME}: error: line must start with #! followed by the path to an interpreter.\n"
@@ -99,6 +101,9 @@ def unparsed(error: OdcError, name: str = NAME) -> Usage:
 def refused(error: OdcError, name: str = NAME) -> Usage:
     """A job that the scheduler rejects."""
     failed = FAILURES[name]
+    if isinstance(error, SubmitRejected):
+        text = messages([error.text], f"{name}: error")
+        return Usage(f"{text}{failed}{UNSPECIFIED}\n")
     words = REFUSALS.get(error.code)
     if error.code == "OD009" and "time limit" in error.message:
         words = TIME_LIMIT
@@ -112,6 +117,11 @@ def refused(error: OdcError, name: str = NAME) -> Usage:
     if error.code == "OD001" and (named := re.search('"([^"]*)"', error.message)):
         before = f"{name}: error: invalid partition specified: {named[1]}\n"
     return Usage(f"{before}{failed}{words}\n{explanation(error, name)}")
+
+
+def messages(texts: Iterable[str], name: str = NAME) -> str:
+    """The texts of the site's submit filter, as Slurm prints them."""
+    return "".join(f"{name}: {line}\n" for text in texts for line in text.splitlines())
 
 
 def bad_script(script: str) -> str | None:

@@ -294,3 +294,33 @@ def test_a_large_batch_gets_one_answer(database_url: str, count: int) -> None:
             assert page["next"] is None
 
     serve(database_url, work)
+
+
+def test_a_job_whose_dependency_can_never_be_met_is_accepted_with_a_warning(
+    database_url: str,
+) -> None:
+    async def work(service: Service) -> None:
+        failed = await service.submit()
+        assert await service.plan() == [failed]
+        await service.end(failed, exit_code=1)
+        running = await service.submit()
+        never = {**BODY, "dependency": f"afterok:{failed}"}
+        soon = {**BODY, "dependency": f"afterok:{running}"}
+        line = {"argv": [f"--dependency=afterok:{failed}", "--wrap=true"], "work_dir": "/tmp"}
+        async with service.client() as client:
+            one = (await client.post("/v1/jobs", json=never)).json()
+            two = (await client.post("/v1/jobs/batch", json={"jobs": [soon, never]})).json()
+            argv = (await client.post("/v1/submit-argv", json=line)).json()
+            assert (await client.post("/v1/jobs", json=soon)).json()["warnings"] == []
+        for job_id, warnings in (
+            (one["id"], one["warnings"]),
+            (two["ids"][1], two["warnings"]),
+            (argv["id"], argv["warnings"]),
+        ):
+            assert warnings == [
+                f"job {job_id} can never start: it needed job {failed} to end successfully "
+                "(afterok); that job is FAILED; it waits until you cancel it or change its "
+                "dependency"
+            ]
+
+    serve(database_url, work)
