@@ -9,8 +9,13 @@ Besides the frames that program.py describes, the answer has these:
     d  the number of a task that has ended
     c  a command to run here on an allocation, as JSON
     k  a file to copy here, as JSON
+    u  the path of a file that is the step's input
 
-A second thread sends input, signals and acknowledgements, so the first one only prints.
+A second thread sends input, signals and acknowledgements, so the first one only prints. Each
+signal wakes it, wherever the first one is.
+
+While a program of the step has the terminal, ours is raw. It is the user's again while the daemon
+is away: then Ctrl-C, TERM and HUP end the command.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import signal
-    from typing import Any
 
+    from odcctl.remote.own_terminal import OwnTerminal
     from odcctl.remote.upstream import Post
 else:
     import _signal as signal  # without enum, which takes as long as the rest of a start
@@ -51,22 +56,31 @@ class _Conversation:
         self._name = name
         self._argv = argv
         self._send = send
-        self._upstream = Upstream(post)
+        self._upstream = Upstream(post, self._pass_on)
         self._files: dict[str, str] = {}
         self._position: str | None = None
         self._key = posix.urandom(16).hex()
         self._printed = self._acknowledged = 0
         self._live: set[int] = set()
         self._interrupted_at = 0.0
+        self._signals = 0
         self._accepted = self._begun = False
         """Whether the daemon has accepted the request, and whether the step has started."""
         self._heard = False
         """Whether anything has arrived since the connection was last lost."""
-        self._terminal: list[Any] | None = None
+        self._terminal: OwnTerminal | None = None
+        """None: the step has no terminal, or we have none."""
+        self._away = False
+        """Whether the connection was lost after the step had begun, and is not back."""
         self._code: int | None = None
 
     def run(self) -> int:
         signal.signal(signal.SIGINT, self._on_interrupt)
+        if self._name == "srun" and posix.isatty(0):
+            # A program should find the right size at its start.
+            size = posix.get_terminal_size(0)
+            posix.environ[b"SLURM_PTY_WIN_ROW"] = str(size.lines).encode()
+            posix.environ[b"SLURM_PTY_WIN_COL"] = str(size.columns).encode()
         until = time.monotonic() + AWAY_S
         try:
             while self._code is None:
@@ -80,18 +94,21 @@ class _Conversation:
                         until = time.monotonic() + program.RESUME_FOR_S
                     temporary = isinstance(trouble, exchange.Lost) or self._accepted
                     if not temporary or time.monotonic() > until:
+                        self._restore_terminal()
                         start = program.TROUBLE.get(self._name, f"{self._name}: error: ")
                         program.write(2, f"{start}{trouble}\n".encode())
                         return 1
+                    self._lose()
                     time.sleep(0.2)
         finally:
+            signal.set_wakeup_fd(-1)
             self._restore_terminal()
         return self._code
 
     def _exchange(self) -> None:
         """One request and its answer, as far as it comes."""
         body = program.request(self._argv, self._name, self._files, self._position)
-        if _is_null(0):
+        if _is_null(0) and self._name != "sbcast":
             body = body[:-1] + b',"no_input":true}'
         for kind, content in program.frames(self._send(body, self._key)):
             if kind == b"f":
@@ -117,8 +134,14 @@ class _Conversation:
 
     def _obey(self, kind: bytes, content: bytes) -> None:
         self._heard = True
-        if kind in (b"o", b"e"):
-            program.write(1 if kind == b"o" else 2, content)
+        if self._away:
+            self._away = False
+            if self._terminal is not None:
+                self._terminal.take()
+        if kind == b"o":
+            program.write(1, content)
+        elif kind == b"e":
+            self._report(content)
         elif kind == b"p":
             self._position = content.decode()
             at = self._position.partition('"at":')[2]
@@ -133,8 +156,10 @@ class _Conversation:
             self._start(content)
         elif kind == b"d":
             self._live.discard(int(content))
-        elif kind in (b"c", b"k"):
-            self._code = self._act_here(kind, content)
+        elif kind in (b"c", b"k", b"u"):
+            from odcctl.remote import here
+
+            self._code = here.act(self._name, self._argv, kind, content, self._upstream)
         elif kind == b"x":
             self._code = int(content)
 
@@ -145,91 +170,84 @@ class _Conversation:
         if not self._begun:
             self._begun = True
             self._live = set(range(int(tasks)))
-            for number in FORWARDED:
+            for number in (*FORWARDED, signal.SIGWINCH, signal.SIGCONT):
                 signal.signal(number, self._on_signal)
             if "p" in flags and posix.isatty(0):
-                self._take_terminal()
+                from odcctl.remote.own_terminal import OwnTerminal
+
+                self._terminal = OwnTerminal(self._upstream.tell)
+                self._terminal.take()
             self._upstream.begin(path, name, takes_input="i" in flags)
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        self._upstream.tell(f'{{"signal":{number}}}')
+        """Runs in the first thread; _pass_on in the other."""
+        if number not in FORWARDED or self._terminal is None:
+            return
+        if self._away or self._upstream.signals < self._signals:
+            # It, or the one before, may be ignored for minutes.
+            self._leave(number)
+        self._signals += 1
 
-    def _on_interrupt(self, _number: int, _frame: object) -> None:
-        if not self._begun:
+    def _on_interrupt(self, number: int, _frame: object) -> None:
+        if not self._begun or self._name == "sbcast":
             if self._name == "srun":
                 program.write(2, b"srun: Cancelled pending job step with signal 2\n")
-            self._restore_terminal()
             posix._exit(130)  # pyright: ignore[reportPrivateUsage]
-        self._interrupted()
+        if self._away:
+            if self._terminal is not None:
+                self._leave(number)
+            self._interrupted()
+
+    def _pass_on(self, number: int) -> None:
+        if number in FORWARDED:
+            self._upstream.tell(f'{{"signal":{number}}}')
+        elif number == signal.SIGINT:
+            self._interrupted()
+        elif self._terminal is not None:
+            self._terminal.on_signal(number)
+
+    def _leave(self, number: int) -> None:
+        """The daemon ends the step, as no one continues it."""
+        self._restore_terminal()
+        posix._exit(128 + number)  # pyright: ignore[reportPrivateUsage]
 
     def _interrupted(self) -> None:
         now = time.monotonic()
         name = self._upstream.name
         if now - self._interrupted_at < AGAIN_S:
-            program.write(2, f"srun: sending Ctrl-C to StepId={name}\n".encode())
+            self._report(f"srun: sending Ctrl-C to StepId={name}\n".encode())
+            if self._away:
+                self._leave(signal.SIGINT)
             self._upstream.tell('{"signal":2}')
             self._upstream.tell('{"abort":true}')
             return
         self._interrupted_at = now
         tasks = sorted(self._live)
         which = f"task{'s' if len(tasks) > 1 else ''} {_ranges(tasks)}"
-        program.write(2, b"srun: interrupt (one more within 1 sec to abort)\n"
-                      + f"srun: StepId={name} {which}: running\n".encode())  # fmt: skip
+        self._report(b"srun: interrupt (one more within 1 sec to abort)\n"
+                     + f"srun: StepId={name} {which}: running\n".encode())  # fmt: skip
 
-    def _take_terminal(self) -> None:
-        import termios
-        import tty
-
-        self._terminal = termios.tcgetattr(0)
-        tty.setraw(0)
-        signal.signal(signal.SIGWINCH, self._on_window)
-        self._on_window(0, None)
-
-    def _on_window(self, _number: int, _frame: object) -> None:
-        size = posix.get_terminal_size(0)
-        self._upstream.tell(f'{{"rows":{size.lines},"columns":{size.columns}}}')
+    # -- the terminal -----------------------------------------------------------------------------
 
     def _restore_terminal(self) -> None:
         if self._terminal is not None:
-            import termios
+            self._terminal.restore()
 
-            termios.tcsetattr(0, termios.TCSADRAIN, self._terminal)
-            self._terminal = None
+    def _lose(self) -> None:
+        """The connection is lost. In a raw terminal, no key could end us until it is back."""
+        if not self._begun or self._away:
+            return
+        self._away = True
+        if self._terminal is not None:
+            self._restore_terminal()
+            program.write(2, f"\n{self._name}: error: The connection to the server is lost. Trying "
+                          "again; press Ctrl-C to leave.\n".encode())  # fmt: skip
 
-    # -- an allocation ----------------------------------------------------------------------------
-
-    def _act_here(self, kind: bytes, content: bytes) -> int:
-        """Only what the command line says: the server may belong to another user."""
-        import json
-
-        from odcctl.remote import here
-
-        order = json.loads(content)
-        if kind == b"k" and self._name == "sbcast" and here.is_copy_of(order, self._argv):
-            return here.copy_file(order)
-        if kind == b"c" and self._name == "salloc" and here.is_command_of(order, self._argv):
-            return self._run_here(order)
-        text = f"{self._name}: error: the server asked for something else than the command line\n"
-        program.write(2, text.encode())
-        return 1
-
-    def _run_here(self, order: dict[str, Any]) -> int:
-        """Run the user's command or shell on the allocation; release it afterwards."""
-        from odcctl.remote.here import run_child
-
-        code = 1
-        try:
-            code = run_child(order)
-        finally:
-            if not order["quiet"]:
-                text = f"salloc: Relinquishing job allocation {order['job']}\n"
-                program.write(2, text.encode())
-            body = f'{{"exit_code":{code & 255}}}'.encode()
-            try:
-                self._upstream.insist(order["release"], body)
-            except exchange.Trouble as trouble:
-                program.write(2, f"salloc: error: {trouble}\n".encode())
-        return code
+    def _report(self, text: bytes) -> None:
+        """In a raw terminal, a line feed does not return to the left."""
+        if self._terminal is not None and self._terminal.is_raw and posix.isatty(2):
+            text = text.replace(b"\n", b"\r\n")
+        program.write(2, text)
 
 
 def _is_null(number: int) -> bool:

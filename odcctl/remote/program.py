@@ -44,7 +44,9 @@ MAX_FILE_BYTES = 8 << 20
 
 INTERACTIVE = frozenset({"srun", "salloc", "sattach", "sbcast"})
 WHOLE_ENVIRONMENT = frozenset({"sbatch", "srun", "salloc"})
-OTHER_VARIABLES = ("SLURM", "SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_", "SPRIO_")
+OTHER_VARIABLES = (
+    "SLURM", "SQUEUE_", "SINFO_", "SACCT_", "SBCAST_", "SCANCEL_", "SCONTROL_", "SPRIO_",
+)  # fmt: skip
 """The prefixes of the variables that the other commands read; nothing else leaves the process."""
 
 TROUBLE = {

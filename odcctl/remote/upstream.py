@@ -12,11 +12,16 @@ from odcctl.remote import exchange, program
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
 
     Post = Callable[[str, bytes], bytes]
+else:
+    import _signal as signal  # without enum, as in interactive.py
 
 INPUT_BYTES = 1 << 16
+FILE_BYTES = 3 << 17
+"""Of a file: less often, as each piece takes a request."""
 TOO_MANY = 429
 """The user has too many requests in progress: a message that is dropped would be lost."""
 
@@ -24,43 +29,61 @@ TOO_MANY = 429
 class Upstream:
     """The thread that sends what the client has for the step."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, on_signal: Callable[[int], None]) -> None:
         """post: sends a body to a path of the API, and returns the answer. Raises
-        exchange.Trouble."""
+        exchange.Trouble. on_signal: is called for each signal, in this thread."""
         self.post = post
+        self._on_signal = on_signal
         self.name = ""
         self._path = ""
         self._messages: list[str] = []
         self._woken, self._wake = posix.pipe()
         posix.set_blocking(self._wake, False)
         self._takes_input = False
+        self._input = 0
+        self._piece_bytes = INPUT_BYTES
+        self._before = b""
+        """The line before the content of a file."""
         self._offset = 0
+        self.signals = 0
+        """How many have arrived."""
 
     def begin(self, path: str, name: str, *, takes_input: bool) -> None:
         self._path, self.name, self._takes_input = path, name, takes_input
+        # A signal that arrives just before the first thread waits would not wake it.
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         _thread.start_new_thread(self._run, ())
 
+    @property
+    def has_source(self) -> bool:
+        return self._input != 0
+
+    def send_file(self, source: int, before: bytes) -> None:
+        """The input is an open file, and not standard input."""
+        self._input, self._before, self._piece_bytes = source, before, FILE_BYTES
+
     def tell(self, message: str) -> None:
-        """May be called by a signal's handler."""
+        """Messages are sent in their order."""
         self._messages.append(message)
         try:
-            posix.write(self._wake, b"x")
+            posix.write(self._wake, b"\0")
         except OSError:
             return
 
     def _run(self) -> None:
         while True:
-            channels = [self._woken, 0] if self._takes_input else [self._woken]
+            channels = [self._woken, self._input] if self._takes_input else [self._woken]
             try:
                 ready, _, _ = select.select(channels, [], [])
             except (OSError, ValueError):
                 return
             if self._woken in ready:
-                posix.read(self._woken, 4096)
-            while self._messages:
-                if self._ask(self._messages.pop(0)) is None:
-                    return
-            if 0 in ready and not self._read():
+                for number in posix.read(self._woken, 4096):
+                    if number:
+                        self._on_signal(number)
+            if not self._send_messages():
+                return
+            if self._input in ready and not self._read():
                 return
 
     def _read(self) -> bool:
@@ -69,8 +92,11 @@ class Upstream:
         import binascii
 
         try:
-            data = posix.read(0, INPUT_BYTES)
+            data, self._before = self._before or posix.read(self._input, self._piece_bytes), b""
         except OSError:
+            if self.has_source:  # its end would not be that of the file
+                self._takes_input = False
+                return self._ask('{"abort":true}') is not None
             data = b""
         if not data:
             self._takes_input = False
@@ -84,9 +110,17 @@ class Upstream:
                 return answer is not None
             if b'"input":null' not in answer or not data:
                 return True
-            while self._messages:
-                if self._ask(self._messages.pop(0)) is None:
-                    return False
+            if not self._send_messages():
+                return False
+
+    def _send_messages(self) -> bool:
+        """False: the daemon did not answer for a long time."""
+        while self._messages:
+            message = self._messages.pop(0)
+            if self._ask(message) is None:
+                return False
+            self.signals += "signal" in message
+        return True
 
     def _ask(self, message: str) -> bytes | None:
         """None: the daemon did not answer for a long time."""

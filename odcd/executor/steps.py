@@ -185,11 +185,14 @@ def _encode_task(
         variables["CUDA_VISIBLE_DEVICES"] = _narrowed(
             order, variables["CUDA_VISIBLE_DEVICES"], gpu_ids_of
         )
+    out, err = call.output, call.error or call.output
+    if order.call.pty:
+        # As in Slurm, only the first task has the terminal.
+        out = err = None if task.number == 0 else "none"
     return {
         "host": task.node.node, "rank": task.node.rank, "env": {**more, **variables},
         "program": task.program,
-        "in": files.input(task), "out": files.output(call.output, task),
-        "err": files.output(call.error or call.output, task),
+        "in": files.input(task), "out": files.output(out, task), "err": files.output(err, task),
         "cpu_ids": bound_cpus(call, task.local, cpus),
     }  # fmt: skip
 

@@ -66,14 +66,14 @@ class _Client:
         self.size: tuple[int, int] | None = None
 
 
-def _give_terminal(slave: int, order: dict[str, Any]) -> None:
+def give_terminal(slave: int, order: dict[str, Any], *, switch_user: bool) -> None:
     """Give it to the user only: by default the user's whole group could write to it."""
     try:
         group = grp.getgrnam("tty").gr_gid
     except KeyError:
         group = order["gid"]
     os.fchmod(slave, 0o600)
-    if order["switch_user"]:
+    if switch_user:
         os.fchown(slave, order["uid"], group)
 
 
@@ -83,7 +83,7 @@ class Terminal:
         self._master, self.slave = os.openpty()
         os.set_blocking(self._master, False)
         self._resize(order.get("rows") or 24, order.get("columns") or 80)
-        _give_terminal(self.slave, order)
+        give_terminal(self.slave, order, switch_user=order["switch_user"])
         self._kept = Kept(order["spool"][0], order, quota_of(order))
         order["spool"] = None
         self._path: str = order["terminal"]

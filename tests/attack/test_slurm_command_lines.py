@@ -12,7 +12,8 @@ import pytest
 from odcd.errors import BadRequest, OdcError
 from odcd.slurm import lists
 from odcd.slurm.commands.sacct import parse_sacct
-from odcd.slurm.commands.salloc import parse_salloc, parse_sattach, parse_sbcast
+from odcd.slurm.commands.salloc import parse_salloc, parse_sattach
+from odcd.slurm.commands.sbcast import parse_sbcast
 from odcd.slurm.commands.scancel import parse_scancel
 from odcd.slurm.commands.sinfo import parse_sinfo
 from odcd.slurm.commands.squeue import parse_squeue

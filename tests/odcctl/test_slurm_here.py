@@ -97,7 +97,13 @@ def test_variables_that_load_code_are_not_taken_from_the_server(tmp_path: Path) 
 
 def copy(source: Path, target: Path, *, force: bool = False) -> int:
     return here.copy_file(
-        {"source": str(source), "target": str(target), "force": force, "preserve": False}
+        {
+            "source": str(source),
+            "target": str(target),
+            "force": force,
+            "preserve": False,
+            "node": "gpu1",
+        }
     )
 
 
@@ -106,13 +112,13 @@ def test_a_copy_keeps_its_mode_and_leaves_nothing_else(tmp_path: Path) -> None:
     folder.mkdir()
     source.write_text("data")
     source.chmod(0o750)
-    assert copy(source, folder) == 0
-    assert (folder / "from").stat().st_mode & 0o777 == 0o750
-    assert copy(source, folder) == 1, "it replaced a file unasked"
-    assert copy(source, folder, force=True) == 0
-    assert copy(tmp_path / "none", folder / "other") == 1
-    assert copy(tmp_path, folder / "other") == 1
-    assert [path.name for path in folder.iterdir()] == ["from"]
+    assert copy(source, folder / "to") == 0
+    assert (folder / "to").stat().st_mode & 0o777 == 0o750
+    assert copy(source, folder / "to") == 17, "it replaced a file unasked"
+    assert copy(source, folder / "to", force=True) == 0
+    assert copy(tmp_path / "none", folder / "other") == 255
+    assert copy(tmp_path, folder / "other") == 255
+    assert [path.name for path in folder.iterdir()] == ["to"]
 
 
 def test_a_message_is_repeated_while_the_daemon_is_away(
@@ -129,7 +135,7 @@ def test_a_message_is_repeated_while_the_daemon_is_away(
             raise answer
         return answer
 
-    assert Upstream(post).insist("/path", b"{}") == b"done"
+    assert Upstream(post, lambda _: None).insist("/path", b"{}") == b"done"
     with pytest.raises(exchange.Lost):
         upstream.post_to([str(tmp_path / "none.sock")], "/path", b"{}")
 

@@ -85,9 +85,15 @@ async def sprio(remote: Remote) -> Finished:
     if about is not None:
         return about
     given = parse("sprio", command.OPTIONS, remote.request.argv)
-    cells, complaints = command.format_of(given, remote.request.environment)
+    if given.has("helpformat"):
+        return Finished(out=command.help_of_format())
+    words = given.operands
+    # The list of -j may be a word of its own.
+    jobs = given.last("jobs") or (words[0] if given.has("jobs") and words else None)
+    if words and (given.last("jobs") or not given.has("jobs") or len(words) > 1):
+        raise fail("sprio", f"Unrecognized option: {words[-1][:60]}")
     ids = None
-    if (text := given.last("jobs")) is not None:
+    if (text := jobs) is not None:
         ids = [one.job_id for one in await selectors(remote, "sprio", text.split(","))]
 
     def names(key: str) -> list[str] | None:
@@ -99,8 +105,10 @@ async def sprio(remote: Remote) -> Finished:
             ids, names("users"), None, names("partitions"), MOST, remote.api.clock.now()
         )
     )
+    environment = remote.request.environment
+    cells, complaints = command.format_of(given, environment, answer["weights"])
     if ids is not None and not answer["jobs"]:
-        raise Usage("Unable to find jobs matching user/id(s) specified\n", code=0)
+        return Finished(out="Unable to find jobs matching user/id(s) specified\n", err=complaints)
     shown = command.render(cells, answer["jobs"], answer["weights"], given)
     return Finished(out=shown, err=complaints)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from odcd.api.http.context import Api
 from odcd.api.http.routing import Call
-from odcd.api.slurm.remote import Finished, NeedFile, Remote, RemoteCall
+from odcd.api.slurm.remote import Finished, NeedFile, Remote, RemoteCall, split_frames
 from odcd.api.slurm.routes import answer_of
 from odcd.api.slurm.step_input import StepInput, send_to_step
 from odcd.api.slurm.table import COMMANDS
@@ -139,7 +139,7 @@ class _Conversation:
         out, err, position = bytearray(), bytearray(), b""
         code: int | None = None
         wants = False
-        for kind, content in _frames(part):
+        for kind, content in split_frames(part):
             if kind == b"o":
                 out += content
             elif kind == b"e":
@@ -197,14 +197,6 @@ class _Conversation:
                 continue
             if not state.live or request.input is None or state.input is not None:
                 return
-
-
-def _frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = 0
-    while at < len(data):
-        end = at + 5 + int.from_bytes(data[at + 1 : at + 5])
-        yield data[at : at + 1], data[at + 5 : end]
-        at = end
 
 
 async def _connected() -> dict[str, Any]:

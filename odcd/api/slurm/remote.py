@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -124,6 +124,15 @@ class NeedFile(Exception):
 
 def frame(kind: bytes, content: bytes) -> bytes:
     return kind + len(content).to_bytes(4) + content
+
+
+def split_frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kinds and contents of whole frames."""
+    at = 0
+    while at < len(data):
+        end = at + 5 + int.from_bytes(data[at + 1 : at + 5])
+        yield data[at : at + 1], data[at + 5 : end]
+        at = end
 
 
 def out(text: str) -> bytes:

@@ -1,5 +1,4 @@
-"""salloc: hold nodes while a command or a shell runs; sattach: see the output of a running step;
-sbcast: copy a file to the nodes of a job."""
+"""salloc: hold nodes while a command or a shell runs; sattach: see the output of a running step."""
 
 from __future__ import annotations
 
@@ -20,11 +19,9 @@ from odcd.slurm.commands.salloc import (
     AttachCall,
     parse_salloc,
     parse_sattach,
-    parse_sbcast,
 )
 from odcd.slurm.commands.usage import Usage, fail
 from odcd.slurm.hostlists import compress_hosts
-from odcd.slurm.lists import is_number
 
 
 async def salloc(remote: Remote) -> Finished | Frames:
@@ -120,32 +117,3 @@ async def _attach(call: AttachCall, tasks: int, stream: StepStream) -> AsyncGene
 def _unknown(call: AttachCall) -> Usage:
     return fail("sattach", f"Could not get job step info: Invalid job id specified "
                            f"({call.job_id}.{call.step})")  # fmt: skip
-
-
-async def sbcast(remote: Remote) -> Finished | Frames:
-    """All nodes of the local executor are this machine, so the client copies the file once."""
-    call = parse_sbcast(remote.request.argv, remote.request.environment)
-    api = remote.api
-    if not steps_of(api.executor(), "sbcast").shares_files:
-        raise fail("sbcast", "not available on Kubernetes. To copy a file: "
-                   "srun --ntasks-per-node=1 sh -c 'cat >TARGET' <FILE")  # fmt: skip
-    if call.job is None:
-        raise fail("sbcast", "Command only valid from within Slurm job")
-    try:
-        if not is_number(call.job, 18):
-            raise UnknownJob(call.job)
-        job_id = await api.own_job(remote.who, Selector(job_id=int(call.job)))
-    except (UnknownJob, NotOwner):
-        raise fail("sbcast", f"Slurm jobid {call.job[:30]} lookup error: Invalid job id specified"
-                   ) from None  # fmt: skip
-    dispatch = await api.store.dispatches.get(job_id)
-    if dispatch is None or all(member.state == "ended" for member in dispatch.members):
-        raise fail("sbcast", f"Slurm jobid {job_id} lookup error: Job is not running")
-
-    async def copy() -> AsyncGenerator[bytes]:
-        yield frame(b"k", json.dumps({
-            "source": call.source, "target": call.target, "force": call.force,
-            "preserve": call.preserve,
-        }).encode())  # fmt: skip
-
-    return copy()

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from odcd.api.job_updates import UpdateJob, changes_of
-from odcd.api.slurm.fetch import selectors
+from odcd.api.slurm.components import is_component, job_of
+from odcd.api.slurm.fetch import selectors, with_components_named
 from odcd.api.slurm.remote import Finished, Frames, Remote, err, exit_frame, resume_frame
 from odcd.api.slurm.scontrol_show import SHOW
 from odcd.api.slurm.version import help_text, version_line
@@ -43,6 +44,7 @@ SHORT = (
 """Entities of show that may be shortened, and their least number of letters."""
 WAIT_S = 30.0
 UNKNOWN = "Invalid job id specified"
+PART = "Operation not permitted on individual component of heterogeneous job"
 ELSEWHERE = {
     "suspend": "odc does not suspend jobs; use odcctl requeue --hold ID",
     "resume": "odc does not suspend jobs; use odcctl release ID",
@@ -219,11 +221,16 @@ async def _each(
 ) -> Finished:
     """Change one job after the other; each refusal is one line."""
     said: list[str] = []
-    texts = [one for word in words for one in split_selectors(word)]
-    for text in texts:
-        plain = re.sub(r"(?i)^job(?:id)?=", "", text)
+    texts = [
+        re.sub(r"(?i)^job(?:id)?=", "", one) for word in words for one in split_selectors(word)
+    ]
+    for plain in await with_components_named(remote, texts):
         if not re.match("[0-9]", plain):
             said.append(f"{UNKNOWN} for job {plain[:60]}\n")
+            continue
+        if is_component(plain):
+            said.append(f"{PART} for job {plain}\n{NAME}: error: odc: the components of a job are "
+                        f"changed together: name job {job_of(plain)}\n")  # fmt: skip
             continue
         selector = (await selectors(remote, NAME, [plain]))[0]
         try:

@@ -8,15 +8,15 @@ from typing import Any, cast
 
 from odcd.api.slurm.allocations import Allocation
 from odcd.api.slurm.remote import Finished, Frames, Remote, err, exit_frame, frame
-from odcd.api.slurm.srun_words import WORDS, explained, output_of, refused_step
-from odcd.errors import (
-    BadRequest,
-    NotOwner,
-    OdcError,
-    Unavailable,
-    UnknownJob,
-    WrongState,
+from odcd.api.slurm.srun_words import (
+    NO_TERMINAL,
+    WORDS,
+    explained,
+    output_of,
+    refused_step,
+    window_of,
 )
+from odcd.errors import BadRequest, NotOwner, OdcError, Unavailable, UnknownJob, WrongState
 from odcd.executor.base import Executor, Steps, StepStream
 from odcd.executor.steps import StepOrder
 from odcd.records.dispatch import Dispatch
@@ -30,12 +30,6 @@ from odcd.slurm.lists import is_number
 BUSY_LOOK_S = 1.0
 ACKNOWLEDGE_BYTES = 1024 * 1024
 NOT_HERE = "srun is not available: this executor runs no job steps"
-
-
-NO_TERMINAL = (
-    "srun --pty is not available on Kubernetes. For a shell on GPUs, reserve a dev server: odcctl "
-    "reserve"
-)
 
 
 def steps_of(executor: Executor, name: str = "srun") -> Steps:
@@ -53,6 +47,11 @@ async def srun(remote: Remote) -> Finished | Frames:
         # Before it waits for an allocation.
         raise fail("srun", NO_TERMINAL)
     return _Session(remote, call, steps).run()
+
+
+def run_step(remote: Remote, call: StepCall) -> Frames:
+    """Run a step as srun does."""
+    return _Session(remote, call, steps_of(remote.api.executor(), remote.name)).run()
 
 
 class _Session:
@@ -225,10 +224,11 @@ class _Session:
         )
         if placement.state == "RUNNING":
             now = self._api.clock.now().timestamp()
+            environment, window = window_of(request.environment, call)
             try:
                 await self._steps.start(StepOrder(
                     dispatch=dispatch, placement=placement, call=call,
-                    environment=request.environment, work_dir=request.work_dir,
+                    environment=environment, work_dir=request.work_dir, window=window,
                     umask=request.umask,
                     ends_at=now + call.time_s if call.time_s is not None else None,
                     has_input=takes_input,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from odcd.api.slurm.accounting import sacctmgr, sdiag, seff, sprio, sshare
 from odcd.api.slurm.remote import Run
 from odcd.api.slurm.sacct import sacct
-from odcd.api.slurm.salloc import salloc, sattach, sbcast
+from odcd.api.slurm.salloc import salloc, sattach
 from odcd.api.slurm.sbatch import sbatch
+from odcd.api.slurm.sbcast import sbcast
 from odcd.api.slurm.scancel import scancel
 from odcd.api.slurm.scontrol import scontrol
 from odcd.api.slurm.sinfo import sinfo

@@ -164,7 +164,7 @@ processes do not end it. It passes TERM on to the tasks of steps, and waits for 
 
 COMMANDS = (
     "srun", "sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo", "sacctmgr", "sshare",
-    "sprio", "sdiag", "seff",
+    "sprio", "sdiag", "seff", "sbcast",
 )  # fmt: skip
 """Slurm's commands in pods. The others do something on the machine where they are called."""
 _CALL = re.compile(r"\b(?:" + "|".join(COMMANDS) + r"|submitit)\b")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import termios
 from typing import Any
 
 READ_BYTES = 65536
@@ -26,6 +27,7 @@ class Task:
         """Whether the step's input goes to it, and it may still read some."""
         self.stdin: int | None = None
         """The end of a pipe, or of its terminal."""
+        self.has_terminal = False
         self.position = 0
         """How much of the step's input was written to it."""
         self.outputs: dict[int, bytes] = {}
@@ -43,6 +45,7 @@ class Input:
         """Where in the input the kept part begins."""
         self.received = 0
         self._over = False
+        self._ends_a_line = True
 
     @property
     def accepts(self) -> bool:
@@ -72,6 +75,7 @@ class Input:
         self._begin += unneeded
         self._kept += fresh
         self.received += len(fresh)
+        self._ends_a_line = fresh.endswith(b"\n")
         for one in self._receivers():
             self.write(one)
 
@@ -92,7 +96,16 @@ class Input:
         with contextlib.suppress(KeyError):
             self._selector.unregister(one.stdin)
         if self._over:
+            if one.has_terminal:
+                self._press_end(one.stdin)
             self.close(one)
+
+    def _press_end(self, master: int) -> None:
+        """A terminal stays open when its input ends. Its program gets the key for the end, Ctrl-D:
+        after a part of a line, twice."""
+        with contextlib.suppress(OSError, termios.error):
+            key = termios.tcgetattr(master)[6][termios.VEOF]
+            os.write(master, key if self._ends_a_line else 2 * key)
 
     def close(self, one: Task) -> None:
         one.takes_input = False

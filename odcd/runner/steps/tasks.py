@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pwd
 import resource
 import selectors
 import signal
@@ -17,6 +16,7 @@ from odcd.runner.prepare import Prepared, Preparer
 from odcd.runner.steps import task
 from odcd.runner.steps.input import Input, Task
 from odcd.runner.steps.journal import ERR, MESSAGE, OUT, Journal
+from odcd.runner.terminal import give_terminal
 
 READ_BYTES = 65536
 
@@ -81,7 +81,8 @@ class Tasks:
             given.append(its)
             return ours, its
 
-        terminal = self._open_terminal() if self._order["pty"] and one.number == 0 else None
+        one.has_terminal = self._order["pty"] and one.number == 0
+        terminal = self._open_terminal(prepared) if one.has_terminal else None
         stdin = stdout = stderr = None
         if terminal is None:
             if one.takes_input:
@@ -118,15 +119,12 @@ class Tasks:
         for fd in one.outputs:
             self._selector.register(fd, selectors.EVENT_READ, self._reader(one, fd))
 
-    def _open_terminal(self) -> int:
+    def _open_terminal(self, prepared: Prepared) -> int:
         self._master, slave = os.openpty()
         os.set_blocking(self._master, False)
         os.set_inheritable(self._master, False)
         self.resize(self._order["rows"] or 24, self._order["columns"] or 80)
-        os.fchmod(slave, 0o600)
-        if os.geteuid() == 0:
-            with contextlib.suppress(OSError, KeyError):
-                os.fchown(slave, pwd.getpwuid(self._order["uid"]).pw_uid, self._order["gid"])
+        give_terminal(slave, self._order, switch_user=prepared.groups is not None)
         return slave
 
     def resize(self, rows: int, columns: int) -> None:

@@ -1,4 +1,4 @@
-"""The options of salloc, sattach and sbcast."""
+"""The options of salloc and sattach."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from odcd.slurm.commands.getopt import SEPARATOR, Arguments, Flag, parse, parse_components
-from odcd.slurm.commands.srun_options import ALLOCATION, unused
+from odcd.slurm.commands.srun_options import ALLOCATION
 from odcd.slurm.lists import is_number
 from odcd.slurm.usage import USAGE_CODE, Usage, fail
 
@@ -45,16 +45,6 @@ SATTACH: tuple[Flag, ...] = (
     Flag("pty", "pty", "", "none", refused="attach to a terminal with odcctl attach"),
     Flag("help", "help", "h", "none"), Flag("help", "usage", "", "none"),
     Flag("version", "version", "V", "none"),
-)  # fmt: skip
-SBCAST: tuple[Flag, ...] = (
-    Flag("force", "force", "f", "none"), Flag("preserve", "preserve", "p", "none"),
-    Flag("job", "jobid", "j", "required"),
-    *(unused(long, short, argument) for long, short, argument in (
-        ("compress", "C", "optional"), ("fanout", "F", "required"), ("size", "s", "required"),
-        ("timeout", "t", "required"), ("verbose", "v", "none"), ("treewidth", "", "required"),
-    )),
-    Flag("libs", "send-libs", "", "optional", refused="copy the libraries one by one"),
-    Flag("help", "help", "h", "none"), Flag("version", "version", "V", "none"),
 )  # fmt: skip
 
 
@@ -137,31 +127,3 @@ def _filter(text: str | None) -> int | None:
     if not is_number(text):
         raise fail("sattach", f'"{text[:40]}" is not a task')
     return int(text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyCall:
-    source: str
-    target: str
-    force: bool
-    preserve: bool
-    job: str | None
-
-
-def parse_sbcast(argv: Sequence[str], environment: Mapping[str, str]) -> CopyCall:
-    """Raises Usage."""
-    found = parse("sbcast", SBCAST, argv)
-    if found.has("help"):
-        raise Usage(out="Usage: sbcast [-Cfp] SOURCE DEST\n", code=0)
-    if found.has("version"):
-        raise Usage(out=VERSION, code=0)
-    if len(found.operands) != 2:
-        count = len(found.operands)
-        raise Usage(f"sbcast: error: Need two file names, have {count} names\n"
-                    "Usage: sbcast [-Cfp] SOURCE DEST\n")  # fmt: skip
-    source, target = found.operands
-    job = (found.last("job") or environment.get("SLURM_JOB_ID") or "").partition(".")[0]
-    return CopyCall(
-        source=source, target=target, force=found.has("force"), preserve=found.has("preserve"),
-        job=job or None,
-    )  # fmt: skip

@@ -11,7 +11,7 @@ from odcd.records.fields import shown
 from odcd.slurm.commands import multi_prog
 from odcd.slurm.commands.getopt import SEPARATOR, Arguments, parse_components
 from odcd.slurm.commands.srun_groups import of_group, step_groups
-from odcd.slurm.commands.srun_options import OPTIONS
+from odcd.slurm.commands.srun_options import OPTIONS, check_terminal
 from odcd.slurm.components import Room
 from odcd.slurm.environment import EXPORT_ALL, Export, parse_export
 from odcd.slurm.gangs import parse_nodes, too_many_nodes
@@ -204,6 +204,8 @@ def _step(source: _Source, environment: Mapping[str, str], read: multi_prog.Read
     if mpi not in (None, "none"):
         raise fail("srun", f"--mpi={mpi[:40]} is not supported: odc has no process manager for "
                    "MPI. Use --mpi=none, or start the program with mpirun")  # fmt: skip
+    if found.has("pty"):
+        check_terminal(found)
     export = source.text("export")
     time = source.text("time")
     wait = source.text("wait")
@@ -214,8 +216,9 @@ def _step(source: _Source, environment: Mapping[str, str], read: multi_prog.Read
         given_tasks=tasks if found.has("tasks") else None,
         cpus_per_task=cpus, tasks_per_node=per_node, gpus_per_task=gpus["gpus_per_task"],
         cpu_bind=source.text("cpu_bind"), label=source.on("label"),
-        output=source.text("output"), error=source.text("error"),
-        stdin=_shortened(source.text("input") or "all"),
+        output=None if found.has("pty") else source.text("output"),
+        error=None if found.has("pty") else source.text("error"),
+        stdin=_shortened((None if found.has("pty") else source.text("input")) or "all"),
         append=(source.text("open_mode") or "").startswith("a"),
         export=parse_export(export) if export else EXPORT_ALL,
         chdir=source.text("chdir"), wait_s=_seconds(wait, "--wait") if wait else 0,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from odcd.slurm.commands.getopt import Flag
+from odcd.slurm.commands.getopt import Arguments, Flag
+from odcd.slurm.usage import Usage
 
 Argument = Literal["none", "optional", "required"]
 ALLOCATION = (
@@ -84,3 +85,10 @@ OPTIONS: tuple[Flag, ...] = (
     Flag("task_prolog", "task-prolog", "", "required", refused="run it in the command"),
     Flag("task_epilog", "task-epilog", "", "required", refused="run it in the command"),
 )  # fmt: skip
+
+
+def check_terminal(found: Arguments) -> None:
+    """The tasks of a step with --pty have no files. Raises Usage."""
+    for key in ("input", "output", "error"):
+        if found.has(key):
+            raise Usage(f"srun: error: --{key} incompatible with --pty option\n")

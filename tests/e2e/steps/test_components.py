@@ -108,6 +108,23 @@ def test_the_job_is_cancelled_as_a_whole(slurm: Slurm, held: int) -> None:
     assert states == [f"{held}+0 CA", f"{held}+1 CA"]
 
 
+def test_a_component_is_not_changed_alone(slurm: Slurm, held: int) -> None:
+    """Before: `update jobid=123+1` changed the whole job, and 124 was an unknown job."""
+    refused = (
+        f"Operation not permitted on individual component of heterogeneous job for job {held}+1\n"
+        f"scontrol: error: odc: the components of a job are changed together: name job {held}\n"
+    )
+    for argv in (
+        ("update", f"jobid={held}+1", "comment=x"), ("update", f"JobId={held + 1}", "comment=x"),
+        ("hold", f"{held + 1}"), ("requeue", f"{held}+1"),
+    ):  # fmt: skip
+        done = slurm.run("scontrol", *argv)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", refused)
+    assert slurm.odc.job(held)["comment"] is None
+    assert slurm.run("scontrol", "update", f"jobid={held}", "comment=x").returncode == 0
+    assert slurm.odc.job(held)["comment"] == "x"
+
+
 def test_steps_are_refused_in_components_that_do_not_exist(slurm: Slurm, held: int) -> None:
     done = slurm.run("srun", "--het-group=2", "true")
     assert done.returncode == 1

@@ -220,11 +220,3 @@ def test_sattach_shows_the_output_of_a_running_step(two: Slurm, tmp_path: Path) 
     assert step.communicate(timeout=TIMEOUT_S)[0].count("end") == 2
     over = two.run("sattach", f"{two.job_id}.0")
     assert over.returncode == 1
-
-
-def test_sbcast_copies_a_file_and_replaces_none_unasked(two: Slurm, tmp_path: Path) -> None:
-    (tmp_path / "from").write_text("data")
-    for argv, code in (((), 0), ((), 1), (("-f",), 0)):
-        done = two.run("sbcast", *argv, f"{tmp_path}/from", f"{tmp_path}/to")
-        assert done.returncode == code, done.stderr
-    assert (tmp_path / "to").read_text() == "data"

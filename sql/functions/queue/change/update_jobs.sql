@@ -38,6 +38,9 @@ begin
             hint = format('Fields that can be updated: %s.', array_to_string(v_known, ', '));
     end if;
     -- Before the turn: it may take long.
+    if p_changes ? 'dependency' then
+        p_changes := (_depend_on_leaders(array[p_changes]))[1];
+    end if;
     select m.code, m.message, m.hint into v_missing
       from _missing_targets(array[jsonb_build_object('dependency', p_changes -> 'dependency')]) as m;
     perform _take_turn(p_now);

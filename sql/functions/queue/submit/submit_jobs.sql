@@ -56,6 +56,9 @@ begin
     v_messages := v_codes;  v_hints := v_codes;
     perform _set_now(p_now);
     -- Before the turn: it may take long.
+    if v_depends then
+        v_jobs := _depend_on_leaders(v_jobs);
+    end if;
     select array_agg(m.position) as positions, array_agg(m.code) as codes, array_agg(m.message) as messages,
            array_agg(m.hint) as hints
       into v_missing

@@ -232,6 +232,27 @@ def test_a_dependency_on_it_waits_for_all(queue: Queue) -> None:
     assert queue.start() == [after]
 
 
+def test_a_dependency_on_a_component_is_one_on_the_job(queue: Queue) -> None:
+    """Before: the component's id was refused as unknown."""
+    plain = queue.submit()
+    one = het(queue, CPUS, GPUS)
+    after = queue.submit(dependency=f"afterok:{plain}:{one + 1}")
+    later = queue.submit(hold=True)
+    assert queue.update(later, changes={"dependency": f"afterany:{one + 1}"}) == {
+        later: "updated",
+    }  # fmt: skip
+    assert {row["target_id"] for row in queue.sql.rows("select target_id from odc.dependency")} == {
+        plain, one,
+    }  # fmt: skip
+    assert sorted(queue.start()) == sorted([plain, one])
+    queue.end(plain)
+    assert queue.start() == []
+    queue.end(one)
+    assert queue.start() == [after]
+    assert queue.refused(dependency=f"afterok:{one + 2 + 1000}").code == "OD011"
+    assert queue.refused(dependency=f"afterok:{one + 1}_1").code == "OD011"
+
+
 def test_it_takes_consecutive_ids_and_no_job_gets_those_of_its_components(queue: Queue) -> None:
     answers = submit(queue.sql, a_job(), a_job(**job(CPUS, CPUS, CPUS)), a_job())
     before, one, after = (answer.job_id for answer in answers)

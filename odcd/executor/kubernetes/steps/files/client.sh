@@ -9,7 +9,24 @@ rm -rf "$call" "$calls/call.$$"
 mkdir -p "$call" || exit 1
 printf '%s\0' "$@" >"$call/argv"
 cat "/proc/$$/environ" >"$call/environment"
-[ ! /dev/stdin -ef /dev/null ] || : >"$call/no_input"
+source=
+if [ "$name" = sbcast ]; then
+  # odcd checks the words; the file is the last but one.
+  last=
+  for word; do
+    case $word in -*) ;; *) source=$last last=$word ;; esac
+  done
+  if [ -n "$source" ] && { [ -d "$source" ] || ! { : <"$source"; } 2>/dev/null; }; then
+    rm -rf "$call"
+    why='Permission denied'
+    [ ! -d "$source" ] || why='Is a directory'
+    [ -e "$source" ] || why='No such file or directory'
+    printf "sbcast: error: Can't open \`%s\`: %s\n" "$source" "$why" >&2
+    exit 255
+  fi
+else
+  [ ! /dev/stdin -ef /dev/null ] || : >"$call/no_input"
+fi
 printf '%s\n' "$name $# $umask $$-$(date +%s)" >"$call/about"
 pwd >"$call/folder"
 mv "$call" "$calls/call.$$" || exit 1
@@ -39,7 +56,11 @@ while :; do
     [ ! -s "$piece/out" ] || cat "$piece/out"
     [ ! -s "$piece/err" ] || cat "$piece/err" >&2
     if [ -e "$piece/input" ] && [ -z "$reader" ]; then
-      read_input <&3 >/dev/null 2>&1 &
+      if [ -n "$source" ]; then
+        { stat -c '%a %Y' -- "$source" && cat -- "$source"; } 2>/dev/null | read_input >/dev/null 2>&1 &
+      else
+        read_input <&3 >/dev/null 2>&1 &
+      fi
       reader=$!
     fi
     if [ -e "$piece/need" ]; then
