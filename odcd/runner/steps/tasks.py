@@ -34,6 +34,8 @@ class Tasks:
         self._by_pid: dict[int, Task] = {}
         self._reading = True
         self._master: int | None = None
+        self._held: int | None = None
+        """The terminal's master, until no process is left."""
         self._opener: int | None = None
         self._prepared: dict[str | None, Prepared] = {}
         self._nofile = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -114,6 +116,8 @@ class Tasks:
             assert self._master is not None
             one.outputs[self._master] = OUT
             one.stdin = fcntl.fcntl(self._master, fcntl.F_DUPFD_CLOEXEC)
+            # A program that closes its descriptors before it exits must not be hung up on.
+            self._held = fcntl.fcntl(self._master, fcntl.F_DUPFD_CLOEXEC)
         if one.takes_input:
             self.input.write(one)
         for fd in one.outputs:
@@ -205,6 +209,8 @@ class Tasks:
         for one in self._all:
             for fd in list(one.outputs):
                 self._forget(one, fd)
+        if self._held is not None:
+            os.close(self._held)
         for prepared in self._prepared.values():
             if prepared.group_fd is not None:
                 os.close(prepared.group_fd)

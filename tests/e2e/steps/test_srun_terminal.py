@@ -88,6 +88,12 @@ def test_the_end_of_the_input_reaches_the_program(two: Slurm) -> None:
     assert two.run("srun", "-n1", "--pty", "cat").returncode == 0
 
 
+def test_a_program_that_closes_its_terminal_before_it_exits_keeps_its_exit_code(two: Slurm) -> None:
+    """Before: it was hung up on, like cat now and then, which closes its output first."""
+    closes = "exec 0<&- 1>&- 2>&-; sleep 0.3; exit 7"
+    assert two.run("srun", "-n1", "--pty", "sh", "-c", closes).returncode == 7
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_reaches_the_program_and_the_terminal_is_restored(
     window: Open, number: signal.Signals
