@@ -58,7 +58,7 @@ def test_an_interrupt_key_signals_the_program(window: Open) -> None:
 
 
 def test_the_program_has_the_size_of_the_window_from_its_start(window: Open) -> None:
-    loop = "stty size; trap 'stty size; exit' WINCH; while :; do sleep 0.1; done"
+    loop = "trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.1; done"
     shell = window("sh", "-c", loop, rows=31, columns=91)
     shell.until(b"31 91\r\n")
     shell.resize(40, 120)
