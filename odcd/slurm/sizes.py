@@ -21,7 +21,7 @@ def parse_mib(text: str) -> int:
         )
     mib = -(-int(found["number"]) * _KIB[found["unit"].lower()] // 1024)
     if mib > MAX_MIB:
-        raise BadRequest(f'memory size "{text}" is too large', f"At most {MAX_MIB} MiB.")
+        raise BadRequest(f'memory size "{text}" is too large', f"At most {format_mib(MAX_MIB)}.")
     return mib
 
 

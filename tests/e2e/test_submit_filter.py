@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.support.harness.daemon import Odc, new_odc
+from tests.support.harness.daemon import Odc, kill, new_odc, wait
 from tests.support.harness.slurm import NODES, slurm_of
 
 FILTER = """
@@ -97,3 +98,35 @@ def test_the_filter_is_configured_in_the_settings_file(odc: Odc, tmp_path: Path)
     odc.up("--config", str(config), *NODES)
     refused = odc.odcctl("submit", "--gpus=1", "--wrap", "true", check=False)
     assert "GPUs are sold out." in refused.stderr
+
+
+HANGING = """
+import os, time
+
+def submit(job, request):
+    parent = os.getppid()
+    with open("PIDS.new", "w") as file:
+        file.write(f"{os.getpid()} {parent} {open(f'/proc/{parent}/stat').read().split()[3]}")
+    os.rename("PIDS.new", "PIDS")
+    time.sleep(1000)
+"""
+
+
+def test_a_killed_daemon_leaves_no_process_of_a_filter_that_hangs(odc: Odc) -> None:
+    folder = odc.work / "written"
+    folder.mkdir()
+    folder.chmod(0o777)
+    pids = folder / "pids"
+    odc.environment["ODC_SUBMIT_FILTER_TIMEOUT_S"] = "60"
+    odc.up(*NODES)
+    path = Path(odc.environment["ODC_SUBMIT_FILTER"])
+    path.write_text(HANGING.replace("PIDS", str(pids)))
+    body = {"script": "#!/bin/sh\n", "work_dir": "/tmp"}
+    with odc.asking("POST", "/v1/jobs", body):
+        wait(lambda: pids.exists() or None, odc.log)
+        # Other requests are served meanwhile.
+        assert odc.request("GET", "/v1/jobs")[0] == 200
+        kill(odc.pid)
+        found = [int(pid) for pid in pids.read_text().split()]
+        assert len(found) == 3
+        wait(lambda: not any(psutil.pid_exists(pid) for pid in found) or None, odc.log)

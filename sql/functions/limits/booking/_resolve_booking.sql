@@ -42,7 +42,7 @@ begin
     elsif p_asked_s > v_longest then
         raise exception using errcode = 'OD009',
             message = format('time limit %1$s is longer than the %3$s of booking "%2$s"',
-                             case when p_asked_s = 2147483647 then 'UNLIMITED' else _duration(p_asked_s) end,
+                             _duration(p_asked_s),
                              b.name, _duration(v_longest)),
             hint = format('Request at most %s, or leave --reservation out.', _duration(v_longest));
     end if;

@@ -46,7 +46,7 @@ begin
         if found then
             raise exception using errcode = 'OD009',
                 message = format('time limit %s exceeds the limit of %s of partition "%s"',
-                                 case when v_limit = 2147483647 then 'UNLIMITED' else _duration(v_limit) end,
+                                 _duration(v_limit),
                                  _duration(v_max.max_time_limit_s), v_max.name),
                 hint = format('Request at most %s.', _duration(v_max.max_time_limit_s));
         end if;

@@ -6,5 +6,5 @@ language sql immutable as $$
         concat_ws(', ',
             case when p_gpus > 0 then p_gpus || case when p_gpus = 1 then ' GPU' else ' GPUs' end end,
             case when p_cpus > 0 then p_cpus || case when p_cpus = 1 then ' CPU' else ' CPUs' end end),
-        case when p_mem_mib > 0 then p_mem_mib || ' MiB' end)
+        case when p_mem_mib > 0 then odc._mib(p_mem_mib) || ' of memory' end)
 $$;

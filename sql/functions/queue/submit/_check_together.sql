@@ -26,7 +26,7 @@ begin
                    when v_need.nodes > v_have.nodes
                    then format('%s nodes without other jobs on them, and there are %s', v_need.nodes, greatest(0, v_have.nodes))
                    when v_need.cpus > v_have.cpus then format('%s CPUs, and there are %s', v_need.cpus, v_have.cpus)
-                   when v_need.mem > v_have.mem then format('%s MiB, and there are %s', v_need.mem, v_have.mem) end;
+                   when v_need.mem > v_have.mem then format('%s of memory, and there are %s', _mib(v_need.mem::bigint), _mib(v_have.mem::bigint)) end;
     if v_lack is not null then
         raise exception using errcode = 'OD008',
             message = format('its components could never run at the same time: together they request %s', v_lack),

@@ -16,7 +16,7 @@ begin
     v_asked := concat_ws(' and ',
         'is of type "' || p_shape.gpu_type || '"',
         'has the features "' || p_shape.constraint_expr || '"',
-        'has ' || nullif(p_shape.tmp_per_node_mib, 0) || ' MiB of disk space',
+        'has ' || _mib(nullif(p_shape.tmp_per_node_mib, 0)) || ' of disk space',
         'is among those listed (' || array_to_string(p_shape.node_list, ', ') || ')',
         (select format('is in booking "%s" (%s)', b.name, coalesce(
                            (select _fold_names(array_agg(n.name)) from booking_node as m join node as n on n.id = m.node_id
@@ -27,7 +27,7 @@ begin
         message = case when v_asked = '' then format('no node could ever run it: partition %s has no nodes', v_where)
                        else format('no node could ever run it: no node of partition %s %s', v_where, v_asked) end,
         hint = case when p_shape.tmp_per_node_mib > 0
-                    then format('The most disk space of a node is %s MiB. ', (select max(tmp_mib) from _kinds_present())) else '' end
+                    then format('The most disk space of a node is %s. ', (select _mib(max(tmp_mib)) from _kinds_present())) else '' end
             || format('GPU types: %s. Features: %s.', _types_present(),
             (select coalesce(string_agg(distinct f, ', '), 'none')
                from _kinds_present() as g cross join unnest(g.features) as f));

@@ -48,7 +48,7 @@ begin
     if found then
         raise exception using errcode = 'OD009',
             message = format('time limit %s exceeds the limit of %s of partition "%s"',
-                             case when p_time_limit_s = 2147483647 then 'UNLIMITED' else _duration(p_time_limit_s) end,
+                             _duration(p_time_limit_s),
                              _duration(v_limit.s), v_limit.name),
             hint = format('Request at most %s, or name another partition.', _duration(v_limit.s));
     end if;

@@ -47,7 +47,7 @@ begin
         select json_agg(json_build_object('text', k.text, 'job_id', k.job_id, 'nodes', k.nodes, 'gpus', k.gpus, 'until', _iso(k.until)))
           into v_kept from _why_reserved(p_job_id, p_now) as k;
         select json_build_object('time_limit_s', s.time_limit_s, 'node_names', s.node_names, 'text',
-                   format('a time limit of %s or less would start now on %s', regexp_replace(_duration(s.time_limit_s), '^0', ''), _fold_names(s.node_names)))
+                   format('a time limit of %s or less would start now on %s', _duration(s.time_limit_s), _fold_names(s.node_names)))
           into v_now from _why_shorter(p_job_id, p_now) as s;
     end if;
     if v_going is not null then

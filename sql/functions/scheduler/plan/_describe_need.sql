@@ -10,8 +10,8 @@ language sql stable as $$
                           case when c.exclusive then 'no other jobs'
                                when c.gpus_per_node > 0 then format('%s free %s%s', c.gpus_per_node, coalesce(c.gpu_type || ' ', ''),
                                                                     case when c.gpus_per_node = 1 then 'GPU' else 'GPUs' end)
-                               else format('%s free %s and %s MiB', c.cpus_per_node,
-                                           case when c.cpus_per_node = 1 then 'CPU' else 'CPUs' end, c.mem_per_node_mib) end,
+                               else format('%s free %s and %s of memory', c.cpus_per_node,
+                                           case when c.cpus_per_node = 1 then 'CPU' else 'CPUs' end, odc._mib(c.mem_per_node_mib)) end,
                           case when c.node_count > 1 and not c.exclusive then ' each' else '' end), ' + ' order by c.ordinality)
           from jsonb_populate_recordset(null::odc.shape, p_shape.components) with ordinality as c)
     else format('needs %s%s%s with %s%s%s%s',
@@ -23,9 +23,9 @@ language sql stable as $$
                        then format('%s free %s%s', p_shape.gpus_per_node,
                                    coalesce(p_shape.gpu_type || ' ', ''),
                                    case when p_shape.gpus_per_node = 1 then 'GPU' else 'GPUs' end)
-                       else format('%s free %s and %s MiB', p_shape.cpus_per_node,
+                       else format('%s free %s and %s of memory', p_shape.cpus_per_node,
                                    case when p_shape.cpus_per_node = 1 then 'CPU' else 'CPUs' end,
-                                   p_shape.mem_per_node_mib) end,
+                                   odc._mib(p_shape.mem_per_node_mib)) end,
                   case when p_shape.node_count > 1 and not p_shape.exclusive then ' each' else '' end,
                   case when p_shape.switches is null then ''
                        else format(', and waits %s for them to be in at most %s topology %s',

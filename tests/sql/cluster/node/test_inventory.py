@@ -50,7 +50,7 @@ def test_gpus_used_outside_odc_are_not_allocated(queue: Queue) -> None:
     assert queue.contradictions() == []
     explanation = json.loads(queue.sql.value("select odc.explain_job($1, $2)", whole, queue.now))
     assert any(
-        "3 GPUs, 10 CPUs and 4000 MiB of n1 are used by programs outside odc" in cause["text"]
+        "3 GPUs, 10 CPUs and 4000M of memory of n1 are used by programs outside" in cause["text"]
         for cause in explanation["why"]
     )
     queue.end(part)

@@ -111,9 +111,9 @@ def test_an_idle_reservation_is_shown_notified_and_ended(
     assert due(reservations) == []
     reservations.facts(watched.dev_server, "exited", 0)
     one = reservations.show(watched.dev_server)
-    assert one["message"] == "it was idle for 01:00:00, and QOS normal ends idle reservations"
+    assert one["message"] == "it was idle for 1:00:00, and QOS normal ends idle reservations"
     texts = [event["text"] for event in one["history"]]
-    assert "its user was notified that it had been idle for 00:35:00" in texts
+    assert "its user was notified that it had been idle for 35:00" in texts
     assert any(text.startswith("it was ended because it had been idle since") for text in texts)
 
 

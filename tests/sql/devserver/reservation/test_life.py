@@ -172,7 +172,7 @@ def test_a_reservation_not_ready_within_an_hour_fails(
     reservations.facts(dev_server, "exited", 0, exit_code=0)
     shown = reservations.show(dev_server)
     assert shown["status"] == "failed"
-    assert "not ready within 01:00:00" in shown["failure_reason"]
+    assert "not ready within 1:00:00" in shown["failure_reason"]
     reservations.sweep()
     for table in ("allocation", "running", "box_key"):
         assert reservations.sql.value(f"select count(*) from odc.{table}") == 0, table

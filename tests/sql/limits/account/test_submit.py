@@ -125,7 +125,7 @@ def test_a_membership_may_be_for_one_partition(queue: Queue) -> None:
     ("scope", "per", "what", "value", "fields", "message"),
     [
         ("qos", "job", "wall_s", 3600, {"gpus": 1, "time_limit_s": 7200},
-         "a time limit of 02:00:00 is more than the 01:00:00 allowed for a job in QOS normal"
+         "a time limit of 2:00:00 is more than the 1:00:00 allowed for a job in QOS normal"
          " (QOSMaxWallDurationPerJobLimit)"),
         ("qos", "user", "gpus", 4, {"gpus": 8, "gpu_type": "h100"},
          "8 GPUs is more than the 4 GPUs allowed for user alice in QOS normal (QOSMaxGRESPerUser)"),

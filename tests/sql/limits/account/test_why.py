@@ -79,7 +79,7 @@ def test_a_limit_that_no_end_of_a_job_can_free_has_no_time(queue: Queue) -> None
     job = queue.submit(account="lab", gpus=2, time_limit_s=1200)
     assert [(w["limit"], w["text"], w["until"]) for w in why(queue, job)] == [
         ("QOSMaxWallDurationPerJobLimit",
-         "it needs a time limit of 00:20:00, more than the 00:01:00 allowed for a job in QOS "
+         "it needs a time limit of 20:00, more than the 1:00 allowed for a job in QOS "
          "normal; it cannot start unless one of the two is changed", None),
         ("AssocGrpGRESMinutes",
          "account lab has used, or reserved for running jobs, 90 of the 100 GPU-minutes allowed, "

@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, object]]] = {
     "no tier": (BadRequest, "tier", {"tier": None}),
     "limit": (BadRequest, "max_time_limit_s 0", {"max_time_limit_s": 0}),
     "default above the limit": (
-        BadRequest, "default time limit 01:00:00 exceeds the maximum of 00:01:00",
+        BadRequest, "default time limit 1:00:00 exceeds the maximum of 1:00",
         {"max_time_limit_s": 60, "default_time_limit_s": 3600},
     ),
     "nodes": (BadRequest, "max_nodes -3", {"max_nodes": -3}),

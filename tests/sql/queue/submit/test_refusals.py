@@ -57,17 +57,17 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "too many gpus on a node": (
         {"gpus_per_node": 16},
         "OD008",
-        "it requests 16 GPUs on one node, and the largest node has 8 GPUs, 64 CPUs and 64000 MiB",
+        "16 GPUs on one node, and the largest node has 8 GPUs, 64 CPUs and 64000M of memory",
         "odcctl nodes",
     ),
     "too many gpus of a type": (
         {"gpus_per_node": 5, "gpu_type": "l4"},
         "OD008",
-        "the largest node has 4 GPUs, 16 CPUs and 16000 MiB",
+        "the largest node has 4 GPUs, 16 CPUs and 16000M of memory",
         "less",
     ),
     "too many cpus": ({"cpus_per_task": 65}, "OD008", "65 CPUs", "less"),
-    "too much memory": ({"mem_per_node_mib": 70_000}, "OD008", "70000 MiB", "less"),
+    "too much memory": ({"mem_per_node_mib": 70_000}, "OD008", "70000M of memory", "less"),
     "huge": (
         {"ntasks_per_node": 1_000_000, "cpus_per_task": 1_000_000},
         "OD008",
@@ -137,7 +137,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"partitions": ["main", "short"], "time_limit_s": 2 * HOUR},
         "OD009",
         'partition "short"',
-        "at most 01:00:00",
+        "at most 1:00:00",
     ),
     "nodes of a partition": (
         {"partitions": ["short"], "node_count": 2},

@@ -47,8 +47,8 @@ def test_a_job_starts_on_a_node_with_enough_disk_space(queue: Queue) -> None:
 def test_a_job_that_asks_for_more_disk_space_than_any_node_has_is_refused(queue: Queue) -> None:
     refused = queue.refused(gpus=1, tmp_mib=1_000_000)
     assert isinstance(refused, NeverFits)
-    assert "has 1000000 MiB of disk space" in refused.message
-    assert "The most disk space of a node is 900000 MiB" in str(refused.hint)
+    assert "has 1000000M of disk space" in refused.message
+    assert "The most disk space of a node is 900000M" in str(refused.hint)
 
 
 def test_jobs_that_differ_in_their_disk_space_have_different_shapes(queue: Queue) -> None:

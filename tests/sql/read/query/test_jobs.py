@@ -87,7 +87,7 @@ def test_why_names_the_switches_request(sql: Sql) -> None:
     assert (job["reason"], job["switches"], job["switches_wait_s"]) == ("Resources", 2, 300)
     assert job["planned_start_at"] == "2026-01-01T00:05:00Z"
     assert job["why"][0]["text"] == (
-        "needs 3 nodes with 8 free GPUs each, and waits up to 00:05:00 for them to be in at most "
+        "needs 3 nodes with 8 free GPUs each, and waits up to 5:00 for them to be in at most "
         "2 topology blocks; 3 are free for it now"
     )
     cluster.move(299)
