@@ -68,6 +68,8 @@ def frame(kind: bytes, content: bytes) -> bytes:
         ("salloc", b"c", b'{"argv":["touch","made"],"chdir":null,"env":{},"quiet":true}'),
         ("sattach", b"k", b'{"source":"secret","target":"made","force":true,"preserve":false}'),
         ("sbcast", b"k", b'{"source":"secret","target":"made","force":true,"preserve":false}'),
+        ("sbcast", b"u", b"secret"),
+        ("srun", b"u", b"mine"),
     ],
 )
 def test_another_order_of_the_server_is_refused(

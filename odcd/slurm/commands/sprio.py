@@ -39,6 +39,7 @@ _FACTORS = {"a": "age", "f": "fairshare", "j": "size", "p": "partition", "q": "q
 _HEADERS = {"a": "AGE", "f": "FAIRSHARE", "j": "JOBSIZE", "p": "PARTITION", "q": "QOS"}
 _MOST_PRIORITY = 2**32 - 1
 PER_LINE = 8
+"""Letters in a line of --helpformat."""
 
 Row = Mapping[str, Any]
 

@@ -235,6 +235,7 @@ def test_a_killed_runner_and_supervisor_leave_nothing(two: Slurm, tmp_path: Path
         ([], "srun: fatal: No command given to execute."),
         (["-n", "x", "true"], 'srun: error: Invalid numeric value "x" for --ntasks.'),
         (["--mpi=pmi2", "true"], "srun: error: --mpi=pmi2 is not supported"),
+        (["--pty", "-o", "x", "true"], "srun: error: --output incompatible with --pty option"),
         (["--jobid=999999", "true"], "srun: error: Unable to confirm allocation for job 999999: "
                                      "Invalid job id specified"),
     ],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from odcd.runner.terminal import give_terminal
 from tests.support.harness.runner import RequestRefused, RunnerHome, a_dispatch
 from tests.support.harness.screen import Screen
 
@@ -127,3 +129,16 @@ def test_the_window_size_is_that_of_the_client_active_last(
         one.read_until("d is 31 91")
         one.type("e\n")
         one.read_until("e is 21 61")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives terminals to others")
+def test_a_terminal_belongs_to_a_user_that_the_machine_does_not_know() -> None:
+    """Before: that of a step stayed root's, so its program could not open it by its name."""
+    master, slave = os.openpty()
+    try:
+        give_terminal(slave, {"uid": 64321, "gid": 64322}, switch_user=True)
+        status = os.fstat(slave)
+        assert (status.st_uid, status.st_mode & 0o777) == (64321, 0o600)
+    finally:
+        os.close(master)
+        os.close(slave)

@@ -381,6 +381,21 @@ def test_the_components_of_a_command_line_and_a_script_are_joined() -> None:
     assert found.runs_on_first_node
 
 
+@pytest.mark.parametrize(
+    ("argv", "lines", "tasks"),
+    [((), "#SBATCH hetjob\n#SBATCH -n2\n", [None, 2]), ((), "#SBATCH hetjob\n", [None, None]),
+     ((), "#SBATCH -n2\n#SBATCH hetjob\n#SBATCH hetjob\n#SBATCH -n3\n", [2, None, 3]),
+     ((":", "-n2"), "", [None, 2]), (("-n2", ":"), "", [2, None])],
+)  # fmt: skip
+def test_a_component_without_options_has_the_defaults(
+    argv: tuple[str, ...], lines: str, tasks: list[int | None]
+) -> None:
+    """As in Slurm: a task on one node."""
+    found = spec(*argv, script=f"#!/bin/sh\n{lines}true\n")
+    assert [one.ntasks for one in found.components] == tasks
+    assert {one.node_count for one in found.components} == {None}
+
+
 def test_a_component_gets_the_options_of_those_before_it_that_slurm_passes_on() -> None:
     found = spec("-Jone", "-n4", "-A", "red", ":", "-n1", ":", "-Jtwo", "-c2")
     assert [(one.name, one.ntasks, one.cpus_per_task) for one in found.components] == [

@@ -76,6 +76,14 @@ def test_components_start_together_with_ranks_in_their_order(queue: Queue) -> No
     assert queue.running(one)["node_count"] == 4
 
 
+def test_a_component_without_options_is_one_task_on_one_node(queue: Queue) -> None:
+    one = het(queue, {}, {**GPUS, "gpus": 1}, {})
+    assert queue.start() == [one]
+    assert [(rank, gpus, cpus) for rank, _, gpus, cpus in ranks(queue, one)][::2] == [
+        (0, 0, 1), (2, 0, 1),
+    ]  # fmt: skip
+
+
 def test_a_job_of_which_one_component_does_not_fit_takes_nothing(queue: Queue) -> None:
     blocker = queue.submit(gpus=8, gpu_type="h100", time_limit_s=3600)
     assert queue.start() == [blocker]

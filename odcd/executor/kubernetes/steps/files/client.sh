@@ -16,7 +16,7 @@ if [ "$name" = sbcast ]; then
   for word; do
     case $word in -*) ;; *) source=$last last=$word ;; esac
   done
-  if [ -n "$source" ] && { [ -d "$source" ] || ! { : <"$source"; } 2>/dev/null; }; then
+  if [ -n "$source" ] && { [ -d "$source" ] || [ ! -r "$source" ]; }; then
     rm -rf "$call"
     why='Permission denied'
     [ ! -d "$source" ] || why='Is a directory'
@@ -36,13 +36,13 @@ for signal in HUP INT QUIT USR1 USR2 ALRM TERM; do
 done
 exec 3<&0
 
-# Leave the input in pieces, no more than four that were not taken.
+# Leave the input in pieces, no more than four that were not taken. Their names have the same length: they are taken in that order.
 read_input() {
   at=0
   while [ -d "$call" ]; do
     dd bs=65536 count=1 >"$call/piece" 2>/dev/null || return
     size=$(($(wc -c <"$call/piece")))
-    mv "$call/piece" "$call/in.$at"
+    mv "$call/piece" "$call/in.$(printf '%015d' "$at")"
     [ "$size" -gt 0 ] || return
     at=$((at + size))
     until set -- "$call"/in.* && [ $# -lt 5 ]; do sleep 0.05 || sleep 1; done
