@@ -83,7 +83,7 @@ async def run(
             watch=metrics,
             tagged=True,
             slots=Slots(slow=half_of_cpus()),
-        ) as database,
+        ) as database,  # fmt: skip
         Database(
             dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True
         ) as for_leader,
