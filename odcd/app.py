@@ -77,17 +77,13 @@ async def run(
     metrics = Metrics()
     async with (
         Database(
-            dsn,
-            kind=API,
-            size=API_CONNECTIONS,
-            watch=metrics,
-            tagged=True,
+            dsn, kind=API, size=API_CONNECTIONS, watch=metrics, tagged=True,
             slots=Slots(slow=half_of_cpus()),
-        ) as database,  # fmt: skip
+        ) as database,
         Database(
             dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True
         ) as for_leader,
-    ):
+    ):  # fmt: skip
         daemon = Daemon(
             settings, database, for_leader, clock, launch_runner, metrics, taken, submit_filter
         )
