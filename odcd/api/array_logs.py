@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from odcd.api.events import of_tasks
 from odcd.api.http.context import Api
@@ -21,8 +22,10 @@ Output = Callable[[Dispatch], Pieces]
 class ArrayLogs:
     """output: of one task. A task whose output cannot be read has a line that says why."""
 
-    def __init__(self, api: Api, selector: Selector, output: Output) -> None:
+    def __init__(self, api: Api, uid: int, selector: Selector, output: Output) -> None:
+        """uid: who reads it."""
         self._api = api
+        self._uid = uid
         self._selector = selector
         self._output = output
         self._attempts: dict[int, int] = {}
@@ -72,11 +75,18 @@ class ArrayLogs:
         if dispatch is None or self._attempts.get(job_id) == dispatch.attempt:
             return
         self._attempts[job_id] = dispatch.attempt
-        copying = self._copy(lines, dispatch)
         if any(member.state != "ended" for member in dispatch.members):
-            readers.create_task(copying, name=f"logs-{job_id}")
+            readers.create_task(self._copy_beside(lines, job_id), name=f"logs-{job_id}")
         else:
-            await copying
+            await self._copy(lines, dispatch)
+
+    async def _copy_beside(self, lines: Lines, job_id: int) -> None:
+        """The dispatch is read again, so that outputs that wait for their place keep none. The
+        job's arguments may be large, and do not matter."""
+        async with self._api.fairness.outputs.place(self._uid):
+            dispatch = await self._api.store.dispatches.get(job_id, self._attempts[job_id])
+            if dispatch is not None:
+                await self._copy(lines, replace(dispatch, args=()))
 
     async def _copy(self, lines: Lines, dispatch: Dispatch) -> None:
         label = f"{dispatch.array_job_id}_{dispatch.array_task_id}: ".encode()

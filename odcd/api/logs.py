@@ -21,6 +21,8 @@ from odcd.records.dispatch import Dispatch
 from odcd.records.job import Selector
 
 MEDIA_TYPE = "application/octet-stream"
+AT_ONCE = 4
+"""How many members' outputs are read at a time if they are not followed."""
 
 
 class LogsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +63,7 @@ class LogRoutes:
         executor = self._api.executor()
         if dispatch is not None:
             _check_rank(dispatch, query.rank)
-        pieces = self._pieces(executor, job_id, dispatch, last_event, query)
+        pieces = self._pieces(call.who.uid, executor, job_id, dispatch, last_event, query)
         begun = await Begun(pieces).begin()
         return Streamed(begun, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
 
@@ -74,9 +76,9 @@ class LogRoutes:
         executor = self._api.executor()
 
         def output(dispatch: Dispatch) -> AsyncGenerator[bytes]:
-            return self._pieces(executor, dispatch.job_id, dispatch, 0, query)
+            return self._pieces(call.who.uid, executor, dispatch.job_id, dispatch, 0, query)
 
-        logs = ArrayLogs(self._api, selector, output)
+        logs = ArrayLogs(self._api, call.who.uid, selector, output)
         if query.follow:
             pieces = logs.follow()
         else:
@@ -89,6 +91,7 @@ class LogRoutes:
 
     async def _pieces(
         self,
+        uid: int,
         executor: Executor,
         job_id: int,
         dispatch: Dispatch | None,
@@ -101,7 +104,7 @@ class LogRoutes:
             return
         stderr = query.stream == "stderr"
         if query.rank == "all" and not executor.shares_output(dispatch, stderr=stderr):
-            pieces = _all_ranks(executor, dispatch, stderr=stderr, follow=query.follow)
+            pieces = self._all_ranks(uid, executor, dispatch, query)
         else:
             rank = 0 if query.rank == "all" else int(query.rank)
             if rank >= len(dispatch.members):
@@ -110,6 +113,28 @@ class LogRoutes:
         async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
+
+    async def _all_ranks(
+        self, uid: int, executor: Executor, dispatch: Dispatch, query: LogsQuery
+    ) -> AsyncGenerator[bytes]:
+        """Lines of all members as they arrive, each prefixed with its rank."""
+        stderr = query.stream == "stderr"
+        few = asyncio.Semaphore(AT_ONCE)
+
+        async def copy(lines: Lines, rank: int) -> None:
+            # Outputs that are not followed end soon, so they do not wait for those that are.
+            async with self._api.fairness.outputs.place(uid) if query.follow else few:
+                pieces = _one_rank(executor, dispatch, rank, stderr=stderr, follow=query.follow)
+                await lines.copy(b"%d: " % rank, pieces)
+
+        async def fill(lines: Lines, readers: asyncio.TaskGroup) -> None:
+            for member in dispatch.members:
+                copying = copy(lines, member.rank)
+                readers.create_task(copying, name=f"logs-{dispatch.job_id}-{member.rank}")
+
+        async with aclosing(merged(fill, f"logs-{dispatch.job_id}")) as lines:
+            async for line in lines:
+                yield line
 
     async def _started(self, job_id: int, after: int) -> Dispatch | None:
         """The dispatch of a job once it has started; None if it ended without starting."""
@@ -149,21 +174,3 @@ async def _one_rank(
     finally:
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()
-
-
-async def _all_ranks(
-    executor: Executor, dispatch: Dispatch, *, stderr: bool, follow: bool
-) -> AsyncGenerator[bytes]:
-    """Lines of all members as they arrive, each prefixed with its rank."""
-
-    async def fill(lines: Lines, readers: asyncio.TaskGroup) -> None:
-        for member in dispatch.members:
-            pieces = _one_rank(executor, dispatch, member.rank, stderr=stderr, follow=follow)
-            readers.create_task(
-                lines.copy(b"%d: " % member.rank, pieces),
-                name=f"logs-{dispatch.job_id}-{member.rank}",
-            )
-
-    async with aclosing(merged(fill, f"logs-{dispatch.job_id}")) as lines:
-        async for line in lines:
-            yield line

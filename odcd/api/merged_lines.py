@@ -10,8 +10,10 @@ from odcd.errors import OdcError
 
 MAX_LINE = 64 * 1024
 """A longer line is sent in parts."""
+LINES_BYTES = 8 * 1024
+"""Short lines are sent together, up to this size without their labels."""
 DEPTH = 8
-"""How many lines may wait for the client: a slow client slows all outputs down."""
+"""How many of these may wait for the client: a slow client slows all outputs down."""
 
 Pieces = AsyncGenerator[bytes]
 
@@ -35,18 +37,26 @@ class Lines:
         rest = b""
         async with aclosing(pieces):
             async for piece in pieces:
-                *whole, rest = (rest + piece).split(b"\n")
-                for line in whole:
-                    await self._put_parts(label, line)
-                while len(rest) > MAX_LINE:
-                    await self.put(label + rest[:MAX_LINE] + b"\n")
-                    rest = rest[MAX_LINE:]
+                data, at = rest + piece, 0
+                while taken := _next_lines(data, at):
+                    lines, at = taken
+                    await self.put(label + lines.replace(b"\n", b"\n" + label) + b"\n")
+                rest = data[at:]
         if rest:
             await self.put(label + rest + b"\n")
 
-    async def _put_parts(self, label: bytes, line: bytes) -> None:
-        for at in range(0, max(len(line), 1), MAX_LINE):
-            await self.put(label + line[at : at + MAX_LINE] + b"\n")
+
+def _next_lines(data: bytes, at: int) -> tuple[bytes, int] | None:
+    """Whole lines from there on, without the last line break, and where the next ones begin. Only a
+    few of them at a time: thousands of outputs may wait for one client, and objects for all lines
+    of a piece take many times its size."""
+    if (end := data.rfind(b"\n", at, at + LINES_BYTES)) >= 0:
+        return data[at:end], end + 1
+    if (end := data.find(b"\n", at, at + MAX_LINE + 1)) >= 0:
+        return data[at:end], end + 1
+    if len(data) - at > MAX_LINE:
+        return data[at : at + MAX_LINE], at + MAX_LINE
+    return None
 
 
 async def merged(

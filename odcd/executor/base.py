@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import Any, Protocol
 
-from odcd.executor.steps import StepOrder
+from odcd.executor.step_tasks import StepOrder
 from odcd.records.dev_server import Activity
 from odcd.records.dispatch import Dispatch, Fact, Notice
 from odcd.records.node import Canary, CanaryEnd, NodeReport

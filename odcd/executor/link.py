@@ -64,10 +64,12 @@ class Link:
         return link
 
     async def ask(self, op: str, **fields: object) -> dict[str, Any]:
-        """Raises RunnerDown when the connection breaks: the request may have been carried out."""
-        return await self.ask_encoded(
-            op, {name: protocol.encode_part(value) for name, value in fields.items()}
-        )
+        """bytes are fields that are JSON already. Raises RunnerDown when the connection breaks: the
+        request may have been carried out."""
+        return await self.ask_encoded(op, {
+            name: value if isinstance(value, bytes) else protocol.encode_part(value)
+            for name, value in fields.items()
+        })  # fmt: skip
 
     async def ask_encoded(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
         """The same as ask(), with fields that are already encoded as JSON."""
@@ -75,27 +77,38 @@ class Link:
             return unwrap(await self._ask(op, fields))
 
     async def _ask(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
-        async with self._turn:
-            if self.broken:
-                # An earlier request noticed that the connection is broken.
-                self.close()
-                raise RunnerDown("the connection to the runner is closed")
-            self._number += 1
-            try:
-                async with asyncio.timeout(ANSWER_S):
-                    self._writer.write(_request(self._number, op, fields))
-                    await self._writer.drain()
+        """A request that is sent is completed although it is cancelled: otherwise its answer would
+        be taken for that of the next one, and closing the connection would fail those of others."""
+        await self._turn.acquire()
+        asking = asyncio.create_task(self._exchange(op, fields), name=f"runner-{op}")
+        asking.add_done_callback(self._asked)
+        return await asyncio.shield(asking)
+
+    def _asked(self, asking: asyncio.Task[dict[str, Any]]) -> None:
+        self._turn.release()
+        if not asking.cancelled():
+            asking.exception()  # read, because its waiter may have left
+
+    async def _exchange(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
+        if self.broken:
+            # An earlier request noticed that the connection is broken.
+            self.close()
+            raise RunnerDown("the connection to the runner is closed")
+        self._number += 1
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                self._writer.write(_request(self._number, op, fields))
+                await self._writer.drain()
+                answer = await self.read()
+                while answer.get("id") != self._number:
                     answer = await self.read()
-                    while answer.get("id") != self._number:
-                        answer = await self.read()
-            except (OSError, TimeoutError, ValueError, RuntimeError) as error:
-                # RuntimeError: uvloop's error for a connection that is already closed.
-                self.close()
-                raise RunnerDown(f"the connection to the runner broke: {error!r}") from error
-            except BaseException:
-                # The answer to a cancelled request would be taken for that of the next one.
-                self.close()
-                raise
+        except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+            # RuntimeError: uvloop's error for a connection that is already closed.
+            self.close()
+            raise RunnerDown(f"the connection to the runner broke: {error!r}") from error
+        except BaseException:
+            self.close()
+            raise
         return answer
 
     async def read(self) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from odcd.errors import RunnerDown, WrongState
 from odcd.executor.environment import job_variables, member_variables
 from odcd.executor.file_threads import FileThreads
 from odcd.executor.link import RunnerRefused, ask_for_descriptor
-from odcd.executor.steps import StepOrder, encode_step
+from odcd.executor.step_tasks import StepOrder
+from odcd.executor.steps import encode_step
 from odcd.records.dispatch import Dispatch, Member
 from odcd.records.step import StepKey
 from odcd.runner import protocol, terminal
@@ -78,14 +79,18 @@ class LocalSteps:
         return list(hosts)
 
     async def start(self, order: StepOrder) -> None:
-        encoded = await asyncio.to_thread(
-            encode_step, order, cluster=self._cluster, master_addr=self._master_addr,
-            gpu_ids_of=self._gpu_ids_of, cpus=sorted(os.sched_getaffinity(0)),
-        )  # fmt: skip
+        encoded = await asyncio.to_thread(self._encode, order)
         try:
             await self._ask("start_step", order=encoded)
         except RunnerRefused as error:
             raise WrongState(f"the step cannot start: {error.reason}") from error
+
+    def _encode(self, order: StepOrder) -> bytes:
+        """As JSON, for a thread: a step may have thousands of tasks. Raises BadRequest."""
+        return protocol.encode_part(encode_step(
+            order, cluster=self._cluster, master_addr=self._master_addr,
+            gpu_ids_of=self._gpu_ids_of, cpus=sorted(os.sched_getaffinity(0)),
+        ))  # fmt: skip
 
     async def stop(self, key: StepKey, signal: int, grace_s: float) -> None:
         job, attempt, step = key

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from odcd.errors import BadRequest
 from odcd.executor.cpu_bind import bound_cpus
 from odcd.executor.environment import component_variables, job_variables, member_variables
 from odcd.executor.output import MAX_PATH_BYTES, NO_TASK
-from odcd.records.dispatch import Dispatch, Member
-from odcd.records.step import PlacedNode, Placement
+from odcd.executor.step_tasks import StepOrder, StepTask, tasks_of
 from odcd.slurm.commands.srun import KILL_WAIT_S, StepCall
 from odcd.slurm.environment import exported_to_step
 from odcd.slurm.hostlists import compress_hosts
@@ -25,51 +24,9 @@ from odcd.slurm.lists import is_number
 
 _PATTERN = re.compile(r"%(?:%|([0-9]*)([A-Za-z]))")
 MAX_PADDING = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOrder:
-    """A step to start. dispatch: the running attempt. window: rows and columns of the terminal."""
-
-    dispatch: Dispatch
-    placement: Placement
-    call: StepCall
-    environment: Mapping[str, str]
-    work_dir: str
-    umask: int
-    ends_at: float | None = None
-    window: tuple[int, int] | None = None
-    has_input: bool = True
-    """Whether the client has input for the tasks; otherwise they read /dev/null."""
-    inside: bool = False
-    """Whether environment and work_dir are those of a process of the job."""
-
-    @property
-    def parts(self) -> Mapping[int, StepCall]:
-        """The call for each component that the step runs in."""
-        return dict(sorted(self.call.parts.items())) or {0: self.call}
-
-    def group_of(self, rank: int) -> int:
-        """The component of a heterogeneous job that a member belongs to; else 0."""
-        first = 0
-        for group, count in enumerate(self.dispatch.component_nodes or ()):
-            first += count
-            if rank < first:
-                return group
-        return 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
-    number: int
-    local: int
-    at: int
-    """The position of its node within the step."""
-    node: PlacedNode
-    member: Member
-    group: int
-    call: StepCall
-    program: int
+MAX_CHARS = 16 * 1024 * 1024
+"""Of the paths of a step's files, and of the variables in which its components differ, of all nodes
+together."""
 
 
 def encode_step(
@@ -86,45 +43,25 @@ def encode_step(
     }  # fmt: skip
     files = _Files(order, work_dir)
     programs = [program for part in order.parts.values() for program in part.programs]
-    more = _of_components(order, base, cluster=cluster, master_addr=master_addr)
-    tasks = [
-        _encode_task(order, task, files, gpu_ids_of, cpus, more.get(task.group, {}))
-        for task in _tasks(order)
-    ]  # fmt: skip
+    tasks = tasks_of(order)
+    node_env = _node_variables(order, tasks, gpu_ids_of, _of_components(
+        order, base, cluster=cluster, master_addr=master_addr
+    ))  # fmt: skip
     stdin = call.stdin
     return {
         "job": d.job_id, "attempt": d.attempt, "step": place.step,
         "name": f"{d.job_id}.{place.step}",
         "uid": d.uid, "gid": d.gid, "umask": order.umask, "work_dir": work_dir, "env": env,
-        "node_env": _node_variables(place), "files": files.all,
+        "node_env": node_env,
         "programs": [list(program) for program in programs],
-        "tasks": tasks,
+        "tasks": [_encode_task(order, task, files, gpu_ids_of, cpus) for task in tasks],
+        "files": files.all,
         "stdin": None if not order.has_input else int(stdin) if is_number(stdin)
         else "all" if stdin == "all" else None,
         "pty": call.pty, "rows": order.window[0] if order.window else None,
         "columns": order.window[1] if order.window else None, "ends_at": order.ends_at,
         "kill_on_bad_exit": call.kill_on_bad_exit, "wait_s": call.wait_s, "grace_s": KILL_WAIT_S,
     }  # fmt: skip
-
-
-def _tasks(order: StepOrder) -> list[_Task]:
-    members = {member.rank: member for member in order.dispatch.members}
-    parts, found = order.parts, list[_Task]()
-    begins = dict.fromkeys(parts, -1)
-    programs = dict(zip(parts, accumulate(
-        (len(part.programs) for part in parts.values()), initial=0
-    ), strict=False))  # fmt: skip
-    for at, node in enumerate(order.placement.nodes):
-        group = order.group_of(node.rank)
-        call = parts[group]
-        begins[group] = len(found) if begins[group] < 0 else begins[group]
-        for local in range(node.tasks):
-            assigned = call.assigned[len(found) - begins[group]] if call.assigned else 0
-            found.append(_Task(
-                number=len(found), local=local, at=at, node=node, member=members[node.rank],
-                group=group, call=call, program=programs[group] + assigned,
-            ))  # fmt: skip
-    return found
 
 
 def _of_components(
@@ -147,22 +84,51 @@ def _of_components(
     return found
 
 
-def _node_variables(place: Placement) -> dict[str, dict[str, str]]:
-    """By rank: what is the same for all tasks of a node, and long if there are many."""
+def _node_variables(
+    order: StepOrder, tasks: Sequence[StepTask], gpu_ids_of: Any,
+    more: Mapping[int, Mapping[str, str]],
+) -> dict[str, dict[str, str]]:  # fmt: skip
+    """By rank: what is the same for all tasks of a node. There may be thousands of tasks, and each
+    of their orders is read by the runner, which has one thread. more: see _of_components."""
+    firsts: dict[int, StepTask] = {}
+    for task in tasks:
+        firsts.setdefault(task.node.rank, task)
+    chars = {group: sum(map(len, (*env, *env.values()))) for group, env in more.items()}
+    if sum(chars.get(task.group, 0) for task in firsts.values()) > MAX_CHARS:
+        raise BadRequest(
+            f"the variables in which the components differ have more than {MAX_CHARS} characters "
+            "on all nodes together",
+            "Name fewer variables in --export.",
+        )
     found: dict[str, dict[str, str]] = {}
-    first = 0
-    for node in place.nodes:
-        tasks = ",".join(map(str, range(first, first + node.tasks)))
-        found[str(node.rank)] = {"SLURM_GTIDS": tasks}
-        first += node.tasks
+    for rank, task in firsts.items():
+        numbers = ",".join(map(str, range(task.number, task.number + task.node.tasks)))
+        own = {} if task.call.gpus_per_task else _member_variables(order, task, gpu_ids_of)
+        found[str(rank)] = {**more.get(task.group, {}), **own, "SLURM_GTIDS": numbers}
     return found
 
 
 def _encode_task(
-    order: StepOrder, task: _Task, files: _Files, gpu_ids_of: Any, cpus: Sequence[int],
-    more: Mapping[str, str],
-) -> dict[str, Any]:  # fmt: skip
-    """more: variables of the task's component."""
+    order: StepOrder, task: StepTask, files: _Files, gpu_ids_of: Any, cpus: Sequence[int]
+) -> dict[str, Any]:
+    call = task.call
+    own = _member_variables(order, task, gpu_ids_of) if call.gpus_per_task else {}
+    out, err = call.output, call.error or call.output
+    if order.call.pty:
+        # As in Slurm, only the first task has the terminal.
+        out = err = None if task.number == 0 else "none"
+    return {
+        "host": task.node.node, "rank": task.node.rank,
+        "env": {**own, "SLURM_PROCID": str(task.number), "SLURM_LOCALID": str(task.local)},
+        "program": task.program,
+        "in": files.input(task), "out": files.output(out, task), "err": files.output(err, task),
+        "cpu_ids": bound_cpus(call, task.local, cpus),
+    }  # fmt: skip
+
+
+def _member_variables(order: StepOrder, task: StepTask, gpu_ids_of: Any) -> dict[str, str]:
+    """Those of the task's node and GPUs, which are the same for all tasks of the node unless each
+    task has GPUs of its own."""
     call = task.call
     gpus = task.node.gpu_indexes
     if call.gpus_per_task:
@@ -171,11 +137,10 @@ def _encode_task(
     member = replace(task.member, gpu_indexes=gpus, cpus=task.node.cpus)
     variables = {
         **member_variables(order.dispatch, member, gpu_ids_of(member)),
-        "SLURM_PROCID": str(task.number), "SLURM_LOCALID": str(task.local),
-        "SLURM_NODEID": str(task.at),
-        "ODC_RANK": str(task.node.rank),
+        "SLURM_NODEID": str(task.at), "ODC_RANK": str(task.node.rank),
     }  # fmt: skip
-    del variables["SLURM_GTIDS"]  # see _node_variables
+    for name in ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS"):
+        del variables[name]
     # Variables of the job that the user changed in the script stay as they are.
     variables = {
         name: value for name, value in variables.items()
@@ -185,16 +150,7 @@ def _encode_task(
         variables["CUDA_VISIBLE_DEVICES"] = _narrowed(
             order, variables["CUDA_VISIBLE_DEVICES"], gpu_ids_of
         )
-    out, err = call.output, call.error or call.output
-    if order.call.pty:
-        # As in Slurm, only the first task has the terminal.
-        out = err = None if task.number == 0 else "none"
-    return {
-        "host": task.node.node, "rank": task.node.rank, "env": {**more, **variables},
-        "program": task.program,
-        "in": files.input(task), "out": files.output(out, task), "err": files.output(err, task),
-        "cpu_ids": bound_cpus(call, task.local, cpus),
-    }  # fmt: skip
+    return variables
 
 
 def _narrowed(order: StepOrder, ids: str, gpu_ids_of: Any) -> str:
@@ -242,15 +198,16 @@ class _Files:
         self._order = order
         self._dir = work_dir
         self._known: dict[str, int] = {}
+        self._chars = 0
         self.all: list[dict[str, Any]] = []
 
-    def input(self, task: _Task) -> str | None:
+    def input(self, task: StepTask) -> str | None:
         name = self._order.call.stdin
         if name in ("all", "none") or is_number(name):
             return None
         return self._expand(name, task)
 
-    def output(self, pattern: str | None, task: _Task) -> int | None:
+    def output(self, pattern: str | None, task: StepTask) -> int | None:
         """The index of the file; None: srun's own output."""
         if pattern is None or pattern == "all":
             return None
@@ -265,16 +222,33 @@ class _Files:
             self.all.append({"path": path, "truncate": empties})
         return self._known[path]
 
-    def _expand(self, pattern: str, task: _Task) -> str:
-        text = pattern.replace("\\", "") if "\\" in pattern else _PATTERN.sub(
-            lambda found: self._value(found, task), pattern
-        )  # fmt: skip
+    def _expand(self, pattern: str, task: StepTask) -> str:
+        text = pattern.replace("\\", "") if "\\" in pattern else self._replaced(pattern, task)
         path = os.path.normpath(os.path.join(self._dir, text))  # noqa: PTH118
         if len(os.fsencode(path)) > MAX_PATH_BYTES:
-            raise BadRequest(f"the path of an output file is too long: {path[:60]}…")
+            raise _too_long(path)
+        self._chars += len(path)
+        if self._chars > MAX_CHARS:
+            raise BadRequest(
+                f"the paths of the tasks' files have more than {MAX_CHARS} characters together",
+                "Use shorter paths or fewer tasks.",
+            )
         return path
 
-    def _value(self, found: re.Match[str], task: _Task) -> str:
+    def _replaced(self, pattern: str, task: StepTask) -> str:
+        """Stop at the maximum length of a path: a pattern may name the step thousands of times, and
+        its name may be long."""
+        parts: list[str] = []
+        at = size = 0
+        for found in _PATTERN.finditer(pattern):
+            parts += (pattern[at : found.start()], self._value(found, task))
+            at = found.end()
+            size += len(parts[-2]) + len(parts[-1])
+            if size > MAX_PATH_BYTES:
+                raise _too_long("".join(parts))
+        return "".join([*parts, pattern[at:]])
+
+    def _value(self, found: re.Match[str], task: StepTask) -> str:
         d, step = self._order.dispatch, self._order.placement.step
         width, letter = found[1], found[2]
         if letter is None:
@@ -291,3 +265,7 @@ class _Files:
         if letter in numbers:
             return str(numbers[letter]).zfill(min(int(width[:9] or 0), MAX_PADDING))
         return names.get(letter, found[0])
+
+
+def _too_long(path: str) -> BadRequest:
+    return BadRequest(f"the path of an output file is too long: {path[:60]}…")

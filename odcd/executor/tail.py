@@ -9,7 +9,8 @@ from functools import partial
 from odcd.clock import Clock
 from odcd.executor.file_threads import FileThreads
 
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 64 * 1024
+"""A piece stays in memory until its client has read it, and a user may follow many outputs."""
 SOONEST_S = 0.01
 LATEST_S = 0.1
 

@@ -17,6 +17,7 @@ from odcd.clock import Clock, SystemClock
 from odcd.errors import TooManyRequests
 from odcd.fairness.answers import Answers
 from odcd.fairness.bodies import Bodies, Receipt
+from odcd.fairness.outputs import Outputs
 from odcd.fairness.settings import FairnessSettings
 from odcd.records.job import Identity
 
@@ -77,6 +78,7 @@ class Fairness:
         self._settings = limits = settings or FairnessSettings()
         self.bodies = bodies or Bodies()
         self.answers = answers or Answers()
+        self.outputs = Outputs()
         clock = clock or SystemClock()
         self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
         self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)

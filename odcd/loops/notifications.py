@@ -195,9 +195,28 @@ class WebhookPosts(_Sender):
         self._webhooks = webhooks
 
     async def run_once(self) -> float | None:
-        taken = await self._take(WEBHOOKS)
-        await asyncio.gather(*map(self._send, self._isolation.ready(taken)))
-        return 0.0 if taken else None
+        """Send what is due, WEBHOOKS at a time and one of each user: a webhook that answers slowly
+        keeps its place, and the others take turns in the rest."""
+        sending = {asyncio.create_task(self._send(one)) for one in await self._ready(WEBHOOKS)}
+        if not sending:
+            return None
+        try:
+            while sending:
+                done, sending = await asyncio.wait(
+                    sending, timeout=LOOK.total_seconds(), return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    task.result()
+                more = await self._ready(WEBHOOKS - len(sending))
+                sending |= {asyncio.create_task(self._send(one)) for one in more}
+        finally:
+            for task in sending:
+                task.cancel()
+            await asyncio.gather(*sending, return_exceptions=True)
+        return 0.0
+
+    async def _ready(self, limit: int) -> list[Notification]:
+        return self._isolation.ready(await self._take(limit)) if limit else []
 
     async def _send(self, one: Notification) -> None:
         with self._isolation.guard(one, job_id=one.job_id):

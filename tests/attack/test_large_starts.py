@@ -292,6 +292,29 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
     assert process.exitcode == 0
 
 
+def test_a_cancelled_request_does_not_fail_those_of_others(home: RunnerHome) -> None:
+    """Before: a client that closed its connection while odcd asked the runner about its job broke
+    the connection over which jobs of all users start and end."""
+    home.launch()
+
+    async def main() -> None:
+        link = await Link.open(home.run_dir, 1)
+        for _ in range(20):
+            left = asyncio.create_task(link.ask("list"))
+            other = asyncio.create_task(link.ask("list"))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            left.cancel()
+            assert "members" in await other
+        assert not link.broken
+
+    # A process of its own: runners that later tests fork must not inherit this loop.
+    process = FORKS.Process(target=lambda: uvloop.run(main()))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
 @pytest.mark.parametrize("text", ["é", "\U0001f600", "\ud83d", "\u2028", "\x00\x1f\x7f"])
 def test_any_text_is_encoded_so_that_an_earlier_version_can_read_it(text: str) -> None:
     line = protocol.encode({"text": text})

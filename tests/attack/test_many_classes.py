@@ -37,3 +37,26 @@ def test_a_pass_limits_the_job_classes_of_one_user_and_considers_all_others(
         assert sorted(row["head"] for row in rows if row["uid"] == ALICE.uid) == ids[200:]
 
     serve(database_url, work)
+
+
+def test_the_components_of_heterogeneous_jobs_count_as_classes(database_url: str) -> None:
+    """Before: 270 jobs of up to 100 components made each pass last half a minute, and a thousand of
+    them let the database end every pass, so that no user's jobs started."""
+    parts = 50
+
+    async def work(service: Service) -> None:
+        body = {**BODY, "gpus": None, "partitions": []}
+        jobs = [
+            {**body, "components": [{"mem_per_node_mib": 1 + at * parts + n} for n in range(parts)]}
+            for at in range(25)
+        ]
+        async with service.client(ALICE) as client:
+            answer = await client.post("/v1/jobs/batch", json={"jobs": jobs})
+        ids = answer.json()["ids"]
+        bobs = await service.submit(BOB, gpus=0, mem_per_node_mib=1)
+        rows = await service.database.fetch(CLASSES, service.api.clock.now())
+        assert [row["head"] for row in rows if row["uid"] == BOB.uid] == [bobs]
+        alices = [row["head"] for row in rows if row["uid"] == ALICE.uid]
+        assert sorted(alices) == ids[: LIMIT // parts]
+
+    serve(database_url, work)

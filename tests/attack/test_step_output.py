@@ -17,7 +17,7 @@ from odcd.runner.record import Key
 from odcd.runner.steps import journal, keeping
 from odcd.runner.steps.book import Steps
 from odcd.runner.steps.journal import HEAD, OUT, Journal, behind_bytes
-from odcd.runner.steps.requests import MAX_LIVE, StepRequests
+from odcd.runner.steps.requests import MAX_LIVE, STEP_BYTES, StepRequests, most_live
 from odcd.runner.steps.step import Step
 
 MIB = 1024 * 1024
@@ -39,13 +39,19 @@ def test_the_running_steps_of_a_user_are_limited(tmp_path: Path) -> None:
     class Allowed:
         def refusal(self, uid: int) -> None: ...
 
-    requests = StepRequests(steps, cast("Any", Allowed()))
+    requests = StepRequests(steps, cast("Any", Allowed()), memory_bytes=1024 * 1024 * MIB)
     order = {"job": 8, "attempt": 1, "step": 0, "uid": 1001}
     with pytest.raises(ProtocolError, match="2000 running steps"):
         requests.start(order, 1001)
     for other in ({"uid": 1002}, {"job": 7}):
         with pytest.raises(KeyError, match="name"):  # the next check
             requests.start({**order, **other}, int({**order, **other}["uid"]))
+
+
+def test_the_processes_that_watch_steps_take_a_quarter_of_the_memory() -> None:
+    """Before: 2,000 on every machine, 10 GB."""
+    assert most_live(16 * 1024 * MIB) * STEP_BYTES == 4 * 1024 * MIB
+    assert most_live(1024 * 1024 * MIB) == MAX_LIVE
 
 
 def test_a_step_keeps_little_while_the_disk_is_almost_full(

@@ -18,7 +18,7 @@ from odcd.api.slurm.srun_words import (
 )
 from odcd.errors import BadRequest, NotOwner, OdcError, Unavailable, UnknownJob, WrongState
 from odcd.executor.base import Executor, Steps, StepStream
-from odcd.executor.steps import StepOrder
+from odcd.executor.step_tasks import StepOrder
 from odcd.records.dispatch import Dispatch
 from odcd.records.fields import shown
 from odcd.records.job import Selector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from odcd.runner import protocol
@@ -15,6 +16,8 @@ _FIELDS = {"name": str, "gid": int, "umask": int, "work_dir": str, "env": dict, 
            "grace_s": (int, float)}  # fmt: skip
 MAX_LIVE = 2000
 """Of one user: each is a process of root, and keeps output on the disk of odc's home."""
+STEP_BYTES = 8 * 1024 * 1024
+"""The memory of the process that watches a step; it is not in the job's cgroup."""
 _OTHERS = ("stdin", "pty", "rows", "columns", "ends_at", "kill_on_bad_exit")
 
 
@@ -23,10 +26,19 @@ def step_key(request: dict[str, Any]) -> Key:
     return Key(int(request["job"]), int(request["attempt"]), int(request["step"]))
 
 
+def most_live(memory_bytes: int) -> int:
+    """How many steps of one user may run: they take a quarter of the memory at most."""
+    return max(64, min(MAX_LIVE, memory_bytes // 4 // STEP_BYTES))
+
+
 class StepRequests:
-    def __init__(self, steps: Steps, users: Users) -> None:
+    def __init__(self, steps: Steps, users: Users, memory_bytes: int | None = None) -> None:
+        """memory_bytes: of the machine; None: read it."""
         self._steps = steps
         self._users = users
+        if memory_bytes is None:
+            memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self._most = most_live(memory_bytes)
 
     def start(self, order: dict[str, Any], job_uid: int) -> None:
         """job_uid: the user of the step's job. Raises ProtocolError, OSError, KeyError, TypeError
@@ -37,9 +49,9 @@ class StepRequests:
             raise ProtocolError(protocol.BAD_REQUEST, refusal)
         if uid != job_uid:
             raise ProtocolError(protocol.BAD_REQUEST, "the step is not of the job's user")
-        if self._steps.find(step_key(order)) is None and self._steps.count_live(uid) >= MAX_LIVE:
+        if self._steps.find(step_key(order)) is None and self._steps.count_live(uid) >= self._most:
             raise ProtocolError(
-                protocol.BAD_REQUEST, f"its user has {MAX_LIVE} running steps on this machine"
+                protocol.BAD_REQUEST, f"its user has {self._most} running steps on this machine"
             )
         _check(order)
         self._steps.start(order)

@@ -22,6 +22,7 @@ class Output:
         self._ranks = ranks
         self.go_on = asyncio.Event()
         self.open = 0
+        self.most_open = 0
         self.calls: list[tuple[int, bool, bool]] = []
 
     def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
@@ -32,6 +33,7 @@ class Output:
     ) -> AsyncGenerator[bytes]:
         self.calls.append((rank, stderr, follow))
         self.open += 1
+        self.most_open = max(self.open, self.most_open)
         try:
             for piece in self._ranks[rank]:
                 if isinstance(piece, Exception):

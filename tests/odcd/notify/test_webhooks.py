@@ -33,10 +33,14 @@ class Sink:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     keys: list[str] = field(default_factory=list[str])
     bodies: list[Any] = field(default_factory=list[Any])
+    answers: asyncio.Event | None = None
+    """It answers when this is set; None: at once."""
 
     async def answer(self, request: web.Request) -> web.Response:
         self.keys.append(request.headers["Idempotency-Key"])
         self.bodies.append(await request.json())
+        if self.answers is not None:
+            await self.answers.wait()
         return web.Response(status=self.status, headers=self.headers)
 
 

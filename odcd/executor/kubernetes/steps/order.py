@@ -10,7 +10,8 @@ from typing import Any
 from odcd.executor.kubernetes.environment import DEVICES, HERE, MASTER_PORT
 from odcd.executor.kubernetes.launch import RUN
 from odcd.executor.kubernetes.naming import host_domain, pod_name
-from odcd.executor.steps import StepOrder, encode_step
+from odcd.executor.step_tasks import StepOrder
+from odcd.executor.steps import encode_step
 from odcd.records.dispatch import Dispatch, Member
 from odcd.records.step import StepKey
 
@@ -79,14 +80,21 @@ def encode(
         if name not in given and not order.inside:
             # The container has its own.
             found["env"].pop(name, None)
+    for rank, env in found["node_env"].items():
+        _adapt(env, d.members[int(rank)])
     for task in found["tasks"]:
-        member = d.members[task["rank"]]
-        task["env"]["ODC_NODE"] = member.node
-        ids = task["env"].get("CUDA_VISIBLE_DEVICES", "")
-        if len(ids.split(",")) == len(member.gpu_indexes) or not member.gpu_indexes:
-            for name in DEVICES:
-                task["env"].pop(name, None)
+        _adapt(task["env"], d.members[task["rank"]])
     return found
+
+
+def _adapt(env: dict[str, str], member: Member) -> None:
+    """The name of the node; no numbers of GPUs if the container has exactly these."""
+    if "ODC_NODE" in env:
+        env["ODC_NODE"] = member.node
+    ids = env.get("CUDA_VISIBLE_DEVICES", "")
+    if len(ids.split(",")) == len(member.gpu_indexes) or not member.gpu_indexes:
+        for name in DEVICES:
+            env.pop(name, None)
 
 
 def _own(environment: Mapping[str, str]) -> dict[str, str]:
@@ -136,9 +144,13 @@ def text_of(
     lines += _function("everything", _exports(encoded["env"] | encoded["node_env"][str(rank)]))
     lines += _cases("about", {n: _exports(t["env"]) for n, t in tasks.items()})
     lines += _cases("streams", {n: [_streams(encoded, n, t)] for n, t in tasks.items()})
+    programs: dict[int, list[int]] = {}
+    for number, task in tasks.items():
+        programs.setdefault(task["program"], []).append(number)
+    # Each program once: its words may have megabytes, and there may be thousands of tasks.
     lines += _cases("run", {
-        n: ["run_words " + " ".join(map(quote, encoded["programs"][t["program"]]))]
-        for n, t in tasks.items()
+        "|".join(map(str, numbers)): ["run_words " + " ".join(map(quote, encoded["programs"][at]))]
+        for at, numbers in programs.items()
     })  # fmt: skip
     lines += _function("empty_files", [f"true >{quote(path)}" for path in _emptied(encoded, rank)])
     return "\n".join(lines) + "\n"
@@ -148,10 +160,10 @@ def _function(name: str, body: Sequence[str]) -> list[str]:
     return [f"{name}() {{", *body, ":", "}"]
 
 
-def _cases(name: str, bodies: Mapping[int, Sequence[str]]) -> list[str]:
+def _cases(name: str, bodies: Mapping[int | str, Sequence[str]]) -> list[str]:
     lines: list[str] = []
-    for number, body in bodies.items():
-        lines += [f"{number})", *body, ";;"]
+    for pattern, body in bodies.items():
+        lines += [f"{pattern})", *body, ";;"]
     return _function(name, ["case $1 in", *lines, "esac"])
 
 

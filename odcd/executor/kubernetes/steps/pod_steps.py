@@ -26,7 +26,7 @@ from odcd.executor.kubernetes.steps.looks import Looks
 from odcd.executor.kubernetes.steps.reach import StepPods
 from odcd.executor.kubernetes.steps.shell import PodShell
 from odcd.executor.kubernetes.steps.stream import Plan, PodStepStream, Ways
-from odcd.executor.steps import StepOrder
+from odcd.executor.step_tasks import StepOrder
 from odcd.records.dispatch import Dispatch
 from odcd.records.step import StepKey
 

@@ -14,7 +14,7 @@ begin
     select array_agg(c.whole order by c.at), array_agg(c.number order by c.at), array_agg(c.ord order by c.at),
            array_agg(c.lists order by c.at)
       into v_wholes, shapes, ords, lists
-      from (select array_position(p_ids, s.whole_id) as whole, t.number, (s.ord - 1)::integer as ord,
+      from (select w.number as whole, t.number, (s.ord - 1)::integer as ord,
                    case when s.node_list is not null or s.exclude_nodes is not null
                         then jsonb_build_object('node_list', s.node_list, 'exclude_nodes', s.exclude_nodes) end as lists,
                    row_number() over (
@@ -23,7 +23,11 @@ begin
                                 s.node_count desc, s.exclusive desc, s.gpus_per_node desc, s.cpus_per_node desc,
                                 s.mem_per_node_mib desc, s.ord) as at
               from _split_components(p_shape_ids, p_what_if) as s
-             cross join lateral (select array_position(p_ids, s.id) as number) as t) as c;
+              -- Joins: a search in the array for each component takes seconds if there are thousands.
+              join unnest(p_ids) with ordinality as i (id, ord) on i.id = s.id
+              join unnest(p_ids) with ordinality as h (id, ord) on h.id = s.whole_id
+             cross join lateral (select i.ord::integer as number) as t
+             cross join lateral (select h.ord::integer as number) as w) as c;
     froms := array_fill(1, array[coalesce(cardinality(p_ids), 0)]);
     tos := array_fill(0, array[coalesce(cardinality(p_ids), 0)]);
     for v_at in 1..coalesce(cardinality(v_wholes), 0) loop

@@ -23,7 +23,7 @@ create or replace function odc._plan_classes(
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
-    v_most    constant integer := 1000;     -- classes of one user
+    v_most    constant integer := 1000;     -- classes of one user; of heterogeneous jobs, components count
     v_fair    boolean;
     v_sized   boolean;          -- a policy compares sizes with the cluster's
     v_weights jsonb;
@@ -80,11 +80,16 @@ begin
                 limit 1) as n
     ), ranked as (
         select h.*, row_number() over (partition by h.uid order by h.queued_at, h.job_id) as place from head as h
+    ), counted as (
+        select r.*, sum(coalesce(jsonb_array_length(s.components), 1))
+                    over (partition by r.uid order by r.place rows between unbounded preceding and 1 preceding) as before
+          from ranked as r join shape as s on s.id = r.shape_id
+         where r.place <= v_most
     ), asked as (
         select h.*, h.shape_id as kept_id, s.partition_ids[1] as partition_id, s.node_count, s.gpus_per_node, s.cpus_per_node
           from (select r.shape_id, r.time_limit_s, r.uid, r.account_id, r.qos_id, r.nice, r.queued_at, r.job_id, r.open_count
-                  from ranked as r
-                 where r.place <= v_most
+                  from counted as r
+                 where coalesce(r.before, 0) < v_most
                  union all
                (select distinct on (p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice)
                        p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count

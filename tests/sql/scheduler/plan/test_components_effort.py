@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odcd.records.job import ComponentSpec
-from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster
 
 
 def het(queue: Queue, *components: dict[str, Any], **fields: Any) -> int:
@@ -71,10 +71,14 @@ def test_a_start_is_found_in_few_questions_if_components_ask_for_the_same(deep: 
 
 
 def test_a_pass_asks_no_more_than_its_limit(deep: Queue) -> None:
-    """Jobs beyond it get no planned start in this pass, and their reason is true."""
+    """Jobs beyond it get no planned start in this pass, and their reason is true. Of two users,
+    because the components of one user in a pass are limited, too."""
     names = busy_nodes(deep, 32)
     parts: list[dict[str, Any]] = [{"exclusive": True, "node_list": [name]} for name in names]
-    jobs = [het(deep, parts[0] | {"mem_per_node_mib": 1 + n}, *parts[1:]) for n in range(42)]
+    jobs = [
+        het(deep, parts[0] | {"mem_per_node_mib": 1 + n}, *parts[1:], who=ALICE if n < 21 else BOB)
+        for n in range(42)
+    ]
     assert calls_in_pass(deep, "_find_start")[0] <= 1536
     starts = [wait_s(deep, one) for one in jobs]
     assert (starts[0], starts[-1]) == (pytest.approx(32 * 60, abs=1), None)
