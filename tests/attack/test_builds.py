@@ -139,7 +139,7 @@ def test_no_user_runs_the_image_of_another_users_dockerfile(image: str) -> None:
     """Whatever the registry is called: it contains that user's code."""
     server = ReservationSpec(script="", work_dir=Path("/"), image=image)
     for spec in (a_job(image=image), server):
-        with pytest.raises(NotAllowed, match="built from a Dockerfile, and not for you"):
+        with pytest.raises(NotAllowed, match="built from a Dockerfile for another user"):
             JobCheck("job:1", "dev:1", OWN)(replace(ALICE, uid=1001), spec)
 
 

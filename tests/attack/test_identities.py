@@ -167,7 +167,7 @@ def test_the_uid_of_a_known_name_cannot_be_changed(database_url: str, source: st
         for path in (USERS, "/v1/accounts/lab/coordinators"):
             refused = await ask(service, "POST", path, {"user": "ann", "uid": 64021})
             assert (refused.status_code, refused.json()["code"]) == (409, "OD028"), refused.text
-            assert "user ann has uid 64020" in refused.json()["detail"]
+            assert "user ann is known with uid 64020" in refused.json()["detail"]
         added = await ask(service, "POST", USERS, {"user": "ann", "uid": 64020})
         assert added.json()["uid"] == 64020, added.text
 

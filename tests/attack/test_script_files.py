@@ -143,6 +143,7 @@ def sweep_at_once() -> None:
     __main__.SWEEP_S = 0.0
 
 
+@pytest.mark.long
 def test_a_script_is_removed_after_its_jobs_while_other_jobs_run(
     folder: Path, work_dir: Path
 ) -> None:

@@ -30,6 +30,7 @@ def node_reasons(odc: Odc) -> dict[str, tuple[str, str | None]]:
     return {row["name"]: (row["state"], row["reason"]) for row in rows}
 
 
+@pytest.mark.long
 def test_a_failed_prolog_drains_its_node_and_the_job_runs_elsewhere(
     odc: Odc, tmp_path: Path
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_failed_prolog_drains_its_node_and_the_job_runs_elsewhere(
     assert tries.read_text().split() == ["gpu1", "gpu2"]
 
 
+@pytest.mark.long
 def test_a_daemon_killed_between_prolog_and_start_starts_the_job_once(
     odc: Odc, tmp_path: Path
 ) -> None:
@@ -67,6 +69,7 @@ def test_a_daemon_killed_between_prolog_and_start_starts_the_job_once(
     assert order.read_text().split() == ["prolog", "job", "epilog"]
 
 
+@pytest.mark.long
 def test_task_hooks_surround_each_task_of_a_step(odc: Odc, tmp_path: Path) -> None:
     odc.environment["ODC_TASK_PROLOG"] = hook(
         tmp_path,

@@ -91,6 +91,7 @@ def test_a_daemon_does_not_start_with_a_filter_that_cannot_be_loaded(odc: Odc) -
     )
 
 
+@pytest.mark.long
 def test_the_filter_is_configured_in_the_settings_file(odc: Odc, tmp_path: Path) -> None:
     path = odc.environment.pop("ODC_SUBMIT_FILTER")
     config = tmp_path / "odcd.toml"
@@ -112,6 +113,7 @@ def submit(job, request):
 """
 
 
+@pytest.mark.long
 def test_a_killed_daemon_leaves_no_process_of_a_filter_that_hangs(odc: Odc) -> None:
     folder = odc.work / "written"
     folder.mkdir()

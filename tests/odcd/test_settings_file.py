@@ -118,6 +118,7 @@ def read_naming(path: Path) -> None:
         raise (InFile if str(path) in error.message else AssertionError)(error.message) from None
 
 
+@pytest.mark.long
 def test_every_invalid_value_names_its_place(toml: Path) -> None:
     """Before: errors about listen, history_target and long lists of nodes named no file."""
     for key in by_key():

@@ -152,6 +152,7 @@ def test_while_the_daemon_is_away_the_terminal_is_the_users(window: Open, two: S
     assert shell.end()[0] == 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_while_the_daemon_is_away_a_signal_ends_srun(
     window: Open, two: Slurm, number: signal.Signals

@@ -158,6 +158,7 @@ def test_no_member_of_a_gang_starts_when_one_prolog_fails(site: Site, work_dir: 
     assert site.order == ["epilog", "epilog"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["prolog", "epilog"])
 def test_a_hook_that_hangs_is_killed_with_all_its_processes(
     site: Site, work_dir: Path, kind: str

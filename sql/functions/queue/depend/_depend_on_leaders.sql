@@ -15,17 +15,21 @@ language sql stable set enable_seqscan = off as $$
           left join lateral (select true as known from odc.job as j where j.id = w.target_id offset 0) as own on true
          cross join lateral (select odc._leader_of(w.target_id) as leader offset 0) as l
          where own.known is null and l.leader is not null
+    ), named as (
+        select jsonb_object_agg(target_id, leader) as leaders from leader
     )
-    select case when not exists (select from leader) then p_jobs
+    -- Found by key: a join would compare each term with each component.
+    select case when d.leaders is null then p_jobs
                 else array(
-                    select coalesce(changed.job, u.job)
+                    select coalesce((
+                               select jsonb_set(u.job, '{dependency,terms}', jsonb_agg(
+                                          case when d.leaders ? (t.term ->> 'target_id')
+                                               then jsonb_set(t.term, '{target_id}', d.leaders -> (t.term ->> 'target_id'))
+                                               else t.term end order by t.n))
+                                 from jsonb_array_elements(nullif(u.job -> 'dependency' -> 'terms', 'null'))
+                                      with ordinality as t (term, n)
+                               having bool_or(d.leaders ? (t.term ->> 'target_id'))), u.job)
                       from unnest(p_jobs) with ordinality as u (job, n)
-                      left join lateral (
-                           select jsonb_set(u.job, '{dependency,terms}', jsonb_agg(
-                                      case when l.leader is null then t.term
-                                           else t.term || jsonb_build_object('target_id', l.leader) end order by t.n)) as job
-                             from jsonb_array_elements(nullif(u.job -> 'dependency' -> 'terms', 'null')) with ordinality as t (term, n)
-                             left join leader as l on l.target_id = (t.term ->> 'target_id')::bigint
-                           having bool_or(l.leader is not null)) as changed on true
                      order by u.n) end
+      from named as d
 $$;

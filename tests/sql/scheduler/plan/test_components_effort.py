@@ -70,6 +70,7 @@ def test_a_start_is_found_in_few_questions_if_components_ask_for_the_same(deep: 
     assert asked <= 256 + 3 * len(names)
 
 
+@pytest.mark.long
 def test_a_pass_asks_no_more_than_its_limit(deep: Queue) -> None:
     """Jobs beyond it get no planned start in this pass, and their reason is true. Of two users,
     because the components of one user in a pass are limited, too."""
