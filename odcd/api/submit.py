@@ -34,7 +34,7 @@ from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.directives import refuse_directives
 from odcd.slurm.parse import ScriptNeeded, parse_submit
 from odcd.slurm.request import SubmitArgv
-from odcd.slurm.table import OPTIONS
+from odcd.slurm.sbatch_options import OPTIONS
 
 MAX_ALTERNATIVES = 64
 

@@ -13,8 +13,8 @@ from functools import partial
 
 from odcd.errors import BadRequest
 from odcd.slurm.complaints import Complaints
-from odcd.slurm.options import Given, Option
-from odcd.slurm.table import BY_LONG, BY_SHORT
+from odcd.slurm.option import Given, Option
+from odcd.slurm.sbatch_options import BY_LONG, BY_SHORT
 
 MAX_WORDS = 100_000
 MAX_OPTIONS = 200

@@ -11,7 +11,7 @@ from odcd.errors import BadRequest
 from odcd.records.job import MAX_COMPONENTS
 from odcd.slurm.argv import CommandLine, parse_argv
 from odcd.slurm.complaints import Complaints
-from odcd.slurm.options import Given
+from odcd.slurm.option import Given
 
 SEPARATOR = ":"
 MAX_OPTIONS = 2_000

@@ -15,7 +15,7 @@ from odcd.errors import BadRequest
 from odcd.slurm.argv import parse_argv
 from odcd.slurm.complaints import Complaints
 from odcd.slurm.components import check_count
-from odcd.slurm.options import Given
+from odcd.slurm.option import Given
 
 MAX_DIRECTIVES = 200
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from odcd.errors import BadRequest
-from odcd.slurm.options import Given, Option
+from odcd.slurm.option import Given, Option
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PART = re.compile(

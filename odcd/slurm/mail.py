@@ -17,7 +17,7 @@ from odcd.records.notification import (
     kinds_of,
 )
 from odcd.slurm.complaints import Complaints
-from odcd.slurm.options import Given
+from odcd.slurm.option import Given
 
 MAIL = ("mail-type", "mail-user")
 NO_MAIL = "odc sends no mail"

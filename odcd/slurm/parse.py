@@ -16,14 +16,14 @@ from odcd.slurm.components import Room, passed_on, split_line
 from odcd.slurm.directives import header_end, late_directive, parse_directives
 from odcd.slurm.environment import variable_options
 from odcd.slurm.mail import MailTo, mail_of
-from odcd.slurm.options import Given
+from odcd.slurm.option import Given
 from odcd.slurm.request import SubmitArgv
-from odcd.slurm.sbatch import has_effect, without_effect
+from odcd.slurm.sbatch_options import OPTIONS
 from odcd.slurm.script import COMMAND_SCRIPT, check_script, wrapped_script
 from odcd.slurm.settings import Settings
 from odcd.slurm.spec import Source, job_spec
-from odcd.slurm.table import OPTIONS
 from odcd.slurm.times import zone_of
+from odcd.slurm.without_effect import has_effect, without_effect
 
 STDIN = "-"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from odcd.slurm.dependencies import DEPENDENCY_FORMS
 from odcd.slurm.lists import ARRAY_FORMS
-from odcd.slurm.options import Option
-from odcd.slurm.table import IGNORED, REFUSED, SUPPORTED
+from odcd.slurm.option import Option
+from odcd.slurm.sbatch_options import IGNORED, REFUSED, SUPPORTED
 from odcd.slurm.times import DURATION_FORMS, MOMENT_FORMS
 
 _INTRO = """\

@@ -13,9 +13,9 @@ from odcd.slurm.complaints import Complaints
 from odcd.slurm.environment import EXPORT_ALL, Export
 from odcd.slurm.gangs import NodeRange, Switches
 from odcd.slurm.gres import GpuRequest
-from odcd.slurm.options import Given
+from odcd.slurm.option import Given
+from odcd.slurm.sbatch_options import OPTIONS
 from odcd.slurm.signals import EndSignal
-from odcd.slurm.table import OPTIONS
 
 _FAILED = object()
 MAX_CHARS = 128 * 1024

@@ -45,8 +45,8 @@ from odcd.slurm import dependencies, directives, environment, gangs, gres, lists
 from odcd.slurm.hostlists import compress_hosts, expand_hosts
 from odcd.slurm.parse import parse_submit
 from odcd.slurm.request import SubmitArgv
+from odcd.slurm.sbatch_options import OPTIONS
 from odcd.slurm.script import check_script
-from odcd.slurm.table import OPTIONS
 from odcd.slurm.times import parse_duration, parse_moment, parse_span, zone_of
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)

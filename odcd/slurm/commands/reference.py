@@ -20,7 +20,7 @@ from odcd.slurm.commands import (
     srun_options,
 )
 from odcd.slurm.commands.getopt import Flag
-from odcd.slurm.sbatch import WITHOUT_EFFECT
+from odcd.slurm.without_effect import WITHOUT_EFFECT
 
 _INTRO = """\
 # Options of Slurm's commands

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from odcd.errors import OdcError, SubmitRejected
 from odcd.slurm.commands.getopt import Flag, parse_components
-from odcd.slurm.table import OPTIONS as ALL
+from odcd.slurm.sbatch_options import OPTIONS as ALL
 from odcd.slurm.usage import USAGE_CODE, Usage
 
 NAME = "sbatch"

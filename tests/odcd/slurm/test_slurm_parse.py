@@ -16,8 +16,8 @@ from odcd.records.job import MAX_SCRIPT_BYTES, JobSpec
 from odcd.slurm.parse import ParsedSubmit, ScriptNeeded, parse_submit
 from odcd.slurm.reference import reference_page
 from odcd.slurm.request import SubmitArgv
+from odcd.slurm.sbatch_options import BY_LONG, BY_SHORT, OPTIONS, REFUSED, SUPPORTED
 from odcd.slurm.settings import Settings
-from odcd.slurm.table import BY_LONG, BY_SHORT, OPTIONS, REFUSED, SUPPORTED
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 SCRIPT = "#!/bin/sh\ntrue\n"

@@ -4,7 +4,7 @@ it refuses with the reason."""
 from __future__ import annotations
 
 from odcd.slurm import converters as to
-from odcd.slurm.options import Option, refused
+from odcd.slurm.option import Option, refused
 
 _ACCEPTED = "accepted"
 
@@ -170,7 +170,7 @@ IGNORED: tuple[Option, ...] = (
            convert=to.only("none", "odc does not place tasks on sockets, cores and threads"),
            variables=("SBATCH_GPU_BIND",), help="only none, which has no effect"),
 )  # fmt: skip
-"""Accepted with a warning: a job does the same without them. See odcd.slurm.sbatch."""
+"""Accepted with a warning: a job does the same without them. See odcd.slurm.without_effect."""
 
 _NO_LAYOUT = "odc does not place tasks on sockets, cores and threads"
 _NO_TOPOLOGY = "odc supports only --switches for the network's topology"

@@ -1,4 +1,4 @@
-"""sbatch's options as data: one table for argv, directives, variables and the reference."""
+"""An option of sbatch as data, and one that a user gave. See odcd.slurm.sbatch_options."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from odcd.slurm.mail import MAIL, NO_MAIL
-from odcd.slurm.options import Given
+from odcd.slurm.option import Given
 
 WARNED = ("mail-type", "mail-user", "wckey", "hint", "get-user-env", "mem-bind", "gpu-bind")
 """odcctl submit and run accept these, too, with a warning; of gpu-bind only none."""
