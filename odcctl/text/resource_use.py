@@ -17,7 +17,7 @@ def describe(job: Mapping[str, Any]) -> str:
     cpus = job["cpus_per_node"] * job["node_count"]
     cpu_s = _cpu_s(use)
     parts = [f"{render.duration(cpu_s) if cpu_s >= 10 else f'{cpu_s:.1f} s'} of CPU time"]
-    if cpus:
+    if cpus and cpu_share(job) != "-":  # its elapsed time has whole seconds, so it may be 0
         parts[0] += f" ({cpu_share(job)} of {render.counted(cpus, 'CPU')})"
     parts.append(f"{_size(use['max_rss_kib'])} in the largest process")
     for key, verb in (("read_kib", "read"), ("written_kib", "written")):

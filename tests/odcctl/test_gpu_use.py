@@ -121,6 +121,9 @@ def test_show_tells_what_the_processes_of_a_job_used(peer: Peer, odcctl: Odcctl)
     assert (
         "1:02 of CPU time (26 % of 4 CPUs), 19.1 GiB in the largest process, 2 MiB written" in shown
     )
+    at_once = {**job, "ended_at": job["started_at"]}
+    peer.on("GET", "/v1/jobs/9", {"jobs": [at_once]})
+    assert "1:02 of CPU time, 19.1 GiB in the largest process" in odcctl("show", "9").out
 
 
 def an_idle_list(**fields: Any) -> dict[str, Any]:

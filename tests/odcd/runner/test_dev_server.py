@@ -78,7 +78,7 @@ def asleep(folder: Path, seconds: int) -> bool:
             if not command.endswith(arguments):
                 continue
             parent, group, foreground = terminal_of(process)
-            # Busybox sleeps in a copy of the shell that was told to, which has the same arguments.
+            # Busybox runs sleep in a fork of the shell, which keeps the shell's arguments.
             copied = Path(f"/proc/{parent}/cmdline").read_bytes() == command
             itself = command.startswith(b"sleep") or (b"busybox" in command and copied)
             if itself and group == foreground and (process / "cwd").samefile(folder):
