@@ -144,11 +144,9 @@ async def take_over(
     """Make the executor match the database: a new leader adopts the running jobs.
 
     Jobs that the last leader placed but may not have sent are sent again, which is harmless if it
-    did. After that, every member that is live in the database either runs, or the executor reports
-    it as gone.
+    did. Jobs that must end are not: the last leader may have removed what ran for them before it
+    was recorded. After that, every member that is live in the database either runs, or the executor
+    reports it as gone.
     """
-    live = await attempts.list_live_members(lead.term)
-    unsent = sorted({job_id for job_id, _, _, started in live if not started})
-    if unsent:
-        await planner.send(unsent)
+    await planner.send_unstarted()
     await executor.adopt(lambda: attempts.list_live_members(lead.term))

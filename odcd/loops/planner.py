@@ -176,6 +176,11 @@ class Planner:
         Return whether the executor accepted them."""
         return await self._starts.send(job_ids)
 
+    async def send_unstarted(self) -> None:
+        """Send all jobs of which a member was not reported as started."""
+        if job_ids := await self._dispatches.list_unstarted(self._lead.term, None):
+            await self.send(job_ids)
+
     async def _resend(self) -> None:
         while True:
             await self._clock.sleep(RESEND_AFTER.total_seconds())

@@ -38,8 +38,9 @@ class DispatchStore:
         )
         return _dispatch(json.loads(body)) if body else None
 
-    async def list_unstarted(self, term: int, before: datetime) -> list[int]:
-        """Jobs dispatched before that time with a member that has not started."""
+    async def list_unstarted(self, term: int, before: datetime | None) -> list[int]:
+        """Jobs dispatched before that time (None: at any time) with a member that has not started,
+        except those that must end."""
         rows = await self._db.fetch(
             "select job_id from odc.unstarted_jobs(p_term => $1, p_before => $2)", term, before
         )

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.harness.controlplane.api import Manifest
 from tests.support.harness.controlplane.nodes import lose_node
 from tests.support.harness.controlplane.plane import ControlPlane
 from tests.support.harness.controlplane.processes import ProcessNodes
 from tests.support.harness.controlplane.proxy import FaultProxy
+from tests.support.harness.controlplane.watch import Watch
 from tests.support.harness.daemon import wait
 from tests.support.harness.database import Sql
 from tests.support.harness.relay import Relay
@@ -210,6 +212,36 @@ def test_a_start_blocked_by_foreign_pods_is_retried(
     stack.until(job, "RUNNING", "COMPLETED")
     assert stack.end(job)["state"] == "COMPLETED"
     check(stack, plane)
+
+
+def test_a_job_that_must_end_gets_no_new_pods_from_the_next_leader(
+    stack: Stack, plane: ControlPlane, real_nodes: ProcessNodes
+) -> None:
+    """The pods of a cancelled gang are gone, and the leader was killed before it recorded that."""
+    created: list[str] = []
+
+    def note(_: float, kind: str, pod: Manifest) -> None:
+        if kind == "ADDED":
+            created.append(pod["metadata"]["name"])
+
+    real_nodes.kill()
+    try:
+        job = stack.submit("-N", "2", "--gpus-per-node", "1", script="true")
+        expected = [f"odc-{job}-1-0", f"odc-{job}-1-1"]
+        wait(lambda: pods(plane) == expected, lambda: f"{pods(plane)}{stack.log()}")
+        stack("cancel", str(job))
+        wait(lambda: stack.value("select count(stop_sent_at) from odc.running"), stack.log)
+        stack.kill()
+        for name in pods(plane):
+            plane.api.delete(f"/api/v1/namespaces/gpu-batch/pods/{name}", grace_s=0)
+        wait(lambda: not pods(plane), lambda: f"{pods(plane)}{stack.log()}")
+        with Watch(plane.api, "/api/v1/namespaces/gpu-batch/pods", note):
+            stack.start()
+            assert stack.end(job)["state"] == "CANCELLED"
+            check(stack, plane)
+        assert created == []
+    finally:
+        real_nodes.start()
 
 
 # -- two daemons ----------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class KubernetesExecutor:
         self._instance_types = instance_types
         self._term, self._ledger = 0, Ledger()
         self._background = Background(self._ledger.wake, clock, watch)
-        self._pod_writer = PodWriter(cluster, settings)
+        self._pod_writer = PodWriter(cluster, settings, leads)
         self._members = Members(clock, self._ledger, Denials(budgets.denied_s))
         self._finder = PodFinder(self._members, self._pod_writer)
         self.dev_servers = KubernetesDevServers(cluster, self._members, self._finder)

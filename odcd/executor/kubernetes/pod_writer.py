@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -47,9 +47,13 @@ class _Made(Object):
 
 
 class PodWriter:
-    def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
+    def __init__(
+        self, cluster: Cluster, settings: PodSettings, leads: Callable[[], bool] = lambda: True
+    ) -> None:
+        """leads: whether it is certain that no other daemon leads; otherwise nothing is created."""
         self._cluster = cluster
         self._settings = settings
+        self._leads = leads
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def make(
@@ -127,7 +131,11 @@ class PodWriter:
         return found.metadata.uid, False
 
     async def _make(self, path: str, body: Json) -> bytes | None:
+        """Return None if the object exists."""
         async with self._turns:
+            if not self._leads():
+                # Another leader may have removed a pod of this name after it ran.
+                raise RunnerDown("it is not certain that this daemon still leads")
             try:
                 return await self._cluster.post(path, body)
             except ApiRefused as error:

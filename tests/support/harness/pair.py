@@ -22,7 +22,7 @@ READ_MANY = """
     returns table (job_id bigint) language plpgsql volatile as $$
     begin
         perform odc._hold_term(p_term);
-        return query select 0::bigint from generate_series(1, 500000);
+        return query select 0::bigint from generate_series(1, 500000) where p_before is not null;
     end $$
 """
 STUCK = """

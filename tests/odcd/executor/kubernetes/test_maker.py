@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.attempt_objects import INLINE_BYTES
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
@@ -142,3 +143,27 @@ def test_a_started_member_is_not_created_again(
     named = [one.replace(pod, "") for one in taking.made]
     assert [one if one.startswith("Pod") else one.split()[0] for one in named] == made
     assert [one.removeprefix(pod) for one in taking.changed] == changed
+
+
+class Pausing(Taking):
+    """The daemon is suspended during its first request, and another one leads afterwards."""
+
+    leads = True
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+        answer = await super().post(path, body)
+        self.leads = False
+        return answer
+
+
+def test_a_daemon_that_was_replaced_during_a_start_creates_no_further_pods() -> None:
+    """The new leader may have started the job and removed its pods meanwhile."""
+    members = tuple(a_member(rank, virtual=False, cpus=1) for rank in range(3))
+    dispatch, texts = a_dispatch_of(members=members, uid=1001, gid=100)
+    taking = Pausing()
+    settings = PodSettings(image="registry.example/job:1.0")
+    maker = PodWriter(cast("Cluster", taking), settings, lambda: taking.leads)
+    with pytest.raises(RunnerDown):
+        asyncio.run(maker.make(dispatch, texts, {member.node: OFFER for member in members}))
+    assert len(taking.made) == 1
+    assert taking.changed == []
