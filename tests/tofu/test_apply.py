@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 import yaml
 
+from odcd.aws.groups import Groups
 from odcd.executor.kubernetes.inventory import take_inventory
 from odcd.executor.kubernetes.objects import Node
 from odcd.executor.kubernetes.tolerations import Terms, tolerations_of
@@ -29,6 +31,7 @@ BLOCK = {
     "type": "h100", "id": "cr-0123456789abcdef0", "zone": "us-east-2b", "instances": 2,
     "starts_at": "2096-12-01T11:30:00Z", "ends_at": "2096-12-08T11:30:00Z",
 }  # fmt: skip
+MORE = {"type": "t4", "min_nodes": 0, "max_nodes": 3, "elastic": {"idle_s": 900}}
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,22 @@ class Applied:
     """The plan that was applied."""
     port: int
     """moto's."""
+    halfway: int
+    """The number of resources after the first apply, which was interrupted."""
 
 
 @pytest.fixture(scope="module")
 def applied(cloud: Cloud) -> Iterator[Applied]:
-    """The test environment, as its var file has it; destroyed at the end."""
+    """The test environment, as its var file has it; the first apply was interrupted, and the second
+    one finished. Destroyed at the end."""
     space = cloud.make("test")
     space.init(TEST, local_state=True)
     first = space.plan(TEST, VALUES)
+    said = space.interrupt_apply(TEST, VALUES, after=30)
+    assert "Interrupt received" in said, said[-4000:]
+    halfway = len(space.state(TEST))
     space.apply(TEST, VALUES)
-    yield Applied(space, first, cloud.port)
+    yield Applied(space, first, cloud.port, halfway)
     space.destroy(TEST, VALUES)
     assert space.state(TEST) == {}, "destroy leaves nothing"
 
@@ -75,8 +84,16 @@ def template(state: dict[str, Any], key: str) -> tuple[dict[str, Any], str, dict
 
 
 def test_a_second_plan_changes_nothing(applied: Applied) -> None:
-    """A repeated apply is safe, also of a half-finished one: every resource has a name or key."""
     assert changes(applied.space.plan(TEST, VALUES)) == []
+
+
+def test_a_half_finished_apply_is_finished_by_the_next(applied: Applied) -> None:
+    """Nothing that the first one created was created twice, or is missing from the state."""
+    assert 30 <= applied.halfway < len(changes(applied.first))
+    assert applied.space.state(TEST).keys() == {one.address for one in changes(applied.first)}
+    groups = client("autoscaling", applied.port).describe_auto_scaling_groups()
+    names = [group["AutoScalingGroupName"] for group in groups["AutoScalingGroups"]]
+    assert sorted(names) == ["odc-test-system", "odc-test-t4"]
 
 
 def test_the_plan_keeps_the_policies(applied: Applied) -> None:
@@ -229,8 +246,30 @@ def check_script(script: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_production_can_be_applied_changed_and_destroyed(cloud: Cloud, tmp_path: Path) -> None:
-    """INF-02, INF-03, GPU-12: all types, a capacity block, more nodes, another type."""
+async def check_elastic(port: int) -> None:
+    """odcd finds the group by its tags, requests nodes, and ends one."""
+    groups = Groups("odc", "us-east-2", f"http://127.0.0.1:{port}")
+    await groups.open()
+    try:
+        [group] = await groups.groups()
+        assert (group.name, group.gpu_type, group.problem) == ("odc-t4-more", "t4", None)
+        assert (group.min_nodes, group.max_nodes, group.desired) == (0, 3, 0)
+        assert (group.idle_s, group.cooldown_s, group.boot_s) == (900, 60, 300)
+        await groups.resize(group.name, 2)
+        [grown] = await groups.groups()
+        assert len(grown.instances) == 2
+        await groups.terminate(grown.instances[0])
+        [shrunk] = await groups.groups()
+        assert (shrunk.desired, shrunk.instances) == (1, grown.instances[1:])
+    finally:
+        await groups.close()
+
+
+def test_production_can_be_applied_changed_and_destroyed(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INF-02, INF-03, GPU-12: all types, a capacity block, more nodes, another type, and an elastic
+    group that odcd resizes."""
     space = cloud.make("production")
     space.init(PRODUCTION, local_state=True)
     zone = client("route53", cloud.port).create_hosted_zone(
@@ -243,12 +282,18 @@ def test_production_can_be_applied_changed_and_destroyed(cloud: Cloud, tmp_path:
         "storage": {"history_days": 365, "fast_disks": True},
         "ingress": {"host": "odc.example.org", "zone_id": zone},
     }  # fmt: skip
+    own = space.plan(PRODUCTION, values)["variables"]["node_groups"]["value"]
+    values["node_groups"] = own | {"t4-more": MORE}
     # INF-16: only HTTPS of the load balancer is open to everyone.
     first = changes(space.plan(PRODUCTION, values))
     assert findings(first) == []
     space.apply(PRODUCTION, values)
     assert changes(space.plan(PRODUCTION, values)) == []
     assert space.output(PRODUCTION)["url"] == "https://odc.example.org"
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    asyncio.run(check_elastic(cloud.port))
+    assert changes(space.plan(PRODUCTION, values)) == [], "the number of nodes is odcd's"
     _, script, config = template(space.state(PRODUCTION), "h100")
     check_script(script, tmp_path)
     # MNE-14: before kubelet starts, which is after this script.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,26 @@ class Workspace:
         return self.run(
             folder, "apply", "-no-color", "-input=false", "-auto-approve", "-parallelism=20"
         ).out
+
+    def interrupt_apply(self, folder: str, values: dict[str, Any], after: int) -> str:
+        """Press Ctrl-C during an apply, after this number of resources was created."""
+        self._write(folder, values)
+        words = ("apply", "-no-color", "-input=false", "-auto-approve", "-parallelism=4")
+        with subprocess.Popen(
+            [self._program, f"-chdir={self.root / 'tofu' / folder}", *words],
+            env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            lines: list[str] = []
+            created = 0
+            for line in child.stdout:
+                lines.append(line)
+                created += "Creation complete" in line
+                if created == after:
+                    created += 1  # once
+                    child.send_signal(signal.SIGINT)
+        return "".join(lines)
 
     def destroy(self, folder: str, values: dict[str, Any]) -> str:
         self._write(folder, values)
