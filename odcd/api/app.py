@@ -40,6 +40,7 @@ from odcd.api.partitions import PartitionRoutes, PolicyRoutes
 from odcd.api.plan import PlanRoutes
 from odcd.api.priority import PriorityRoutes
 from odcd.api.reservations import ReservationRoutes
+from odcd.api.resubmit import ResubmitRoutes
 from odcd.api.slurm.routes import SlurmRoutes
 from odcd.api.slurm.step_input import StepInputRoutes
 from odcd.api.submit import SubmitRoutes
@@ -117,6 +118,7 @@ def operations(deps: Api) -> list[Operation]:
     found: list[Operation] = []
     for resource in (
         SubmitRoutes,
+        ResubmitRoutes,
         SlurmRoutes,
         StepInputRoutes,
         JobRoutes,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from odcd.database.pool import Database
 from odcd.records.job import Identity, Selector, Submitted
@@ -93,6 +94,15 @@ class JobStore:
         """stored_bytes: as for update()."""
         change = _counted(_REQUEUE, who, stored_bytes)
         return await self._changes.make(change, who, filters, now, p_hold=hold)
+
+    async def get_ended_request(self, who: Identity, selector: Selector) -> dict[str, Any]:
+        """The request of a job that has ended: see odc.ended_request. Raises UnknownJob,
+        WrongState, NotOwner."""
+        body = await self._db.fetchval(
+            "select odc.ended_request(p_actor => $1, p_selector => $2)",
+            actor_of(who), json.dumps(plain({"ids": [selector]})["ids"][0]),
+        )  # fmt: skip
+        return json.loads(body)
 
     async def checkpoint(
         self, who: Identity, filters: Filters, now: datetime, *, stored_bytes: int | None = None

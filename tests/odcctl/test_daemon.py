@@ -182,6 +182,35 @@ def test_a_running_job_is_requeued_signalled_and_cancelled(
     assert odcctl("wait", other).code == 143
 
 
+def test_a_job_that_has_ended_is_submitted_again(
+    odcctl: Odcctl, submit: Callable[..., str], environment: dict[str, str], home: Path
+) -> None:
+    script = home / "again.sh"
+    script.write_text("#!/bin/sh\necho $COLOUR $1\nexit $(cat code)\n")
+    (home / "code").write_text("5")
+    environment["COLOUR"] = "red"
+    job = submit("-o", "out-%j", str(script), "one")
+    environment["COLOUR"] = "blue"
+    assert odcctl("wait", job).code == 5
+    script.unlink()
+    (home / "code").write_text("0")
+    refused = odcctl("requeue", job)
+    assert (refused.code, "odcctl requeue --force" in refused.err) == (1, True), refused.err
+    said = _ok(odcctl("requeue", "--force", job))
+    new = said.split()[-1]
+    assert said == f"job {job} submitted again as job {new}\n"
+    assert odcctl("wait", new).code == 0
+    assert (home / f"out-{new}").read_text() == "red one\n"
+    [answer] = json.loads(_ok(odcctl("requeue", "--force", "--hold", job, "--json")))["jobs"]
+    assert (answer["job_id"], answer["outcome"]) == (int(job), "submitted")
+    held = str(answer["new_job_id"])
+    refused = odcctl("requeue", "--force", held, "4000000")
+    assert refused.code == 1
+    assert f"job {held} not requeued" in refused.err
+    assert "job 4000000 not requeued" in refused.err
+    _ok(odcctl("cancel", held))
+
+
 def test_run_is_the_command_itself(odcctl: Odcctl, home: Path) -> None:
     done = odcctl("run", "sh", "-c", "echo out; echo err >&2; exit 5")
     # A job that does not start within a second is reported, as on a busy machine.

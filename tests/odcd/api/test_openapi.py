@@ -74,7 +74,7 @@ def test_every_creating_operation_accepts_an_idempotency_key(database_url: str) 
         assert keyed == {
             "/v1/jobs", "/v1/jobs/batch", "/v1/submit-argv", "/v1/bookings", "/v1/accounts",
             "/v1/qos", "/v1/accounts/{account}/users", "/v1/reservations",
-            "/v1/disks", "/v1/slurm/{command}",
+            "/v1/disks", "/v1/slurm/{command}", "/v1/jobs/{id}/resubmit",
         }  # fmt: skip
         limit = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "limit")
         assert (limit["schema"]["maximum"], limit["schema"]["default"]) == (10_000, 1000)

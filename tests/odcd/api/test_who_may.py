@@ -36,6 +36,8 @@ REGISTRY = "registry.example/builds"
 ALL = frozenset(ROLES)
 KNOWN = ALL - {"nobody"}
 OWN = frozenset({"owner", "operator"})
+OWNERS = frozenset({"owner"})
+"""The new job would belong to the operator."""
 COORDINATORS = frozenset({"coordinator", "operator"})
 OPERATORS = frozenset({"operator"})
 KEYED = frozenset({"key"})
@@ -83,6 +85,11 @@ class Scene:
         job_id = await self.service.submit(ALICE)
         assert job_id in await self.service.plan()
         return str(job_id)
+
+    async def ended(self) -> str:
+        job_id = await self.pending()
+        await self._made("POST", f"/v1/jobs/{job_id}/cancel", {})
+        return job_id
 
     async def begun(self) -> str:
         job_id = await self.service.submit(ALICE)
@@ -255,6 +262,7 @@ TABLE: dict[str, Rule] = {
     "POST /v1/jobs/{id}/hold": own(Scene.pending),
     "POST /v1/jobs/{id}/release": own(Scene.held),
     "POST /v1/jobs/{id}/requeue": own(Scene.running),
+    "POST /v1/jobs/{id}/resubmit": Rule(may=OWNERS, target=Scene.ended, **ONCE),
     "POST /v1/jobs/{id}/checkpoint": own(Scene.begun),
     "PATCH /v1/jobs/{id}": own(Scene.pending, {"comment": "x"}),
     "GET /v1/events": everybody(query=NO_STREAM),

@@ -34,7 +34,7 @@ begin
                                  format('job %s is already pending', f.job_id), 'Only running jobs can be requeued.')
                     when f.place = 'ended'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
-                                 format('job %s has ended', f.job_id), 'Submit it again to run it again.')
+                                 format('job %s has ended', f.job_id), 'To run it again, submit it again: odcctl requeue --force.')
                     when f.kind = 'reservation'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
                                  format('job %s is a reservation: its running processes would be lost', f.job_id),

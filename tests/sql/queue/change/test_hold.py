@@ -196,5 +196,5 @@ def test_a_requeue_of_other_jobs_is_refused(queue: Queue) -> None:
         "OD012", "OD012", "OD012", "OD013", "OD012", "OD006",
     ]  # fmt: skip
     hints = {a["job_id"]: a["hint"] for a in queue.change("requeue", ended, never)}
-    assert "Submit it again" in hints[ended]
+    assert "submit it again" in hints[ended]
     assert "submit it again" in hints[never]
