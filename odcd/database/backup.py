@@ -210,7 +210,8 @@ class _Restore:
         version = self._manifest["schema_version"]
         if version > self._source.version:
             raise SchemaTooNew(
-                f"the backup has version {version}, but this odc knows {self._source.version}",
+                f"the backup has schema version {version}, but this odc knows only "
+                f"{self._source.version}",
                 "Restore it with the odc that wrote it, or a newer one.",
             )
         if await self._db.fetchval(DAEMONS):

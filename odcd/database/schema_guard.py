@@ -40,9 +40,10 @@ async def newer_version(connection: asyncpg.Connection, source: Source) -> int |
     since = row["compatible_since"]
     if since is not None and since <= source.version:
         return int(row["version"])
-    works = f"; daemons of version {since} or newer can use it" if since is not None else ""
+    works = f"; daemons that know version {since} or newer can use it" if since is not None else ""
     raise SchemaTooNew(
-        f"the database has version {row['version']}, but this odc knows {source.version}{works}",
+        f"the database has schema version {row['version']}, but this odc knows only "
+        f"{source.version}{works}",
         "Run the newer odc that wrote it, or restore a backup made before the upgrade.",
     )
 

@@ -75,7 +75,7 @@ def _check_components(spec: JobSpec) -> None:
     if len(spec.components) < 2 or len(spec.components) > MAX_COMPONENTS:
         raise BadRequest(
             f"a heterogeneous job has 2 to {MAX_COMPONENTS} components, not {len(spec.components)}",
-            "Leave the separators out, or submit several jobs.",
+            "Leave the colons (:) or the hetjob lines out, or submit several jobs.",
         )
     given = [name for name in OF_COMPONENTS if getattr(spec, name)]
     if given:

@@ -20,7 +20,7 @@ from odcd.slurm.complaints import Complaints
 from odcd.slurm.option import Given
 
 MAIL = ("mail-type", "mail-user")
-NO_MAIL = "odc sends no mail"
+NO_MAIL = "this server sends no mail"
 _ADDRESS = re.compile(ADDRESS)
 
 

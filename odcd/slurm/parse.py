@@ -17,10 +17,10 @@ from odcd.slurm.directives import header_end, late_directive, parse_directives
 from odcd.slurm.environment import variable_options
 from odcd.slurm.mail import MailTo, mail_of
 from odcd.slurm.option import Given
+from odcd.slurm.option_values import Settings
 from odcd.slurm.request import SubmitArgv
 from odcd.slurm.sbatch_options import OPTIONS
 from odcd.slurm.script import COMMAND_SCRIPT, check_script, wrapped_script
-from odcd.slurm.settings import Settings
 from odcd.slurm.spec import Source, job_spec
 from odcd.slurm.times import zone_of
 from odcd.slurm.without_effect import has_effect, without_effect

@@ -15,8 +15,8 @@ from odcd.records.job import ComponentSpec, JobSpec
 from odcd.slurm.environment import exported
 from odcd.slurm.gres import GpuRequest, agreed_type, check_counts
 from odcd.slurm.mail import NONE, Mail
+from odcd.slurm.option_values import Settings
 from odcd.slurm.request import SubmitArgv
-from odcd.slurm.settings import Settings
 
 MAX_SUBMIT_LINE = 32_768
 ALIKE = {"account": "account", "qos": "qos", "booking": "reservation", "partitions": "partition"}
@@ -88,7 +88,7 @@ def _component(s: Settings) -> ComponentSpec:
         raise BadRequest("--array: an array cannot be heterogeneous", "Leave --array out.")
     if s.switches is not None:
         raise BadRequest(
-            "--switches: a component of a heterogeneous job cannot ask for few topology blocks",
+            "--switches: a component of a heterogeneous job cannot use it",
             "Leave --switches out, or submit a job without components.",
         )
     if s.nodes is not None and s.nodes.maximum is not None:

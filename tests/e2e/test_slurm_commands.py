@@ -32,8 +32,8 @@ def golden(name: str, text: str) -> None:
 
 
 UNSENT = (
-    "sbatch: warning: options without effect: --mail-type (odc sends no mail), "
-    "--mail-user (odc sends no mail)\n"
+    "sbatch: warning: options without effect: --mail-type (this server sends no mail), "
+    "--mail-user (this server sends no mail)\n"
 )
 
 

@@ -103,7 +103,7 @@ def test_an_older_odc_refuses_a_newer_database_that_it_does_not_work_on(
     write(new, "compatible_since", "2")
     install(empty_database_url, new)
     for beside in ("any", "compatible", "none"):
-        with pytest.raises(SchemaTooNew, match="daemons of version 2 or newer can use it"):
+        with pytest.raises(SchemaTooNew, match="daemons that know version 2 or newer can use it"):
             install(empty_database_url, old, beside)
     assert count(empty_database_url) == 2
 

@@ -80,6 +80,7 @@ def test_without_a_mail_server_all_values_have_no_effect_but_a_warning() -> None
     parsed = parse("--mail-type=SOON", "--mail-user=<you>", to=None)
     [warning] = parsed.warnings
     assert warning == (
-        "options without effect: --mail-type (odc sends no mail), --mail-user (odc sends no mail)"
+        "options without effect: --mail-type (this server sends no mail), "
+        "--mail-user (this server sends no mail)"
     )
     assert parsed.spec.mail_types == []

@@ -12,8 +12,8 @@ from odcd.errors import BadRequest, OdcError
 from odcd.slurm.argv import CommandLine, parse_argv
 from odcd.slurm.directives import late_directive, parse_directives, split_words
 from odcd.slurm.environment import exported, parse_export, variable_options
+from odcd.slurm.option_values import Settings
 from odcd.slurm.sbatch_options import OPTIONS
-from odcd.slurm.settings import Settings
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

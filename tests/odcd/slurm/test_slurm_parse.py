@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from odcd.errors import BadRequest, NotImplementedYet, OdcError, TooLarge
 from odcd.records.fields import UNLIMITED_S
 from odcd.records.job import MAX_SCRIPT_BYTES, JobSpec
+from odcd.slurm.option_values import Settings
 from odcd.slurm.parse import ParsedSubmit, ScriptNeeded, parse_submit
 from odcd.slurm.reference import reference_page
 from odcd.slurm.request import SubmitArgv
 from odcd.slurm.sbatch_options import BY_LONG, BY_SHORT, OPTIONS, REFUSED, SUPPORTED
-from odcd.slurm.settings import Settings
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 SCRIPT = "#!/bin/sh\ntrue\n"
@@ -284,7 +284,7 @@ def test_options_that_change_nothing_essential_are_accepted_with_one_warning() -
     )  # fmt: skip
     [warning] = parsed.warnings
     assert warning.startswith(
-        "options without effect: --mail-type (odc sends no mail), --mail-user"
+        "options without effect: --mail-type (this server sends no mail), --mail-user"
     )
     for name in ("hint", "wckey", "get-user-env", "mem-bind"):
         assert f"--{name} (" in warning

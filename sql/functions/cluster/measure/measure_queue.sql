@@ -65,7 +65,7 @@ language sql stable as $$
      union all
     select 'odcd_why_causes', array[c.cause], count(c.n)::double precision
       from (select z as cause, null::integer as n
-              from unnest('{running_job,planned_job,limit,dependency,booking,node,hold,begin,disk,image,licence,preempted}'::text[]) as z
+              from unnest('{running_job,planned_job,limit,dependency,booking,node,hold,begin,disk,image,preempted}'::text[]) as z
              union all
             select w ->> 'cause', 1 from head as h cross join lateral json_array_elements(odc._why_blocked(h.job_id)) as w) as c
      group by c.cause

@@ -32,7 +32,7 @@ begin
         message = format(
             case v_over.what when 'wall_s' then 'a time limit of %s is more than the %s allowed for %s (%s)'
                              when 'gpu_minutes' then '%s (GPUs times time limit) is more than the %s allowed for %s (%s)'
-                             when 'jobs' then 'a job is more than the %2$s allowed for %3$s (%4$s)'
+                             when 'jobs' then '%3$s may run no jobs (%4$s)'
                              else '%s is more than the %s allowed for %s (%s)' end,
             _limit_amount(v_over.what, v_over.need), _limit_amount(v_over.what, v_over.most), v_holder,
             _limit_reason(v_over.scope, v_over.per, v_over.what)),

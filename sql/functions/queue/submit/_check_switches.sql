@@ -35,8 +35,8 @@ begin
              group by b.id, b.type, b.domain) as t;
     if v_most < p_shape.node_count then
         raise exception using errcode = 'OD008',
-            message = format('no nodes could ever run it in at most %s topology %s: it needs %s nodes, and the most nodes in '
-                             'so many blocks is %s', p_shape.switches, case when p_shape.switches = 1 then 'block' else 'blocks' end,
+            message = format('no nodes could ever run it in at most %s topology %s: it needs %s nodes, and at most %s are in so few '
+                             'blocks', p_shape.switches, case when p_shape.switches = 1 then 'block' else 'blocks' end,
                              p_shape.node_count, v_most),
             hint = 'Limit the time to wait for it (--switches=1@30), or allow more blocks; `odcctl nodes --topology` shows them.';
     end if;

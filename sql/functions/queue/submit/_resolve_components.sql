@@ -19,7 +19,7 @@ begin
     if v_count < 2 or v_count > 128 then
         raise exception using errcode = 'OD010',
             message = format('a heterogeneous job has 2 to 128 components, not %s', v_count),
-            hint = 'Leave the separators out, or submit several jobs.';
+            hint = 'Leave the colons (:) or the hetjob lines out, or submit several jobs.';
     end if;
     if cardinality(p_partition_ids) > 1 then
         raise exception using errcode = 'OD016',
@@ -35,7 +35,7 @@ begin
                     hint = 'Give a single number with --nodes.';
             elsif v_part.switches is not null then
                 raise exception using errcode = 'OD016',
-                    message = 'a component of a heterogeneous job cannot ask for few topology blocks',
+                    message = 'a component of a heterogeneous job cannot use --switches',
                     hint = 'Leave --switches out.';
             end if;
         exception when others then

@@ -21,7 +21,10 @@ language sql stable as $$
                               join odc.booking as b on b.id = s.booking_id
                              where j.id = p.job_id)
                       when p.reason = 'JobHoldMaxRequeue'
-                      then format('held after %s failed starts%s; an operator can release it: `odcctl release %s`', p.attempt - 1,
+                      then format('held after %s%s; an operator can release it: `odcctl release %s`',
+                                  case when f.state = 'NODE_FAIL'
+                                       then format('losing its node %s times', odc._count_requeues(p.job_id, 'NODE_FAIL'))
+                                       else format('%s failed starts', odc._count_requeues(p.job_id, 'FAILED')) end,
                                   coalesce(', the last with the error: ' || f.reason, ''), p.job_id)
                       when p.reason = 'SystemFailure'
                       then format('held because odc could not plan it%s; an operator can release it: `odcctl release %s`',

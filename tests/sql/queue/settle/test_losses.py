@@ -104,6 +104,8 @@ def test_a_job_that_keeps_losing_its_node_is_held_after_five_requeues(queue: Que
             again(queue, job_id)
     pending = queue.pending(job_id)
     assert (pending["held"], pending["reason"]) == ("admin", "JobHoldMaxRequeue")
+    [cause] = json.loads(queue.sql.value("select odc._why_blocked($1)", job_id))
+    assert cause["text"].startswith("held after losing its node 6 times")
 
 
 def test_losses_preemptions_and_failed_launches_are_counted_separately(queue: Queue) -> None:

@@ -305,7 +305,7 @@ def test_an_impossible_switches_request_without_a_timeout_is_refused(queue: Queu
     wish: dict[str, Any] = {"node_count": 3, "switches": 2, "gpu_type": "h100", "gpus_per_node": 1}
     error = queue.refused(**wish, switches_wait_s=UNLIMITED_S)
     assert error.code == "OD008"
-    assert "it needs 3 nodes, and the most nodes in so many blocks is 2" in error.message
+    assert "it needs 3 nodes, and at most 2 are in so few blocks" in error.message
     queue.submit(**wish)
     queue.sql.execute("update odc.node set topology = '{spine,a}' where name <> 'h100-1'")
     queue.submit(**wish, switches_wait_s=UNLIMITED_S)
