@@ -29,6 +29,7 @@ from odcd.api.http.streaming import unless_gone
 from odcd.api.previews import Previews, iso
 from odcd.errors import BadRequest, KeyReused, OdcError, refusal
 from odcd.jobs.filtered import Passed, prepare_filtered
+from odcd.jobs.submission import JobCounter
 from odcd.jobs.submit_batches import SMALL_JOBS
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.directives import refuse_directives
@@ -143,7 +144,8 @@ class SubmitRoutes:
 
     async def submit_batch(self, call: Call) -> Response:
         batch = await call.body(self._batch, max_values=MAX_PARTS)
-        specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
+        counter = JobCounter()
+        specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns(), counter.add)
         for spec in specs:
             refuse_directives(spec.script)
             if call.turns().are_due():
@@ -213,7 +215,7 @@ class SubmitRoutes:
 
     async def submit_specs(self, call: Call, specs: list[JobSpec]) -> Accepted:
         """Raises the error of the first refused job."""
-        self._api.fairness.submit(call.who, len(specs))
+        self._api.fairness.submit(call.who, sum(spec.job_count for spec in specs))
         passed = await self._prepare(call, specs, key=call.key, dry_run=False)
         answers = await self._ask(call, passed)
         self._api.wake()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -27,6 +28,9 @@ MAX_PADDING = 10
 MAX_CHARS = 16 * 1024 * 1024
 """Of the paths of a step's files, and of the variables in which its components differ, of all nodes
 together."""
+VARIABLE_CHARS = 100
+"""Each such variable counts as so many, beside its name and its value: it takes memory in the
+daemon, the runner and the step."""
 
 
 def encode_step(
@@ -44,9 +48,14 @@ def encode_step(
     files = _Files(order, work_dir)
     programs = [program for part in order.parts.values() for program in part.programs]
     tasks = tasks_of(order)
-    node_env = _node_variables(order, tasks, gpu_ids_of, _of_components(
-        order, base, cluster=cluster, master_addr=master_addr
-    ))  # fmt: skip
+    firsts: dict[int, StepTask] = {}
+    for task in tasks:
+        firsts.setdefault(task.node.rank, task)
+    more = _of_components(
+        order, base, Counter(task.group for task in firsts.values()), cluster=cluster,
+        master_addr=master_addr,
+    )  # fmt: skip
+    node_env = _node_variables(order, firsts, gpu_ids_of, more)
     stdin = call.stdin
     return {
         "job": d.job_id, "attempt": d.attempt, "step": place.step,
@@ -65,12 +74,15 @@ def encode_step(
 
 
 def _of_components(
-    order: StepOrder, base: Mapping[str, str], *, cluster: str, master_addr: str
-) -> dict[int, dict[str, str]]:
-    """By component: the variables in which its tasks differ from those of the first part."""
+    order: StepOrder, base: Mapping[str, str], nodes: Mapping[int, int], *, cluster: str,
+    master_addr: str,
+) -> dict[int, dict[str, str]]:  # fmt: skip
+    """By component: the variables in which its tasks differ from those of the first part. nodes:
+    how many each component has; each of them gets the variables. Raises BadRequest."""
     if order.dispatch.component_nodes is None:
         return {}
     found: dict[int, dict[str, str]] = {}
+    chars = 0
     for group, call in order.parts.items():
         own = exported_to_step(order.environment, call.export)
         found[group] = (
@@ -81,25 +93,26 @@ def _of_components(
         )  # fmt: skip
         # The step belongs to the whole job.
         found[group]["SLURM_JOB_ID"] = str(order.dispatch.job_id)
+        chars += nodes.get(group, 0) * sum(
+            len(name) + len(value) + VARIABLE_CHARS for name, value in found[group].items()
+        )
+        # Before the next one takes memory.
+        if chars > MAX_CHARS:
+            raise BadRequest(
+                f"the variables in which the components differ have more than {MAX_CHARS} "
+                f"characters on all nodes together (each counts as {VARIABLE_CHARS} more)",
+                "Name fewer variables in --export.",
+            )
     return found
 
 
 def _node_variables(
-    order: StepOrder, tasks: Sequence[StepTask], gpu_ids_of: Any,
+    order: StepOrder, firsts: Mapping[int, StepTask], gpu_ids_of: Any,
     more: Mapping[int, Mapping[str, str]],
 ) -> dict[str, dict[str, str]]:  # fmt: skip
     """By rank: what is the same for all tasks of a node. There may be thousands of tasks, and each
-    of their orders is read by the runner, which has one thread. more: see _of_components."""
-    firsts: dict[int, StepTask] = {}
-    for task in tasks:
-        firsts.setdefault(task.node.rank, task)
-    chars = {group: sum(map(len, (*env, *env.values()))) for group, env in more.items()}
-    if sum(chars.get(task.group, 0) for task in firsts.values()) > MAX_CHARS:
-        raise BadRequest(
-            f"the variables in which the components differ have more than {MAX_CHARS} characters "
-            "on all nodes together",
-            "Name fewer variables in --export.",
-        )
+    of their orders is read by the runner, which has one thread. firsts: the first task of each
+    node. more: see _of_components."""
     found: dict[str, dict[str, str]] = {}
     for rank, task in firsts.items():
         numbers = ",".join(map(str, range(task.number, task.number + task.node.tasks)))

@@ -23,8 +23,8 @@ class FairnessSettings:
     sockets: int = 200
     """ODC_USER_SOCKETS. Open terminals and tunnels of one user. Default 200; 0: no limit."""
     submits: int = 100_000
-    """ODC_USER_SUBMITS. Jobs that one user submits per minute; an array counts as one. Default
-    100000; 0: no limit."""
+    """ODC_USER_SUBMITS. Jobs that one user submits per minute; an array counts as one, and each
+    component of a heterogeneous job counts. Default 100000; 0: no limit."""
     pending: int = 2_000_000
     """ODC_USER_PENDING. Pending jobs of one user; each task of an array counts. Default 2000000;
     0: no limit."""

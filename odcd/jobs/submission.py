@@ -44,7 +44,25 @@ class Prepared:
 
     @property
     def job_count(self) -> int:
-        return len(self.request["jobs"])
+        """Each component counts."""
+        return sum(len(job["components"] or ()) or 1 for job in self.request["jobs"])
+
+
+class JobCounter:
+    """Counts the jobs of one request."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, spec: JobSpec) -> None:
+        """Raises TooLarge."""
+        self._count += spec.job_count
+        if self._count > MAX_BATCH_JOBS:
+            raise TooLarge(
+                f"the request has more than {MAX_BATCH_JOBS} jobs; each component of a "
+                "heterogeneous job counts",
+                "Send several requests, or an array.",
+            )
 
 
 def prepare(
@@ -91,11 +109,9 @@ def _prepare(
         )
     if not specs:
         raise BadRequest("the batch has no jobs", "Send at least one job.")
-    if len(specs) > MAX_BATCH_JOBS:
-        raise TooLarge(
-            f"{len(specs)} jobs in one request are more than {MAX_BATCH_JOBS}",
-            "Send several requests, or an array.",
-        )
+    counter = JobCounter()
+    for spec in specs:
+        counter.add(spec)
     _check_lists(specs)
     texts, budget = _Texts(), RangeBudget()
     jobs: list[dict[str, Any]] = []

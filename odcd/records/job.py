@@ -29,6 +29,7 @@ MAX_ARRAY_RANGES = 10_000
 MAX_REQUEST_RANGES = 20_000
 """Of all arrays, or of all selectors, of one request together."""
 MAX_BATCH_JOBS = 20_000
+"""Of one request. Each component of a heterogeneous job counts."""
 MAX_COMPONENTS = 128
 """Of a heterogeneous job."""
 _RANGE = re.compile(r"\{\[(\d+),(\d+)\)\}")
@@ -163,6 +164,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Where the script runs: on the first node, or on every node."""
     image: Image | None = None
     """The container image on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
+
+    @property
+    def job_count(self) -> int:
+        """Each component of a heterogeneous job counts as a job: it costs as much."""
+        return len(self.components) or 1
 
     @property
     def runs_on_first_node(self) -> bool:

@@ -17,6 +17,8 @@ from odcd.slurm.option import Given, Option
 from odcd.slurm.sbatch_options import BY_LONG, BY_SHORT
 
 MAX_WORDS = 100_000
+MAX_COMPONENT_WORDS = 20_000
+"""Of a command line with several components: each component is read with all words behind it."""
 MAX_OPTIONS = 200
 MAX_POSSIBILITIES = 8
 

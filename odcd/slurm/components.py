@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from odcd.errors import BadRequest
 from odcd.records.job import MAX_COMPONENTS
-from odcd.slurm.argv import CommandLine, parse_argv
+from odcd.slurm.argv import MAX_COMPONENT_WORDS, CommandLine, parse_argv
 from odcd.slurm.complaints import Complaints
 from odcd.slurm.option import Given
 
@@ -37,6 +37,11 @@ def split_line(argv: Sequence[str], complaints: Complaints) -> list[CommandLine]
         lines.append(line)
         if line.after_dashes or line.operands[:1] != (SEPARATOR,):
             return lines
+        if len(argv) > MAX_COMPONENT_WORDS:
+            raise BadRequest(
+                f"a heterogeneous job has at most {MAX_COMPONENT_WORDS} words",
+                "Put the arguments into the script, or submit several jobs.",
+            )
         start = len(argv) - len(line.operands) + 1
         check_count(len(lines) + 1, sum(len(one.options) for one in lines))
 

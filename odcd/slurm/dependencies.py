@@ -58,17 +58,17 @@ def parse_dependency(text: str) -> Dependency:
             ids = part  # afterok:12,13 is afterok:12,afterok:13
         else:
             kind = _kind(word, text)
-            if kind == "singleton":
-                if colon:
-                    raise BadDependency(
-                        f'dependency "{_cut(text)}": singleton does not accept a job id'
-                    )
-                terms.append(Term(kind=kind))
-                continue
-        terms.extend(_term(kind, target, text) for target in ids.strip().split(":"))
+            if kind == "singleton" and colon:
+                raise BadDependency(
+                    f'dependency "{_cut(text)}": singleton does not accept a job id'
+                )
+        if kind == "singleton":
+            terms.append(Term(kind=kind))
+        else:
+            terms.extend(_term(kind, target, text) for target in ids.strip().split(":"))
         if len(terms) > MAX_TERMS:
             raise TooLarge(
-                f"the dependency names more than {MAX_TERMS} jobs",
+                f"the dependency has more than {MAX_TERMS} conditions",
                 "Depend on an array as a whole, or on one job that collects the others.",
             )
     if sum(term.kind == "aftercorr" for term in terms) > MAX_CORRESPONDING:

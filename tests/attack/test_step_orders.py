@@ -79,6 +79,25 @@ def test_variables_of_components_on_many_nodes_are_limited() -> None:
         )  # fmt: skip
 
 
+def test_many_small_variables_of_components_are_limited_before_they_take_memory() -> None:
+    """Before: only their characters counted, after all were made. One call of srun with 20,000
+    empty variables and 128 components stopped all requests for almost six seconds, and one with
+    90,000 took half a gigabyte of the daemon's memory."""
+    environment = {f"{n:x}": "" for n in range(20_000)}
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadRequest, match="on all nodes together"):
+            encoded(
+                "--het-group=0", "--export=NONE", "true", ":",
+                "--het-group=1-127", "--export=ALL", "true",
+                tasks=(1,) * 128, environment=environment, component_nodes=(1,) * 128,
+            )  # fmt: skip
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 * MIB
+
+
 def test_the_order_for_ten_thousand_tasks_is_small() -> None:
     """Before: 7 MB. Six such calls of srun delayed the jobs of others by nine seconds."""
     order = encoded("-n10000", "true", tasks=(10_000,))

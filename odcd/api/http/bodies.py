@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,13 +35,16 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T], max_values: int = MAX_V
 
 
 async def decode_parts(
-    parts: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T], name: str, turns: Turns
-) -> list[T]:
+    parts: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T], name: str, turns: Turns,
+    check: Callable[[T], None] = lambda _: None,
+) -> list[T]:  # fmt: skip
     """Decode the entries of the list `name` one by one; other requests are served in between.
-    turns: of the request. Raises BadRequest, TooLarge."""
+    turns: of the request. check: of each entry, before the next one takes memory. Raises
+    BadRequest, TooLarge, and what check raises."""
     found: list[T] = []
     for index, part in enumerate(parts):
         found.append(_decode(bytes(part), decoder, (name, index)))
+        check(found[-1])
         if turns.are_due():
             await turns.take()
     return found

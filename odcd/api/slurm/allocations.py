@@ -109,7 +109,7 @@ class Allocation:
             spec, self._warning = with_nodes_for_tasks(command, asked)
             if parsed.mail_warning:
                 self._warning += f"{command}: warning: {parsed.mail_warning}\n"
-            self._api.fairness.submit(who, 1)
+            self._api.fairness.submit(who, spec.job_count)
             passed = await prepare_filtered(
                 who, [spec], kind="allocation", submit_filter=self._api.submit_filter,
                 key=self._key, dry_run=False, check=self._api.check_job,

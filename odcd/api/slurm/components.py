@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace as changed
 
 from msgspec.structs import replace
@@ -24,8 +24,9 @@ def is_component(text: str) -> bool:
     return _COMPONENT.fullmatch(text.strip()) is not None
 
 
-def with_components(rows: Iterable[JobRow], named: Sequence[str] = ()) -> list[JobRow]:
-    """named: the ids that the user gave. 123 names all components of a job, 123+1 one of them."""
+def shown_by(named: Sequence[str]) -> Callable[[JobRow], bool]:
+    """Whether a row of a job or of a component is shown. named: the ids that the user gave; 123
+    names all components of a job, 123+1 one of them."""
     some: set[tuple[int, int]] = set()
     whole: set[str] = set()
     for text in named:
@@ -34,12 +35,14 @@ def with_components(rows: Iterable[JobRow], named: Sequence[str] = ()) -> list[J
             whole.add(text.partition(".")[0])
         else:
             some.add((int(found[1]), int(found[2])))
-    shown = [one for row in rows for one in components_of(row)]
-    return [
-        row for row in shown
-        if row.het_leader is None or not some or str(row.het_leader) in whole
-        or (row.het_leader, row.het_offset) in some
-    ]  # fmt: skip
+
+    def is_shown(row: JobRow) -> bool:
+        return (
+            row.het_leader is None or not some or str(row.het_leader) in whole
+            or (row.het_leader, row.het_offset) in some
+        )  # fmt: skip
+
+    return is_shown
 
 
 def components_of(row: JobRow) -> Iterator[JobRow]:

@@ -6,23 +6,23 @@ import asyncio
 import json
 import pwd
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from odcd.api.selectors import read_selectors
-from odcd.api.slurm.components import job_of
+from odcd.api.slurm.components import components_of, job_of, shown_by
 from odcd.api.slurm.remote import Remote
 from odcd.errors import BadRequest, OdcError
 from odcd.records.job import Selector
 from odcd.slurm.columns.values import DECODER, FIELDS, JobRow
 from odcd.slurm.lists import parse_selector
-from odcd.slurm.usage import fail
+from odcd.slurm.usage import Usage, fail
 
 MIN_JOB_AGE_S = 300
 """How long an ended job stays in squeue -t all."""
 PAGE = 10_000
 MAX_ROWS = 250_000
-"""More would take gigabytes of memory."""
+"""Jobs, of which each component counts: more would take gigabytes of memory."""
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 NAMES = ("partition", "account", "qos")
 
@@ -36,6 +36,7 @@ async def fetch_jobs(
     zone = remote.now().tzinfo
     wanted = sorted({"id", "state", *fields} & FIELDS)
     rows: list[JobRow] = []
+    count = 0
     after: int | None = None
     turns = remote.call.turns()
     while True:
@@ -52,17 +53,40 @@ async def fetch_jobs(
         for row in page:
             row.now, row.zone, row.asked = now, zone, asked.get(row.id)
         rows += page
-        if len(rows) > MAX_ROWS:
-            raise fail(
-                remote.name, f"more than {MAX_ROWS} jobs match: name jobs or users, or a later time"
-            )
+        count += sum(len(row.components or ()) or 1 for row in page)
+        if count > MAX_ROWS:
+            raise _too_many(remote)
         if after is None:
             if "score" in fields:
                 await _add_scores(remote, rows)
             return rows
-        if remote.place is not None:
+        if remote.place is not None and count >= PAGE:
             await remote.place.take()
         await turns.take()
+
+
+async def with_components(
+    remote: Remote, rows: Iterable[JobRow], named: Sequence[str] = ()
+) -> list[JobRow]:
+    """A row for each component of heterogeneous jobs. named: the ids that the user gave. Raises
+    Usage."""
+    is_shown, turns = shown_by(named), remote.call.turns()
+    found: list[JobRow] = []
+    for row in rows:
+        found += filter(is_shown, components_of(row))
+        if len(found) > MAX_ROWS:
+            raise _too_many(remote)
+        if len(found) > PAGE and remote.place is not None:
+            await remote.place.take()
+        if turns.are_due():
+            await turns.take()
+    return found
+
+
+def _too_many(remote: Remote) -> Usage:
+    return fail(
+        remote.name, f"more than {MAX_ROWS} jobs match: name jobs or users, or a later time"
+    )
 
 
 async def is_unknown(user: str) -> bool:

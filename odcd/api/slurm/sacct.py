@@ -10,8 +10,12 @@ from msgspec.structs import replace
 
 from odcd.api.slurm import jobs_json
 from odcd.api.slurm.components import FIELDS as COMPONENT_FIELDS
-from odcd.api.slurm.components import with_components
-from odcd.api.slurm.fetch import fetch_jobs, selectors, with_components_named
+from odcd.api.slurm.fetch import (
+    fetch_jobs,
+    selectors,
+    with_components,
+    with_components_named,
+)
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.step_rows import steps_of_jobs
 from odcd.api.slurm.version import answer_about
@@ -72,7 +76,7 @@ async def _rows(remote: Remote, wanted: Sacct) -> list[JobRow]:
         rows = await fetch_jobs(remote, filters, fields, ended=True)
     by_id = {row.id: row for row in rows}
     rows = [by_id[number] for number in sorted(by_id)]
-    rows = with_components(rows, ids)
+    rows = await with_components(remote, rows, ids)
     if wanted.states is not None:
         rows = [row for row in rows if row.state in wanted.states]
     if wanted.nodes:

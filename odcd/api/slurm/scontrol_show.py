@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from odcd.api.slurm.components import with_components
-from odcd.api.slurm.fetch import MIN_JOB_AGE_S, fetch_jobs, recent, selectors, with_components_named
+from odcd.api.slurm.fetch import (
+    MIN_JOB_AGE_S,
+    fetch_jobs,
+    recent,
+    selectors,
+    with_components,
+    with_components_named,
+)
 from odcd.api.slurm.remote import Finished, Remote
 from odcd.api.slurm.sinfo import inventory
 from odcd.api.slurm.step_rows import show_step
@@ -35,7 +41,7 @@ async def show_job(remote: Remote, words: Sequence[str], one_line: bool) -> Fini
         rows += await fetch_jobs(remote, ended, ALL, ended=True)
     since = recent(remote)
     rows = [row for row in rows if row.ended_at is None or row.ended_at >= since]
-    rows = with_components(sorted(rows, key=lambda row: row.id), words)
+    rows = await with_components(remote, sorted(rows, key=lambda row: row.id), words)
     if not rows:
         if words:
             raise Usage(UNKNOWN_JOB)

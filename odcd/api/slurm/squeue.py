@@ -8,7 +8,6 @@ from functools import partial
 
 from odcd.api.slurm import jobs_json
 from odcd.api.slurm.components import FIELDS as COMPONENT_FIELDS
-from odcd.api.slurm.components import with_components
 from odcd.api.slurm.fetch import (
     MAX_ROWS,
     PAGE,
@@ -16,6 +15,7 @@ from odcd.api.slurm.fetch import (
     is_unknown,
     recent,
     selectors,
+    with_components,
     with_components_named,
 )
 from odcd.api.slurm.remote import Finished, Remote
@@ -89,7 +89,7 @@ async def _rows(remote: Remote, wanted: Squeue) -> tuple[list[JobRow], bool, str
         if not is_live_only(wanted.states):
             ended = {**filters, "ended_since": recent(remote).isoformat()}
             found += await fetch_jobs(remote, ended, fields, ended=True)
-    found = with_components(found, ids)
+    found = await with_components(remote, found, ids)
     since = recent(remote)
     found = [row for row in found if row.ended_at is None or row.ended_at >= since]
     states = frozenset(LIVE) if wanted.states is None else wanted.states

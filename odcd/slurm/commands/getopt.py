@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from odcd.records.job import MAX_COMPONENTS
+from odcd.slurm.argv import MAX_COMPONENT_WORDS
 from odcd.slurm.usage import Usage
 
 SEPARATOR = ":"
@@ -94,8 +95,9 @@ def parse_components(
         parts.append(found)
         if SEPARATOR not in (found.operands if commands else found.operands[:1]):
             return parts
-        if len(parts) >= MAX_COMPONENTS:
-            words = f"a heterogeneous job has at most {MAX_COMPONENTS} components"
+        if len(parts) >= MAX_COMPONENTS or len(argv) > MAX_COMPONENT_WORDS:
+            limit = f"{MAX_COMPONENTS} components and {MAX_COMPONENT_WORDS} words"
+            words = f"a heterogeneous job has at most {limit}"
             raise Usage(f"{name}: error: {words}\n", code=code)
         at = found.operands.index(SEPARATOR)
         argv, found.operands = found.operands[at + 1 :], found.operands[:at]

@@ -91,11 +91,11 @@ def parse_srun(
     for found in parts:
         _early(found)
     calls: dict[int, StepCall] = {}
-    tasks, room, files = 0, Room(), _Files(read)
+    tasks, room, budget = 0, Room(), multi_prog.Budget(read)
     try:
         for group, found in step_groups(parts):
             own = of_group(environment, group)
-            call = calls[group] = _step(_Source(found, own), own, files.read)
+            call = calls[group] = _step(_Source(found, own), own, budget)
             wants = cast("dict[str, Any]", call.wants)
             room.take_names(wants["node_list"], wants["exclude"])
             tasks += wants["tasks"] or 1
@@ -127,23 +127,6 @@ def _early(found: Arguments) -> None:
         raise Usage(out="slurm 24.11.4\n", code=0)
 
 
-class _Files:
-    """Files of --multi-prog; that of one part may be read for many components."""
-
-    def __init__(self, read: multi_prog.Read) -> None:
-        self._read = read
-        self._room = multi_prog.MAX_CHARACTERS
-
-    def read(self, path: str) -> str:
-        """Raises Usage, and what read raises."""
-        text = self._read(path)
-        self._room -= len(text)
-        if self._room < 0:
-            raise fail("srun", "the files of --multi-prog are too long: together, for all "
-                       f"components, more than {multi_prog.MAX_CHARACTERS} characters")  # fmt: skip
-        return text
-
-
 class _Source:
     """Options of the command line, and variables where an option is not given."""
 
@@ -170,7 +153,7 @@ class _Source:
         return int(text)
 
 
-def _step(source: _Source, environment: Mapping[str, str], read: multi_prog.Read) -> StepCall:
+def _step(source: _Source, environment: Mapping[str, str], budget: multi_prog.Budget) -> StepCall:
     found = source.found
     tasks = source.count("tasks", "--ntasks")
     if found.has("per_node") and not found.has("tasks"):
@@ -184,7 +167,7 @@ def _step(source: _Source, environment: Mapping[str, str], read: multi_prog.Read
         raise fail("srun", f"{per_node} tasks are too many: a step has at most {MAX_TASKS}")
     nodes, warning = _nodes(source, tasks)
     gpus = {key: _gpus(source, key) for key in ("gpus", "gpus_per_node", "gpus_per_task", "gres")}
-    programs, assigned = _programs(source, tasks, read)
+    programs, assigned = _programs(source, tasks, budget)
     node_list = source.text("node_list")
     exclude = source.text("exclude")
     overlap = source.on("overlap")
@@ -274,12 +257,12 @@ def _kills(source: _Source) -> bool:
 
 
 def _programs(
-    source: _Source, tasks: int | None, read: multi_prog.Read
+    source: _Source, tasks: int | None, budget: multi_prog.Budget
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[int, ...] | None]:
     operands = source.found.operands
     if not source.found.has("multi_prog"):
-        return (tuple(operands),), None
-    return multi_prog.parse_multi_prog(read(operands[0]), tasks, operands[1:])
+        return (budget.take(operands),), None
+    return multi_prog.parse_multi_prog(budget, operands[0], tasks, operands[1:])
 
 
 def _allocation(found: Arguments) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ begin
                  when p_ended then odc._page_of_all(p_filters) else odc._page_of_live(p_filters) end
        into v_ids
       using p_filters, p_after, p_limit, v_from.at, v_from.nice;
-    if p_fields is null or p_fields && '{name,work_dir,comment,dependency,stdout,stderr}' then
+    if p_fields is null or p_fields && '{name,work_dir,comment,dependency,stdout,stderr,components}' then
         p_limit := least(p_limit, odc._rows_that_fit(v_ids[1:p_limit], 16 * 1024 * 1024));
     end if;
     jobs := odc._render_jobs(array(select abs(i) from unnest(v_ids[1:p_limit]) as i),
