@@ -20,8 +20,8 @@ begin
     ), noted as (
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'cron_disabled', p_actor ->> 'user', d.last_job_id,
-               jsonb_build_object('line', d.line, 'why', d.disabled_why)
-          from done as d order by d.id
+               jsonb_build_object('user', t.user_name, 'line', d.line, 'why', d.disabled_why)
+          from done as d join cron_table as t on t.uid = d.uid order by d.id
     )
     select array_agg(d.last_job_id order by d.id) into v_jobs from done as d;
     return coalesce(v_jobs, '{}');

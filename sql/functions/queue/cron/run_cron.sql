@@ -61,7 +61,7 @@ begin
     if v_result = 'refused' then
         insert into event (at, kind, actor, detail)
         select p_now, case when v_disabled then 'cron_disabled' else 'cron_refused' end, t.user_name,
-               jsonb_build_object('line', v_entry.line, 'why', v_why)
+               jsonb_build_object('user', t.user_name, 'line', v_entry.line, 'why', v_why)
           from cron_table as t where t.uid = v_entry.uid;
     end if;
     return jsonb_build_object('result', v_result, 'job_id', v_job_id, 'why', v_why, 'disabled', v_disabled);

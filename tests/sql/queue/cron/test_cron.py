@@ -117,7 +117,7 @@ def test_a_refused_occurrence_has_its_reason_and_stops_no_other(queue: Queue) ->
     assert (first["last_result"], first["last_why"]) == ("refused", refused["why"])
     assert first["next_at"] == second["next_at"] == "2026-01-01T02:00:00Z"
     [event] = queue.sql.rows("select * from odc.event where kind = 'cron_refused'")
-    assert json.loads(event["detail"]) == {"line": 2, "why": refused["why"]}
+    assert json.loads(event["detail"]) == {"user": "alice", "line": 2, "why": refused["why"]}
 
 
 def test_an_account_that_the_user_may_not_use_disables_the_entry(queue: Queue) -> None:
