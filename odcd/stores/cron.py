@@ -43,14 +43,6 @@ class CronStore:
             actor_of(who), list(job_ids), now,
         )  # fmt: skip
 
-    async def started(self, job_ids: Sequence[int]) -> list[int]:
-        """Those of the jobs that enabled entries started last."""
-        return await self._db.fetchval(
-            "select coalesce(array_agg(last_job_id), '{}') from odc.cron_entry "
-            "where last_job_id = any ($1) and disabled_at is null",
-            list(job_ids),
-        )
-
     # -- the leader -------------------------------------------------------------------------------
 
     async def due(self, limit: int, now: datetime) -> list[DueCron]:
