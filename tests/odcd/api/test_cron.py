@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from odcd.api.answers.cron import CronSet, CronTable
 from odcd.api.cron import cron_rules
@@ -97,6 +99,35 @@ def test_every_fault_is_reported_with_its_line_and_nothing_changes(database_url:
         answer = await ask(service, "PUT", {"text": "#" * (MAX_CHARS + 1)})
         assert answer.status_code == 413
         assert (await show(service)).text == TABLE
+
+    serve(database_url, work)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"work_dir": "/a\0b"},
+        {"work_dir": "relative"},
+        {"submit_host": "a\0b"},
+        {"zone": "a\0b"},
+        {"zone": ""},
+        {"umask": 0o1000},
+        {"text": "A=b\0c\n@daily x\n"},
+        {"text": "@daily \ud800"},
+        {"text": "#SCRON --nodes=99999999999999999999\n@daily x\n"},
+        {"text": "#SCRON --begin=99999999999999999999\n@daily x\n"},
+        {"text": "99999999999999999999999 * * * * x\n"},
+    ],
+)
+def test_values_that_no_table_may_have_are_refused(
+    database_url: str, fields: dict[str, Any]
+) -> None:
+    async def work(service: Service) -> None:
+        body = json.dumps({"text": TABLE, **fields})
+        async with service.client() as client:
+            answer = await client.put(PATH, content=body)
+        assert 400 <= answer.status_code < 500, answer.text
+        assert (await show(service)).text is None
 
     serve(database_url, work)
 
