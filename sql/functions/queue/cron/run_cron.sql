@@ -1,7 +1,7 @@
 -- odc.run_cron: submit the job of one due occurrence and advance the entry to its next time, both or neither. A daemon
 -- that dies between loses and repeats nothing. While the last job of the entry is pending or running, the occurrence is
--- skipped. A refusal is recorded, and the entry goes on; only if its user may not use the account any longer, it is
--- disabled.
+-- skipped. A refusal is recorded, and the entry goes on; only if its user may not use the account, QOS or partition any
+-- longer, it is disabled.
 -- Arguments  p_due_at   the entry's next_at, as due_crons returned it
 --            p_request  one request of submit_jobs, with one job; null: refused already, or not needed: to be skipped
 --            p_digests, p_texts  of submit_jobs
