@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from odcd.api.app import create_app
+from odcd.api.cron import cron_rules
 from odcd.api.http.clients import version_of
 from odcd.api.http.context import Api
 from odcd.api.http.credentials import Credentials
@@ -278,6 +279,7 @@ class Daemon:
                 database=self._for_leader,
                 metrics=self._metrics,
                 sampler=self._sampler,
+                cron=cron_rules(self._api),
                 on_pass=self._note_pass,
                 on_step_end=self._api.steps.wake,
             ),

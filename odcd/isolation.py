@@ -31,8 +31,8 @@ SLOW_TRIES = 3
 MAX_WHY = 500
 LOOPS = (
     "passes", "starts", "facts", "stops", "signals", "sweep", "inventory", "expiry", "idle",
-    "node-notices", "jupyter", "quarantine", "disks", "elastic", "builds", "gpu-use", "pods",
-    "forecasts", "history", "mail", "webhooks", "outbox", "loops",
+    "node-notices", "jupyter", "quarantine", "disks", "elastic", "builds", "cron", "gpu-use",
+    "pods", "forecasts", "history", "mail", "webhooks", "outbox", "loops",
 )  # fmt: skip
 """The loops that isolate items, as in metrics and in the log; loops: whole loops that failed."""
 

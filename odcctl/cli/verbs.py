@@ -7,7 +7,7 @@ GROUPS = {
         "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
     ),
     "Dev servers": ("reserve", "list", "connect", "extend", "edit", "disk", "avail", "status"),
-    "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint"),
+    "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint", "cron"),
     "The cluster": (
         "nodes", "node", "partition", "policy", "booking", "licence", "plan", "replay", "events",
         "diag", "page",
@@ -25,7 +25,8 @@ ELSEWHERE = {
     "sbatch": "submit", "srun": "run", "salloc": "reserve", "squeue": "queue", "sinfo": "nodes",
     "scancel": "cancel", "sacct": "history", "scontrol": "show", "sattach": "attach",
     "sprio": "priority", "sshare": "shares", "sreport": "usage", "sacctmgr": "account",
-    "sdiag": "diag", "drain": "node drain", "cordon": "node drain", "resume": "node resume",
+    "sdiag": "diag", "scrontab": "cron", "crontab": "cron",
+    "drain": "node drain", "cordon": "node drain", "resume": "node resume",
     "uncordon": "node resume",
 }  # fmt: skip
 """Commands of Slurm and Kubernetes, and the command of odcctl to suggest instead."""

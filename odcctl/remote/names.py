@@ -4,5 +4,5 @@ from __future__ import annotations
 
 NAMES = (
     "sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo", "sacctmgr", "sshare", "sprio",
-    "sdiag", "seff", "srun", "salloc", "sattach", "sbcast",
+    "sdiag", "seff", "srun", "salloc", "sattach", "sbcast", "scrontab",
 )  # fmt: skip

@@ -42,6 +42,7 @@ RESUME_FOR_S = 600.0
 MAX_FILE_BYTES = 8 << 20
 """Twice the daemon's limit for a script: a longer one is rejected there."""
 
+CRON = "scrontab"
 INTERACTIVE = frozenset({"srun", "salloc", "sattach", "sbcast"})
 WHOLE_ENVIRONMENT = frozenset({"sbatch", "srun", "salloc"})
 OTHER_VARIABLES = (
@@ -79,6 +80,8 @@ def main(default: str = "") -> int:
         # A job that requeues itself is about to be ended. Its caller must still get the answer: a
         # client that takes the requeue for failed reports an error as the job's result.
         _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+    if name == CRON:
+        return recurring_jobs(argv, default)
     try:
         paths = sockets(default)
     except OverTcp:
@@ -97,6 +100,19 @@ def main(default: str = "") -> int:
         return 130
     except BrokenPipeError:
         return 141
+
+
+def recurring_jobs(argv: list[str], default: str) -> int:
+    """scrontab is odcctl cron: it starts an editor and asks, and no program calls it often."""
+    environment = {**posix.environ}
+    if default and not {b"ODC_SERVER", b"ODC_HOME"} & environment.keys():
+        environment[b"ODC_SERVER"] = f"unix:{default}".encode()
+    words = [word for word in argv if word != "-v"]
+    # crontab and scrontab remove without a question.
+    yes = ["--yes"] if any(w[:1] == "-" and w[1:2] != "-" and "r" in w for w in words) else []
+    posix.execve(
+        sys.executable, [sys.executable, "-I", "-m", "odcctl", "cron", *yes, *words], environment
+    )
 
 
 def converse(name: str, argv: list[str], send: Exchange) -> int:

@@ -25,7 +25,7 @@ MEDIA_TYPE = "text/event-stream"
 MAX_ID = 2**63 - 1
 RETRY = b"retry: 1000\n\n"
 BEAT = b": \n\n"
-_PERSONAL = ("disk_", "notification")
+_PERSONAL = ("cron_", "disk_", "notification")
 """Why a notification failed may contain a mail address, or the host of a webhook."""
 _RANGE = re.compile(r"\[(\d+),(\d+)\)")
 
@@ -52,8 +52,8 @@ class EventRoutes:
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
                 answers={200: (cluster_answers.Event,)},
-                summary="Follow events; operators also see logins, and others' disks, bookings and "
-                "notifications",
+                summary="Follow events; operators also see logins, and others' disks, bookings, "
+                "recurring jobs and notifications",
             ),
             Operation(
                 method="GET",

@@ -121,11 +121,7 @@ class SubmitBatcher:
         """pending: jobs that a user may have pending; stored_bytes: what a user's submits may add
         to the database per day. Operators have no limits. check_disk: raises DiskAlmostFull."""
         self._check_disk = check_disk
-        self._limits = {
-            name: limit
-            for name, limit in (("pending_limit", pending), ("stored_limit", stored_bytes))
-            if limit is not None
-        }
+        self._limits = limits_of(pending, stored_bytes)
         self._store = store
         self._clock = clock
         self._numbers = count()
@@ -221,15 +217,26 @@ class SubmitBatcher:
         for prepared in batch:
             texts |= prepared.texts
         turns = Turns()
-        compact = [await _compact(prepared.request, self._limits, turns) for prepared in batch]
+        compact = [
+            await compact_request(prepared.request, self._limits, turns) for prepared in batch
+        ]
         requests = _encoder.encode(compact).decode()
         return await self._store.submit(
             requests, list(texts), list(texts.values()), self._clock.now()
         )
 
 
-async def _compact(request: dict[str, Any], limits: dict[str, int], turns: Turns) -> dict[str, Any]:
-    """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
+def limits_of(pending: int | None, stored_bytes: int | None) -> dict[str, int]:
+    """Of a request; None: no limit."""
+    both = {"pending_limit": pending, "stored_limit": stored_bytes}
+    return {name: limit for name, limit in both.items() if limit is not None}
+
+
+async def compact_request(
+    request: dict[str, Any], limits: dict[str, int], turns: Turns
+) -> dict[str, Any]:
+    """With the limits of its user, and without what is null or empty: half of most jobs, and
+    PostgreSQL would read it all."""
     jobs: list[dict[str, Any]] = []
     for job in request["jobs"]:
         jobs.append({name: value for name, value in job.items() if value or value == 0})

@@ -17,6 +17,8 @@ from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
 from odcd.history.retention import Retention
 from odcd.isolation import keep
+from odcd.jobs.cron_rules import CronRules
+from odcd.loops.cron import Cron
 from odcd.loops.elastic import Elastic
 from odcd.loops.election import Leader
 from odcd.loops.executor_watch import ExecutorWatch
@@ -61,6 +63,7 @@ class Services:
     """The leader's own connections."""
     metrics: Metrics
     sampler: Sampler
+    cron: CronRules
     on_pass: Callable[[Pass], None]
     """Called after every pass."""
     on_step_end: Callable[[int], None]
@@ -82,6 +85,7 @@ class Leading:
         self._metrics = metrics
         self._sampler = services.sampler
         self._on_pass = services.on_pass
+        self._cron = services.cron
         self._commands = False
         self._executor = executor
         self._watch = ExecutorWatch(
@@ -190,6 +194,10 @@ class Leading:
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),
             "inventory": self._watch.keep_inventory,
         }
+        loops["cron"] = Cron(
+            lead.term, self._store.cron, self._cron, self._clock, leads=lambda: lead.certain,
+            on_submit=self._planner.wake, metrics=self._metrics.rounds,
+        ).run  # fmt: skip
         for one in notification_loops(
             lead.term, self._store.notifications, self._clock, self._settings.notify,
             self._settings.sweep, lambda: lead.certain, self._metrics.rounds,

@@ -27,6 +27,11 @@ class Complaints:
             self._errors.append(error)
             return instead
 
+    def take(self) -> list[OdcError]:
+        """The errors so far, which are forgotten."""
+        errors, self._errors = self._errors, []
+        return errors
+
     def check(self) -> None:
         """Raise the error, or all of them as one: of their class, or BadRequest if they differ."""
         if not self._errors:

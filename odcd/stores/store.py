@@ -17,6 +17,7 @@ from odcd.stores.bookings import BookingStore
 from odcd.stores.builds import BuildStore
 from odcd.stores.canaries import CanaryStore
 from odcd.stores.cluster import ClusterStore
+from odcd.stores.cron import CronStore
 from odcd.stores.dev_servers import DevServerStore
 from odcd.stores.disk_work import DiskWorkStore
 from odcd.stores.disks import DiskStore
@@ -55,6 +56,7 @@ class Store:
         self.builds = BuildStore(database)
         self.canaries = CanaryStore(database)
         self.cluster = ClusterStore(database)
+        self.cron = CronStore(database)
         self.dev_servers = DevServerStore(database)
         self.disk_work = DiskWorkStore(database)
         self.disks = DiskStore(database)

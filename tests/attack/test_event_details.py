@@ -11,6 +11,7 @@ from tests.odcd.api.service import ALICE, BOB, OPERATOR, Peer, Service, serve
 ADDRESS = "ann@example.org"
 DETAILS = {
     "disk_saved": {"name": "secret-disk", "user": str(ALICE.uid)},
+    "cron_refused": {"user": str(ALICE.uid), "line": 1, "why": "account secret"},
     "notification_failed": {
         "user": str(ALICE.uid), "channel": "mail", "kind": "end",
         "why": f"the mail server answered 550 no such user {ADDRESS}",

@@ -42,6 +42,7 @@ from odcd.records.job import Identity, JobSpec
 from odcd.settings import parse_address
 from odcd.simulate import gpu_csv, swf
 from odcd.slurm import dependencies, directives, environment, gangs, gres, lists, signals, sizes
+from odcd.slurm.crontab import CronOrigin, parse_crontab
 from odcd.slurm.hostlists import compress_hosts, expand_hosts
 from odcd.slurm.parse import parse_submit
 from odcd.slurm.request import SubmitArgv
@@ -51,6 +52,7 @@ from odcd.slurm.times import parse_duration, parse_moment, parse_span, zone_of
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)
+CRON = CronOrigin(zone="Europe/Berlin", work_dir="/home/eve", umask=0o22)
 EVERYDAY = 25
 LONG_S = float(os.environ.get("ODC_FUZZ_S", "20"))
 SLOW_CPU_S = 5.0
@@ -161,6 +163,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "local moment": lambda text: parse_moment(text, NOW.astimezone(zone_of("Asia/Kathmandu"))),
     "zone": lambda text: NOW.astimezone(zone_of(text)),
     "script": check_script,
+    "crontab": lambda text: parse_crontab(
+        f"#SCRON {text}\n{text}\n{text} {text} * * * x\n@daily {text}\n", CRON, NOW
+    ),
     "declared nodes": lambda text: parse_nodes([f"n={text}", text]),
     "address": parse_address,
     "headers": read_headers,

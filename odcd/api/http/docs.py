@@ -20,8 +20,10 @@ a{color:#06c}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}
 h2,td{border-color:#333}a,.method{color:#6af}}
 """
-_TAGS = ("submit", "jobs", "slurm", "reservations", "disks", "plan", "events", "nodes", "bookings",
-         "licences", "partitions", "accounts", "keys", "cluster")  # fmt: skip
+_TAGS = (
+    "submit", "jobs", "cron", "slurm", "reservations", "disks", "plan", "events", "nodes",
+    "bookings", "licences", "partitions", "accounts", "keys", "cluster",
+)  # fmt: skip
 
 
 def page(document: Mapping[str, Any]) -> str:

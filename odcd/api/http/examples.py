@@ -27,6 +27,10 @@ _BODIES: Mapping[str, Json] = {
     "CancelOne": {"signal": "USR1"},
     "Many": {"ids": ["12", "13_[1-4]"]},
     "RequeueMany": {"ids": ["12"], "hold": True},
+    "SetCron": {
+        "text": "#SCRON --time=30\n0 3 * * 1-5 ./nightly.sh\n", "zone": "Europe/Berlin",
+        "work_dir": "/home/alice",
+    },
     "ChangeNode": {"state": "DRAIN", "reason": "replace a fan"},
 }  # fmt: skip
 _VALUES: Mapping[str, object] = {

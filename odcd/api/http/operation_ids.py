@@ -31,6 +31,7 @@ _NAMED = {
     ("GET", "/v1/reservations/{id}/ssh"): "connect_reservation_ssh",
     ("GET", "/v1/reservations/{id}/jupyter"): "connect_reservation_jupyter",
     ("POST", "/v1/builds"): "upload_build",
+    ("GET", "/v1/cron"): "get_cron",
     ("GET", "/v1/idle"): "list_idle_gpus",
     ("GET", "/v1/users/me"): "get_me",
     ("PUT", "/v1/users/me"): "update_me",

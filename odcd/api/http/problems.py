@@ -48,7 +48,7 @@ _PLAIN = {
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 9457. Additional members where they apply: index (in a batch), script_path, reason (of a
-    refused login)."""
+    refused login), faults (of a table of recurring jobs: line, message, hint)."""
 
     type: str
     title: str

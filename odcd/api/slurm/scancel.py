@@ -33,6 +33,10 @@ async def scancel(remote: Remote) -> Finished:
     said: list[str] = []
     failed = False
     outcomes = await _cancel(remote, wanted, filters)
+    if wanted.cron and wanted.signal is None:
+        ended = [one["job_id"] for _, one in outcomes if one.get("code") is None]
+        numbers = [one for one in ended if isinstance(one, int)]
+        await remote.api.store.cron.disable(remote.who, numbers, remote.api.clock.now())
     users = wanted.filters.get("user", [])
     if all(outcome.get("code") == UnknownJob.code for _, outcome in outcomes):
         known = {remote.who.user}

@@ -19,7 +19,7 @@ OPTIONS = (
     Flag("batch", "batch", "b", help="signal only the batch script"),
     Flag("clusters", "clusters", "M", "required", ignored=True, help="this server is one cluster"),
     Flag("ctld", "ctld", ignored=True, help="has no effect"),
-    Flag("cron", "cron", "c", refused="odc has no scrontab"),
+    Flag("cron", "cron", "c", help="also disable the entries of recurring jobs that started them"),
     Flag("full", "full", "f", help="signal the batch script and the steps"),
     Flag("help", "help", help="this text"),
     Flag("hurry", "hurry", "H", ignored=True, help="has no effect"),
@@ -46,12 +46,14 @@ _ID = re.compile(r"[0-9]+(?:\+[0-9]+|_(?:[0-9]+|\*|\[[0-9,:%*-]+\]))?(?:\.(?:[0-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scancel:
-    """signal: None: end the jobs. batch, full: which processes get it."""
+    """signal: None: end the jobs. cron: so that they do not recur. batch, full: which
+    processes get it."""
 
     ids: list[str]
     filters: dict[str, list[str]]
     me: bool
     signal: int | None
+    cron: bool
     batch: bool
     full: bool
     quiet: bool
@@ -80,6 +82,7 @@ def parse_scancel(argv: list[str]) -> Scancel:
         filters=filters,
         me=found.has("me"),
         signal=None if signal is None else _signal(signal),
+        cron=found.has("cron"),
         batch=found.has("batch"),
         full=found.has("full"),
         quiet=found.has("quiet"),

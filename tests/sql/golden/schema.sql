@@ -203,6 +203,15 @@ ALTER TABLE odc.coordinator_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS ID
     CACHE 1
 );
 
+ALTER TABLE odc.cron_entry ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.cron_entry_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.dependency_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.dependency_past_past_id_seq
     START WITH 1
@@ -887,6 +896,42 @@ CREATE TABLE odc.coordinator_past (
     account_id integer,
     uid integer,
     user_name text
+);
+
+CREATE TABLE odc.cron_entry (
+    id bigint NOT NULL,
+    uid integer NOT NULL,
+    first_line integer NOT NULL,
+    line integer NOT NULL,
+    schedule text NOT NULL,
+    minutes integer[] NOT NULL,
+    hours integer[] NOT NULL,
+    days integer[] NOT NULL,
+    months integer[] NOT NULL,
+    weekdays integer[] NOT NULL,
+    any_day boolean NOT NULL,
+    every_hour boolean NOT NULL,
+    zone text NOT NULL,
+    request jsonb NOT NULL,
+    next_at timestamp with time zone,
+    last_at timestamp with time zone,
+    last_result text,
+    last_why text,
+    last_job_id bigint,
+    skipped integer DEFAULT 0 NOT NULL,
+    disabled_at timestamp with time zone,
+    disabled_by text,
+    disabled_why text,
+    CONSTRAINT cron_entry_last_result_check CHECK ((last_result = ANY (ARRAY['submitted'::text, 'skipped'::text, 'refused'::text])))
+);
+
+CREATE TABLE odc.cron_table (
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    gid integer NOT NULL,
+    content text NOT NULL,
+    zone text NOT NULL,
+    set_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE odc.dependency (
@@ -3083,6 +3128,12 @@ ALTER TABLE ONLY odc.build_context
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_pkey PRIMARY KEY (account_id, uid);
 
+ALTER TABLE ONLY odc.cron_entry
+    ADD CONSTRAINT cron_entry_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.cron_table
+    ADD CONSTRAINT cron_table_pkey PRIMARY KEY (uid);
+
 ALTER TABLE ONLY odc.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (job_id, ord);
 
@@ -3399,6 +3450,12 @@ CREATE INDEX build_going ON odc.build USING btree (id) WHERE (state = 'building'
 CREATE INDEX coordinator_past_account_id_uid_idx ON odc.coordinator_past USING btree (account_id, uid);
 
 CREATE INDEX coordinator_past_past_at_idx ON odc.coordinator_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX cron_entry_due ON odc.cron_entry USING btree (next_at, id) WHERE (next_at IS NOT NULL);
+
+CREATE INDEX cron_entry_job ON odc.cron_entry USING btree (last_job_id) WHERE (last_job_id IS NOT NULL);
+
+CREATE INDEX cron_entry_uid ON odc.cron_entry USING btree (uid);
 
 CREATE INDEX dependency_due ON odc.dependency USING btree (due_at) WHERE ((state = 'waiting'::odc.dependency_state) AND (due_at IS NOT NULL));
 
@@ -3846,6 +3903,9 @@ ALTER TABLE ONLY odc.build_context
 
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_account_id_fkey FOREIGN KEY (account_id) REFERENCES odc.account(id);
+
+ALTER TABLE ONLY odc.cron_entry
+    ADD CONSTRAINT cron_entry_uid_fkey FOREIGN KEY (uid) REFERENCES odc.cron_table(uid) ON DELETE CASCADE;
 
 ALTER TABLE ONLY odc.elastic_gone
     ADD CONSTRAINT elastic_gone_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id);

@@ -8,7 +8,6 @@ returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_zone constant text := nullif(case when p_ask ? 'zone' then p_ask ->> 'zone' else p_zone end, '');
-    v_near text;
 begin
     if v_zone is null or v_zone = 'UTC' then
         return null;
@@ -19,14 +18,7 @@ begin
     elsif p_repeats = 'none' then
         return null;
     end if;
-    -- PostgreSQL also accepts abbreviations, which have no daylight saving time, and POSIX rules with the opposite sign.
-    if v_zone !~ '^[A-Za-z_]+(/[A-Za-z0-9_+-]+)+$' or not exists (select from pg_timezone_names as z where z.name = v_zone) then
-        v_near := _near_zone(left(v_zone, 100));
-        raise exception using errcode = 'OD010',
-            message = format('time zone "%s" does not exist', left(v_zone, 100)),
-            hint = coalesce('Did you mean ' || v_near || '? ', '')
-                   || 'Use a name of the time zone database, as Europe/Berlin or America/New_York.';
-    end if;
+    perform _check_zones(array[v_zone]);
     return v_zone;
 end;
 $$;

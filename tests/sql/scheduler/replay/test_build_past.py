@@ -78,6 +78,8 @@ NO_PAST = {
     "notify_state": "the current settings",
     "notify_use": "counts of an hour",
     "outbox": "each row has its own times",
+    "cron_table": "its events have its past",
+    "cron_entry": "its events have its past",
 }
 # Entry functions that change nothing with a past.
 TIMELESS = {
@@ -86,6 +88,7 @@ TIMELESS = {
     "revoke_api_key", "set_webhook", "remove_webhook", "take_outbox", "note_sent",
     "note_unsent", "configure_notifications", "tidy_outbox", "use_signature", "log_in",
     "refuse_login", "end_user_keys", "make_page_ticket", "begin_page_session", "holding_keys",
+    "disable_cron",
     "take_stops", "take_signals", "due_signals", "note_signals", "keep_output", "drop_outputs",
     "note_orphans", "create_step", "end_steps",
     "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries", "take_warnings",
