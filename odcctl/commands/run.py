@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
 from odcctl.commands._submitting import SubmitVerb, submit_argv
 from odcctl.ended import explain_ends, report_wait
-from odcctl.exits import DONE, Failure, Refused, job_exit_code
+from odcctl.exits import DONE, REFUSED, Failure, Refused, job_exit_code
 from odcctl.follow import SILENCE_S, Patience, outages, output
 from odcctl.http.client import Client
 from odcctl.http.sse import Events
@@ -30,24 +30,67 @@ AGAIN_WITHIN_S = 1.0
 """A second Ctrl-C within this time cancels the job."""
 SETTLE_S = 5
 """How long one request waits for a job whose output has ended to end or to be requeued."""
-EXAMPLE = "odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash"
+EXAMPLE = """\
+odcctl run --gpus 1 python train.py
+odcctl run --gpus 1 --time 2:00:00 --pty bash
+odcctl run --sync . --gpus 1 python train.py"""
 
 app = new_app()
 
 
 @app.command(cls=SubmitVerb, epilog=EXAMPLE)
-def run(ctx: typer.Context) -> int:
+def run(
+    ctx: typer.Context,
+    sync: Annotated[
+        str | None,
+        typer.Option(
+            "--sync", metavar="DIR",
+            help="run in a copy of this folder, and bring changed files back; comes first",
+        ),
+    ] = None,
+) -> int:  # fmt: skip
     """Run a command as a job: follow its output, and exit with its exit code.
 
     OPTIONS are those of submit. Ctrl-C prints the job's state; a second Ctrl-C within a second
     cancels the job. With --pty the job has a terminal: `odcctl run --pty bash` opens a shell on
     its node. Ctrl-] d detaches and leaves it running for `odcctl attach`. With --output FILE
     the output is not followed.
+
+    --sync sends DIR without .git, __pycache__ and what its .odcignore, or else its .gitignore
+    files, exclude. When the command has ended, new and changed files come back. A file that was
+    changed in DIR meanwhile stays; the job's is kept beside it as NAME.odc-JOB. Keep odcctl
+    running; after an interruption, `odcctl sync JOB` fetches the results.
     """
     call = Call.of(ctx, failing="job not run")
+    if sync is not None:
+        return _run_synced(call, ctx.args, sync)
     client, answer = submit_argv(call, "run", ctx.args)
+    return DONE if "test_only" in answer else _watch(call, client, answer)
+
+
+def _run_synced(call: Call, argv: list[str], folder: str) -> int:
+    from odcctl.sync.session import Copying, Session
+    from odcctl.sync.start import prepare
+
+    kept, field = prepare(call.client(), folder)
+    try:
+        client, answer = submit_argv(call, "run", argv, field)
+    except BaseException:
+        kept.forget()
+        raise
     if "test_only" in answer:
+        kept.forget()
         return DONE
+    kept.job, kept.server = str(answer["id"]), str(client.addresses[0])
+    kept.save()
+    copying = Copying(Session(call.new_client, kept))
+    copying.start()
+    code = _watch(call, client, answer)
+    copying.join()
+    return (code or REFUSED) if copying.failed else code
+
+
+def _watch(call: Call, client: Client, answer: dict[str, Any]) -> int:
     job = str(answer["id"])
     if call.json:
         put_json(answer)

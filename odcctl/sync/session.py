@@ -1,0 +1,303 @@
+"""Send a job its files when it starts, and fetch its results when its command has ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+from odcctl.exits import Failure, Refused, Unreachable
+from odcctl.follow import Patience
+from odcctl.http.client import Client
+from odcctl.http.sse import Events
+from odcctl.http.wire import LostAnswer
+from odcctl.sync import programs
+from odcctl.sync.kept import Kept
+from odcctl.sync.results import Results
+from odcctl.sync.step import Ended, Step
+from odcctl.text.complaints import describe
+from odcctl.text.jobs import LIVE
+from odcctl.text.render import clean, note
+
+WAIT_S = 5
+"""How long one request waits for the job's end."""
+PAUSE_S = 0.3
+TRIES = 20
+"""How often a step is tried that fails although the job runs."""
+SHELL = ("/bin/sh", "-c")
+_REASONS = {
+    programs.NO_FOLDER: "the job has no folder for them",
+    programs.NOT_UNPACKED: "tar could not unpack them",
+    programs.NOT_WHOLE: "they did not arrive completely",
+}
+
+
+class Session:
+    def __init__(self, new_client: Callable[[], Client], kept: Kept) -> None:
+        """new_client: threads have clients of their own."""
+        self._client = new_client()
+        self._new_client = new_client
+        self._kept = kept
+        self._why = ""
+        """The messages of the last step."""
+        self._seen = "0"
+        """The id of the last event."""
+        self.is_complete = False
+        """Whether the results of the last attempt have arrived."""
+
+    def run(self) -> None:
+        """Returns when the job has ended. Raises Failure: then the job was cancelled if its command
+        has not started."""
+        done, tries = 0, 0
+        while (job := self._next(done)) is not None:
+            self.is_complete = False
+            if self._serve(job):
+                done, tries, self.is_complete = job["attempt"], 0, True
+                continue
+            tries += 1
+            if tries > TRIES:
+                raise Failure(
+                    "the steps that copy the files fail again and again", clean(self._why) or None
+                )
+            time.sleep(PAUSE_S)
+        if self.is_complete or not self._kept.attempt:
+            self._kept.forget()
+
+    def _next(self, done: int) -> dict[str, Any] | None:
+        """Wait until an attempt after this one runs; None: the job has ended."""
+        while True:
+            job = self._look()
+            if job["state"] not in LIVE:
+                return None
+            if job["attempt"] > done and job["state"] == "RUNNING":
+                return job
+            with suppress(LostAnswer, Unreachable):
+                if job["state"] == "PENDING":
+                    self._wait_for_change()
+                elif job["attempt"] == done:
+                    path = f"/v1/jobs/{self._kept.job}"
+                    self._client.request("GET", path, {"wait": WAIT_S})
+            time.sleep(PAUSE_S)
+
+    def _look(self) -> dict[str, Any]:
+        def fetch() -> dict[str, Any]:
+            return self._client.request("GET", f"/v1/jobs/{self._kept.job}").json()["jobs"][0]
+
+        patience = Patience()
+        patience.reached()
+        return patience.try_again(fetch)
+
+    def _wait_for_change(self) -> None:
+        """Wait for an event of the pending job."""
+        path = f"/v1/jobs/{self._kept.job}/events"
+        events = Events(self._client.stream("GET", path, {"after": self._seen}))
+        try:
+            if events.next(WAIT_S) is not None:
+                self._seen = events.last_id or self._seen
+        finally:
+            events.close()
+
+    def _serve(self, job: dict[str, Any]) -> bool:
+        """False: a step failed. Raises Failure."""
+        sent = self._send(job)
+        return sent and self._fetch(job)
+
+    def _step(
+        self, job: dict[str, Any], program: str, *more: str, nodes: int = 1,
+        source: IO[bytes] | None = None, sink: Callable[[bytes], None] | None = None,
+    ) -> Ended:  # fmt: skip
+        place = [f"--nodelist={job['node_names'][0]}"] if nodes == 1 else []
+        words = [
+            f"--jobid={self._kept.job}", f"--nodes={nodes}", f"--ntasks={nodes}", *place,
+            "--overlap", "--job-name=sync", *SHELL, program, "sync", self._kept.prefix,
+            str(job["attempt"]), *more,
+        ]  # fmt: skip
+        ended = Step(self._new_client, words, source=source, sink=sink).run()
+        self._why = ended.stderr.rpartition("\n")[0] or f"exit code {ended.code}"
+        return ended
+
+    def _runs(self, job: dict[str, Any]) -> bool:
+        """Whether this attempt still runs."""
+        now = self._look()
+        return now["state"] == "RUNNING" and now["attempt"] == job["attempt"]
+
+    # -- there ------------------------------------------------------------------------------------
+
+    def _send(self, job: dict[str, Any]) -> bool:
+        nodes = int(job["node_count"])
+        goal = "ready" if nodes == 1 else "arrived"
+        try:
+            with open(self._kept.archive, "rb") as archive:
+                ended = self._step(job, programs.RECEIVE, goal, nodes=nodes, source=archive)
+            if not ended.code and nodes > 1:
+                ended = self._step(job, programs.BEGIN, nodes=nodes)
+        except (Failure, OSError) as error:
+            if isinstance(error, Failure) and not self._runs(job):
+                return False
+            self._cancel()
+            raise
+        if ended.code:
+            if not self._runs(job):
+                return False
+            if ended.code not in _REASONS:
+                return False  # The step was ended by something else.
+            self._cancel()
+            raise Failure(
+                f"the files were not sent: {_REASONS[ended.code]}", _first(ended.stderr) or None
+            )
+        if self._kept.attempt != job["attempt"]:
+            self._kept.attempt = job["attempt"]
+            self._kept.save()
+        return True
+
+    def _cancel(self) -> None:
+        self._kept.forget()
+        with suppress(Failure, LostAnswer):
+            self._client.post("/v1/jobs/cancel", {"ids": [self._kept.job]})
+
+    # -- back -------------------------------------------------------------------------------------
+
+    def _fetch(self, job: dict[str, Any]) -> bool:
+        kept = self._kept
+        results = Results(kept.folder, kept.job, kept.known)
+        try:
+            with Extraction(results) as extraction:
+                ended = self._step(
+                    job, programs.RESULTS, source=extraction.answer, sink=extraction.sink
+                )
+        except Refused:
+            if self._runs(job):
+                raise
+            return False
+        finally:
+            kept.save()
+        if extraction.failure is not None and not isinstance(extraction.failure, EOFError):
+            raise Failure(
+                f"the results were not written: {extraction.failure}",
+                f"Then run odcctl sync {kept.job}.",
+            )
+        if ended.code not in (0, programs.NOT_READ):
+            return False
+        report(results, kept, ended)
+        return True
+
+
+class Extraction:
+    """Extracts results while they arrive, in a thread."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._reading, self._writing = os.pipe()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._extract, daemon=True)
+        self.failure: Exception | None = None
+        self.answer: Any = Answer(self)
+
+    def __enter__(self) -> Extraction:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._writing)
+        self._thread.join()
+
+    def sink(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._writing, data) :]
+
+    def wait(self) -> bool:
+        """Wait until all have arrived; whether they were extracted."""
+        self._over.wait()
+        return self.failure is None
+
+    def _extract(self) -> None:
+        # Unbuffered: a read must not wait for more than there is.
+        with os.fdopen(self._reading, "rb", buffering=0) as source:
+            try:
+                self._results.extract(source)
+            except (tarfile.TarError, OSError, EOFError) as error:
+                self.failure = error
+            self._over.set()
+            while source.read(65_536):  # Otherwise its writer would wait forever.
+                pass
+
+
+class Answer:
+    """The input of the step: a line when its output was extracted, or else nothing."""
+
+    def __init__(self, extraction: Extraction) -> None:
+        self._extraction = extraction
+        self._given = False
+
+    def read(self, size: int) -> bytes:
+        if self._given or not self._extraction.wait():
+            return b""
+        self._given = True
+        return b"fetched\n"
+
+
+def report(results: Results, kept: Kept, ended: Ended) -> None:
+    folder = clean(kept.folder)
+    if results.count:
+        note(f"odcctl: job {kept.job} changed files in {folder}: {results.amount}")
+    else:
+        note(f"odcctl: job {kept.job} changed no files")
+    for line in results.beside:
+        note(f"odcctl: changed here, too, so the job's version was kept beside it: {clean(line)}")
+    for line in results.refused:
+        note(f"odcctl: not fetched: {clean(line)}")
+    if ended.code:
+        note(f"odcctl: not all results could be read in the job: {_first(ended.stderr)}")
+
+
+def fetch_here(kept: Kept) -> bool:
+    """Fetch the results of an ended job whose folder is on this machine; False: it is not."""
+    folder = f"{kept.prefix}-{kept.attempt}-0"
+    if not os.path.exists(os.path.join(folder, programs.LAST)):
+        return False
+    results = Results(kept.folder, kept.job, kept.known)
+    argv = [*SHELL, programs.RESULTS, "sync", kept.prefix, str(kept.attempt)]
+    done = subprocess.Popen(
+        argv, env={**os.environ, "ODC_RANK": "0"}, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, bufsize=0,
+    )  # fmt: skip
+    with done as process:
+        assert process.stdout is not None
+        try:
+            results.extract(process.stdout)
+        except (tarfile.TarError, OSError, EOFError) as error:
+            process.kill()
+            raise Failure(f"{kept.folder}: {error}", f"The files are in {folder}.") from None
+    report(results, kept, Ended(0, ""))
+    shutil.rmtree(folder, ignore_errors=True)
+    kept.forget()
+    return True
+
+
+def _first(text: str) -> str:
+    """The first line of a program in the job."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("srun: "))
+    return clean(next(lines, ""))
+
+
+class Copying(threading.Thread):
+    """A session beside the command that follows the job."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(name="sync", daemon=True)
+        self._session = session
+        self.failed = False
+
+    def run(self) -> None:
+        try:
+            self._session.run()
+        except (Failure, LostAnswer, OSError) as error:
+            self.failed = True
+            failure = error if isinstance(error, Failure) else Failure(str(error))
+            note(describe(failure, "files not copied"))
