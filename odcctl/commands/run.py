@@ -64,8 +64,15 @@ def run(
     call = Call.of(ctx, failing="job not run")
     if sync is not None:
         return _run_synced(call, ctx.args, sync)
-    client, answer = submit_argv(call, "run", ctx.args)
-    return DONE if "test_only" in answer else _watch(call, client, answer)
+    try:
+        client, answer = submit_argv(call, "run", ctx.args)
+    except Refused as refused:
+        if "--sync" in refused.message and "unrecognized option" in refused.message:
+            raise Failure(
+                refused.message, "--sync DIR comes first, before the options of the job."
+            ) from None
+        raise
+    return DONE if "test_only" in answer else RunningJob(client, answer).see_through(call)
 
 
 def _run_synced(call: Call, argv: list[str], folder: str) -> int:
@@ -85,22 +92,18 @@ def _run_synced(call: Call, argv: list[str], folder: str) -> int:
     kept.save()
     copying = Copying(Session(call.new_client, kept))
     copying.start()
-    code = _watch(call, client, answer)
-    copying.join()
+    watched = RunningJob(client, answer)
+    try:
+        code = watched.see_through(call)
+        if not watched.detached:
+            copying.join()
+    except KeyboardInterrupt:
+        watched.detached = True
+        raise
+    finally:
+        if watched.detached:
+            note(f"odcctl: fetch the results with: odcctl sync {kept.job}")
     return (code or REFUSED) if copying.failed else code
-
-
-def _watch(call: Call, client: Client, answer: dict[str, Any]) -> int:
-    job = str(answer["id"])
-    if call.json:
-        put_json(answer)
-        sys.stdout.flush()
-    watched = RunningJob(client, job, quiet=answer["quiet"], pty=answer["pty"])
-    watched.handle_signals()
-    watched.wait_for_start()
-    if answer["pty"]:
-        return _use_terminal(watched)
-    return watched.follow()
 
 
 def _use_terminal(watched: RunningJob) -> int:
@@ -111,6 +114,7 @@ def _use_terminal(watched: RunningJob) -> int:
     try:
         return attach(watched.client, watched.job)
     except Detached:
+        watched.detached = True
         note(f"\nodcctl: detached; attach again with: odcctl attach {watched.job}")
         return DONE
     except Refused:
@@ -120,13 +124,26 @@ def _use_terminal(watched: RunningJob) -> int:
 class RunningJob:
     """The job of this command: prints its output, and passes signals on to it."""
 
-    def __init__(self, client: Client, job: str, *, quiet: bool, pty: bool) -> None:
+    def __init__(self, client: Client, answer: dict[str, Any]) -> None:
+        """answer: to the submit."""
         self.client = client
-        self.job = job
-        self._quiet = quiet
-        self._pty = pty
+        self.job = str(answer["id"])
+        self.detached = False
+        """Whether the user has left its terminal."""
+        self._answer = answer
+        self._quiet: bool = answer["quiet"]
+        self._pty: bool = answer["pty"]
         self._interrupted_at = float("-inf")
         self._cancelled = False
+
+    def see_through(self, call: Call) -> int:
+        """Wait for it, print its output, and return its exit code."""
+        if call.json:
+            put_json(self._answer)
+            sys.stdout.flush()
+        self.handle_signals()
+        self.wait_for_start()
+        return _use_terminal(self) if self._pty else self.follow()
 
     def look(self) -> dict[str, Any]:
         return self.client.request("GET", f"/v1/jobs/{self.job}").json()["jobs"][0]

@@ -30,6 +30,7 @@ WAIT_S = 5
 PAUSE_S = 0.3
 TRIES = 20
 """How often a step is tried that fails although the job runs."""
+BEGIN_TRIES = 3
 SHELL = ("/bin/sh", "-c")
 _REASONS = {
     programs.NO_FOLDER: "the job has no folder for them",
@@ -105,7 +106,8 @@ class Session:
 
     def _serve(self, job: dict[str, Any]) -> bool:
         """False: a step failed. Raises Failure."""
-        sent = self._send(job)
+        # A node whose command has ended already takes part in no step.
+        sent = self._kept.attempt == job["attempt"] or self._send(job)
         return sent and self._fetch(job)
 
     def _step(
@@ -135,25 +137,32 @@ class Session:
         try:
             with open(self._kept.archive, "rb") as archive:
                 ended = self._step(job, programs.RECEIVE, goal, nodes=nodes, source=archive)
-            if not ended.code and nodes > 1:
-                ended = self._step(job, programs.BEGIN, nodes=nodes)
         except (Failure, OSError) as error:
             if isinstance(error, Failure) and not self._runs(job):
                 return False
             self._cancel()
             raise
+        if ended.code and (ended.code not in _REASONS or not self._runs(job)):
+            return False  # The step was ended by something else.
         if ended.code:
-            if not self._runs(job):
-                return False
-            if ended.code not in _REASONS:
-                return False  # The step was ended by something else.
             self._cancel()
             raise Failure(
                 f"the files were not sent: {_REASONS[ended.code]}", _first(ended.stderr) or None
             )
-        if self._kept.attempt != job["attempt"]:
-            self._kept.attempt = job["attempt"]
-            self._kept.save()
+        if nodes > 1 and not self._begin(job, nodes):
+            return False
+        self._kept.attempt = job["attempt"]
+        self._kept.save()
+        return True
+
+    def _begin(self, job: dict[str, Any], nodes: int) -> bool:
+        """Let all nodes begin, when all have the files."""
+        for _ in range(BEGIN_TRIES):
+            if not self._step(job, programs.BEGIN, nodes=nodes).code:
+                return True
+            if not self._runs(job):
+                return False
+        # A node may have ended before the step did. One that did not begin reports that itself.
         return True
 
     def _cancel(self) -> None:

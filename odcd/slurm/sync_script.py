@@ -36,7 +36,9 @@ nap() {{
 waits() {{ # until a file exists, at most so many seconds
   began=$(date +%s)
   until [ -e "$one/$1" ]; do
-    [ "$1" = ready ] && [ -e "$one/receiving" ] || [ $(($(date +%s) - began)) -lt "$2" ] || return 1
+    limit=$2
+    [ "$1" = fetched ] || [ ! -e "$one/receiving" ] || limit={longest_s}
+    [ $(($(date +%s) - began)) -lt "$limit" ] || return 1
     nap
   done
 }}
@@ -73,6 +75,8 @@ exit "$code"
 """
 PATIENCE_S = 600
 """How long a job waits for the files while none arrive. Its GPUs are idle then."""
+LONGEST_S = 7200
+"""How long it waits while files arrive."""
 KEEP_S = 1800
 """How long a job waits until its results are fetched."""
 
@@ -88,7 +92,9 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def sync_script(sync: Sync) -> str:
     prefix = f"{sync.folder.rstrip('/')}/odc-sync-{sync.token}"
-    return _SCRIPT.format(prefix=shlex.quote(prefix), patience_s=PATIENCE_S, keep_s=KEEP_S)
+    return _SCRIPT.format(
+        prefix=shlex.quote(prefix), patience_s=PATIENCE_S, longest_s=LONGEST_S, keep_s=KEEP_S
+    )
 
 
 def check_sync(sync: Sync, settings: Settings) -> None:
@@ -106,6 +112,11 @@ def check_sync(sync: Sync, settings: Settings) -> None:
         raise BadRequest(
             "--launch=first and --sync cannot be used together",
             "With --sync the command runs on each node, in a copy of its own.",
+        )
+    if settings.signal is not None and settings.signal.batch:
+        raise BadRequest(
+            "--signal=B: and --sync cannot be used together",
+            "Leave B: out: the signal then reaches the command.",
         )
     for name in ("stdin", "stdout", "stderr"):
         path = getattr(settings, name)

@@ -197,6 +197,7 @@ def test_if_the_results_cannot_be_written_the_job_keeps_them(odc: Odc, folder: P
     [
         (("--chdir=/tmp", "true"), "--chdir and --sync cannot be used together"),
         (("--output=out.txt", "true"), 'the path "out.txt" must be absolute'),
+        (("--signal=B:USR1@60", "true"), "--signal=B: and --sync cannot be used together"),
         (("-N2", "--launch=first", "true"), "--launch=first and --sync cannot be used together"),
     ],
 )
@@ -206,6 +207,23 @@ def test_options_that_contradict_a_copy_are_refused(
     done = run(odc, folder, *argv)
     assert (done.returncode, text in done.stderr) == (1, True), done.stderr
     assert kept(odc) == []
+
+
+def test_an_option_at_the_wrong_place_is_explained(odc: Odc, folder: Path) -> None:
+    done = odc.odcctl("run", "--gpus", "1", "--sync", folder, "true", check=False)
+    assert (done.returncode, "comes first" in done.stderr) == (1, True)
+
+
+def test_too_many_files_are_refused_before_anything_is_sent(odc: Odc, folder: Path) -> None:
+    with (folder / "large").open("wb") as file:
+        file.truncate(1 << 31)
+    done = run(odc, folder, "true")
+    assert (done.returncode, "at most 1.0 GiB can be sent" in done.stderr) == (1, True)
+    # Nor by a client that counts wrongly.
+    body = {"command": "run", "argv": ["true"], "work_dir": "/",
+            "sync": {"token": "0" * 32, "size_bytes": 1 << 31}}  # fmt: skip
+    status, answer = odc.request("POST", "/v1/submit-argv", body)
+    assert (status, "at most 1024 MiB" in answer["detail"]) == (413, True), answer
 
 
 def test_a_job_without_its_files_starts_nothing(odc: Odc, folder: Path) -> None:

@@ -76,7 +76,8 @@ def test_results_are_fetched_later_and_by_another_daemon(
         [sys.executable, "-m", "odcctl", "sync", str(job)], env=steps_stack.odc.environment,
         cwd=steps_stack.odc.work, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    query = f"select count(*) from odc.step where job_id = {job} and state = 'RUNNING'"
+    # The first client had one to send the files, and one for the results.
+    query = f"select count(*) from odc.step where job_id = {job} and step = 2"
     wait(lambda: steps_stack.value(query), steps_stack.log)
     steps_stack.kill()
     steps_stack.start()
