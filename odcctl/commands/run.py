@@ -88,15 +88,19 @@ def _run_synced(call: Call, argv: list[str], folder: str) -> int:
     if "test_only" in answer:
         kept.forget()
         return DONE
-    kept.job, kept.server = str(answer["id"]), str(client.addresses[0])
+    # The server may belong to another user, and the id becomes part of names.
+    kept.job, kept.server = str(int(answer["id"])), str(client.addresses[0])
     kept.save()
-    copying = Copying(Session(call.new_client, kept))
+    copying = Copying(Session(call.new_client, kept), lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    signal.signal(signal.SIGUSR1, _leave)
     copying.start()
     watched = RunningJob(client, answer)
     try:
         code = watched.see_through(call)
         if not watched.detached:
             copying.join()
+    except _Left:
+        return REFUSED
     except KeyboardInterrupt:
         watched.detached = True
         raise
@@ -104,6 +108,14 @@ def _run_synced(call: Call, argv: list[str], folder: str) -> int:
         if watched.detached:
             note(f"odcctl: fetch the results with: odcctl sync {kept.job}")
     return (code or REFUSED) if copying.failed else code
+
+
+class _Left(BaseException):
+    """The results cannot be written. No Exception, so that no one handles it on its way."""
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise _Left
 
 
 def _use_terminal(watched: RunningJob) -> int:

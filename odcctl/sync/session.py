@@ -27,7 +27,7 @@ from odcctl.text.render import clean, note
 
 WAIT_S = 5
 """How long one request waits for the job's end."""
-PAUSE_S = 0.3
+PAUSE_S, LONGEST_PAUSE_S = 0.3, 10.0
 TRIES = 20
 """How often a step is tried that fails although the job runs."""
 BEGIN_TRIES = 3
@@ -37,6 +37,10 @@ _REASONS = {
     programs.NOT_UNPACKED: "tar could not unpack them",
     programs.NOT_WHOLE: "they did not arrive completely",
 }
+
+
+class NotWritten(Failure):
+    """The results cannot be written here. The job waits."""
 
 
 class Session:
@@ -49,24 +53,29 @@ class Session:
         """The messages of the last step."""
         self._seen = "0"
         """The id of the last event."""
-        self.is_complete = False
+        self._last = self._complete = 0
+        """The last attempt that ran, and the last one whose results have arrived."""
+
+    @property
+    def is_complete(self) -> bool:
         """Whether the results of the last attempt have arrived."""
+        return 0 < self._complete == self._last
 
     def run(self) -> None:
         """Returns when the job has ended. Raises Failure: then the job was cancelled if its command
         has not started."""
         done, tries = 0, 0
         while (job := self._next(done)) is not None:
-            self.is_complete = False
+            self._last = job["attempt"]
             if self._serve(job):
-                done, tries, self.is_complete = job["attempt"], 0, True
+                done, tries = self._last, 0
                 continue
             tries += 1
             if tries > TRIES:
                 raise Failure(
                     "the steps that copy the files fail again and again", clean(self._why) or None
                 )
-            time.sleep(PAUSE_S)
+            time.sleep(min(PAUSE_S * 2**tries, LONGEST_PAUSE_S))
         if self.is_complete or not self._kept.attempt:
             self._kept.forget()
 
@@ -186,15 +195,17 @@ class Session:
             return False
         finally:
             kept.save()
-        if extraction.failure is not None and not isinstance(extraction.failure, EOFError):
-            raise Failure(
+        if extraction.failure is None:
+            # The pod may end before the end of the step arrives.
+            if self._complete != job["attempt"]:
+                report(results, kept, ended)
+            self._complete = job["attempt"]
+        elif isinstance(extraction.failure, OSError):
+            raise NotWritten(
                 f"the results were not written: {extraction.failure}",
-                f"Then run odcctl sync {kept.job}.",
+                f"The job keeps them for 30 minutes: odcctl sync {kept.job}",
             )
-        if ended.code not in (0, programs.NOT_READ):
-            return False
-        report(results, kept, ended)
-        return True
+        return ended.code in (0, programs.NOT_READ)
 
 
 class Extraction:
@@ -261,7 +272,7 @@ def report(results: Results, kept: Kept, ended: Ended) -> None:
         note(f"odcctl: changed here, too, so the job's version was kept beside it: {clean(line)}")
     for line in results.refused:
         note(f"odcctl: not fetched: {clean(line)}")
-    if ended.code:
+    if ended.code == programs.NOT_READ:
         note(f"odcctl: not all results could be read in the job: {_first(ended.stderr)}")
 
 
@@ -298,9 +309,11 @@ def _first(text: str) -> str:
 class Copying(threading.Thread):
     """A session beside the command that follows the job."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, on_not_written: Callable[[], None]) -> None:
+        """on_not_written: called in this thread."""
         super().__init__(name="sync", daemon=True)
         self._session = session
+        self._on_not_written = on_not_written
         self.failed = False
 
     def run(self) -> None:
@@ -310,3 +323,5 @@ class Copying(threading.Thread):
             self.failed = True
             failure = error if isinstance(error, Failure) else Failure(str(error))
             note(describe(failure, "files not copied"))
+            if isinstance(error, NotWritten):
+                self._on_not_written()

@@ -50,7 +50,7 @@ def kept(odc: Odc) -> list[str]:
 def test_a_command_runs_in_a_copy_and_its_changes_come_back(odc: Odc, folder: Path) -> None:
     (folder / "same").write_text("same")
     (folder / "gone").write_text("gone")
-    before = (folder / "same").stat()
+    before = (folder / "same").stat().st_ino
     done = run(odc, folder, "sh", "-c", f"{CHANGES}; rm gone; pwd; exit 7")
     assert done.returncode == 7, done.stderr
     first, where = done.stdout.splitlines()
@@ -59,7 +59,7 @@ def test_a_command_runs_in_a_copy_and_its_changes_come_back(odc: Odc, folder: Pa
     assert (folder / "new/deep/file").read_text() == "made\n"
     # A deletion is not brought back, and an unchanged file is not touched.
     assert (folder / "gone").read_text() == "gone"
-    assert (folder / "same").stat() == before
+    assert (folder / "same").stat().st_ino == before
     assert not Path(where).exists()
     assert "3 files" in done.stderr
     assert "2 files" in done.stderr
@@ -180,8 +180,10 @@ def test_results_of_a_cancelled_job_come_back(odc: Odc, folder: Path) -> None:
     assert odc.job(job)["state"] == "CANCELLED"
 
 
-def test_if_the_results_cannot_be_written_the_job_keeps_them(odc: Odc, folder: Path) -> None:
-    """And a folder that is left on this machine is used after the job's end."""
+def test_a_copy_that_is_left_on_this_machine_is_used_after_the_jobs_end(
+    odc: Odc, folder: Path
+) -> None:
+    """The job was killed at the end of its grace period, as no client took its results."""
     process, job = a_running(odc, folder, "echo out >out; exec sleep 300")
     process.kill()
     process.communicate()
@@ -207,6 +209,33 @@ def test_options_that_contradict_a_copy_are_refused(
     done = run(odc, folder, *argv)
     assert (done.returncode, text in done.stderr) == (1, True), done.stderr
     assert kept(odc) == []
+
+
+def test_the_copy_may_be_in_another_folder(odc: Odc, folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "it's here; {x}"
+    place.mkdir()
+    odc.environment["ODC_SYNC_FOLDER"] = str(place)
+    try:
+        done = run(odc, folder, "sh", "-c", "pwd; echo out >out")
+    finally:
+        del odc.environment["ODC_SYNC_FOLDER"]
+    assert (done.returncode, done.stdout.startswith(f"{place}/odc-sync-")) == (0, True), done
+    assert (folder / "out").exists()
+    assert list(place.iterdir()) == []
+
+
+def test_results_that_cannot_be_written_are_kept_by_the_job(
+    odc: Odc, folder: Path, tmp_path: Path
+) -> None:
+    """The user's folder vanishes, and is there again for the next try."""
+    process, job = a_running(odc, folder, f"rm -r {folder}; echo x >{folder}; echo out >out")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the results were not written" in err
+    folder.unlink()
+    folder.mkdir()
+    odc.odcctl("sync", str(job))
+    assert (folder / "out").read_text() == "out\n"
 
 
 def test_an_option_at_the_wrong_place_is_explained(odc: Odc, folder: Path) -> None:

@@ -44,6 +44,7 @@ def test_a_pod_gets_the_files_and_changes_come_back(steps_stack: Stack, folder: 
     assert out == ".\n..\n.gitignore\nin.txt\nlarge\ntwo\nlines\nin\n"
     assert (folder / "in.txt").read_text() == "in\nout\n"
     assert (folder / "a/copy").read_bytes() == 2 * (folder / "large").read_bytes()
+    assert "4 files" in err
     assert "2 files" in err
 
 
