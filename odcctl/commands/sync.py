@@ -23,7 +23,8 @@ def sync(ctx: typer.Context, job: JobId) -> int:
     keeps its results for 30 minutes, and on a server of this machine until they are fetched.
     """
     from odcctl.sync import kept as keeping
-    from odcctl.sync.session import Session, fetch_here
+    from odcctl.sync.fetching import fetch_here
+    from odcctl.sync.session import Session
 
     call = Call.of(ctx, failing="results not fetched")
     check_selector(job)
