@@ -36,6 +36,10 @@ The certificate of an `https://` server must be valid by the system's certificat
 `ODC_CA_FILE`, else `ca_file` of the config file. `odcctl` prints a warning before it sends a key to
 another machine without TLS; `ODC_ALLOW_HTTP=1` turns the warning off.
 
+`run --sync` keeps the files that it sent in `~/.local/state/odcctl/sync` (or below
+`XDG_STATE_HOME`) until it has the results. `ODC_SYNC_FOLDER` names the folder on the nodes in which
+copies are made; the default is `/tmp`.
+
 A job is named by its id (`7`), a task of an array by `7_3`, several tasks by `7_[1-4,9]`. A
 reservation is a job. `show`, `connect`, `extend` and `edit` also accept the name of your own live
 reservation, or the beginning of its id. odcctl asks questions only on a terminal. Results are
@@ -56,7 +60,7 @@ it, and the highest of several jobs. They exit with 4 if the job ended without a
 0 but not successfully (for example, over its time limit).
 
 `odcctl` repeats a submit whose answer was lost with the same idempotency key, so it creates one
-job. `wait`, `logs -f`, `run` and `queue --watch` continue after a restart of the daemon.
+job. `wait`, `logs -f`, `run`, `sync` and `queue --watch` continue after a restart of the daemon.
 
 A command that prints a table also prints CSV (`--output csv`) and selected columns:
 `odcctl queue -o job,user,state`. The columns have the names in the header of the CSV. A cell that a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odcctl.exits import Failure, Refused
@@ -16,8 +16,11 @@ MAX_READ_BYTES = 8 * 1024 * 1024
 """Twice the daemon's limit for a script: a longer one is rejected, and does not fill the memory."""
 
 
-def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
-    """The daemon's answer: {"id", "wait", "parsable", …}, or {"test_only": …}."""
+def submit(
+    client: Client, command: str, argv: Sequence[str], sync: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    """The daemon's answer: {"id", "wait", "parsable", …}, or {"test_only": …}. sync: the job runs
+    in a copy of a folder, see odcctl.sync."""
     body: dict[str, Any] = {
         "command": command,
         "argv": [_utf8(word, f"argument {at}") for at, word in enumerate(argv, start=1)],
@@ -29,6 +32,8 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
         "submit_host": os.uname().nodename,
         "stdin_is_tty": sys.stdin.isatty(),
     }
+    if sync is not None:
+        body |= {"work_dir": "/", "sync": sync}
     try:
         return client.post_once("/v1/submit-argv", body).json()
     except Refused as refused:

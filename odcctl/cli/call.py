@@ -53,8 +53,12 @@ class Call:
 
     def client(self) -> Client:
         if self._client is None:
-            self._client = Client(*find_server(self.server))
+            self._client = self.new_client()
         return self._client
+
+    def new_client(self) -> Client:
+        """For a thread of its own."""
+        return Client(*find_server(self.server))
 
     def wrong(self, message: str) -> NoReturn:
         raise wrong_usage(message, self._context)

@@ -75,18 +75,22 @@ class PassThrough(Verb):
                 "--output cannot be used before it; use --json before it, or --parsable after it"
             )
         at = 0
-        while at < len(args) and (length := _own_option_length(args[at])):
+        while at < len(args) and (length := self._own_length(args[at])):
             at += length
         super().parse_args(ctx, args[:at])
         ctx.args = args[at:]
         return ctx.args
 
-
-def _own_option_length(word: str) -> int:
-    """How many arguments the option takes, if it is one of odcctl's own; otherwise 0."""
-    if word == "--server":
-        return 2
-    return 1 if word in ("--json", "--help", "-h") or word.startswith("--server=") else 0
+    def _own_length(self, word: str) -> int:
+        """How many words the option takes, if it is one of odcctl's own; otherwise 0."""
+        if word in ("--json", "--help", "-h"):
+            return 1
+        takes_value = {
+            name for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag for name in param.opts
+        }  # fmt: skip
+        name, equals, _ = word.partition("=")
+        return (1 if equals else 2) if name in takes_value else 0
 
 
 class Actions(PlainGroup):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 GROUPS = {
     "Jobs": (
-        "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
+        "submit", "run", "sync", "queue", "show", "why", "wait", "logs", "attach", "cancel",
+        "history",
     ),
     "Dev servers": ("reserve", "list", "connect", "extend", "edit", "disk", "avail", "status"),
     "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint", "cron"),

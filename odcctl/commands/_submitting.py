@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -67,9 +67,11 @@ def _label(option: dict[str, Any]) -> str:
     return f"{short}--{option['long']}" + (f" {option['value']}" if option.get("value") else "")
 
 
-def submit_argv(call: Call, command: str, argv: list[str]) -> tuple[Client, dict[str, Any]]:
+def submit_argv(
+    call: Call, command: str, argv: list[str], sync: Mapping[str, object] | None = None
+) -> tuple[Client, dict[str, Any]]:
     client = call.client()
-    answer = submit(client, command, argv)
+    answer = submit(client, command, argv, sync)
     for warning in answer.get("warnings") or ():
         note(f"odcctl: warning: {local_moments(warning)}")
     if client.addresses[0].path is not None:

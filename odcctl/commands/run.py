@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from odcctl.cli.call import Call
 from odcctl.cli.commands import new_app
 from odcctl.commands._submitting import SubmitVerb, submit_argv
 from odcctl.ended import explain_ends, report_wait
-from odcctl.exits import DONE, Failure, Refused, job_exit_code
+from odcctl.exits import DONE, REFUSED, Failure, Refused, job_exit_code
 from odcctl.follow import SILENCE_S, Patience, outages, output
 from odcctl.http.client import Client
 from odcctl.http.sse import Events
@@ -30,34 +30,92 @@ AGAIN_WITHIN_S = 1.0
 """A second Ctrl-C within this time cancels the job."""
 SETTLE_S = 5
 """How long one request waits for a job whose output has ended to end or to be requeued."""
-EXAMPLE = "odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash"
+EXAMPLE = """\
+odcctl run --gpus 1 python train.py
+odcctl run --gpus 1 --time 2:00:00 --pty bash
+odcctl run --sync . --gpus 1 python train.py"""
 
 app = new_app()
 
 
 @app.command(cls=SubmitVerb, epilog=EXAMPLE)
-def run(ctx: typer.Context) -> int:
+def run(
+    ctx: typer.Context,
+    sync: Annotated[
+        str | None,
+        typer.Option(
+            "--sync", metavar="DIR",
+            help="run in a copy of this folder, and bring changed files back; comes first",
+        ),
+    ] = None,
+) -> int:  # fmt: skip
     """Run a command as a job: follow its output, and exit with its exit code.
 
     OPTIONS are those of submit. Ctrl-C prints the job's state; a second Ctrl-C within a second
     cancels the job. With --pty the job has a terminal: `odcctl run --pty bash` opens a shell on
     its node. Ctrl-] d detaches and leaves it running for `odcctl attach`. With --output FILE
     the output is not followed.
+
+    --sync sends DIR without .git, __pycache__ and what its .odcignore, or else its .gitignore
+    files, exclude. When the command has ended, new and changed files come back. A file that was
+    changed in DIR meanwhile stays; the job's is kept beside it as NAME.odc-JOB. Keep odcctl
+    running; after an interruption, `odcctl sync JOB` fetches the results.
     """
     call = Call.of(ctx, failing="job not run")
-    client, answer = submit_argv(call, "run", ctx.args)
+    if sync is not None:
+        return _run_synced(call, ctx.args, sync)
+    try:
+        client, answer = submit_argv(call, "run", ctx.args)
+    except Refused as refused:
+        if "--sync" in refused.message and "unrecognized option" in refused.message:
+            raise Failure(
+                refused.message, "--sync DIR comes first, before the options of the job."
+            ) from None
+        raise
+    return DONE if "test_only" in answer else RunningJob(client, answer).see_through(call)
+
+
+def _run_synced(call: Call, argv: list[str], folder: str) -> int:
+    from odcctl.sync.session import Copying, Session
+    from odcctl.sync.start import prepare
+
+    kept, field = prepare(call.client(), folder)
+    try:
+        client, answer = submit_argv(call, "run", argv, field)
+    except BaseException:
+        kept.forget()
+        raise
     if "test_only" in answer:
+        kept.forget()
         return DONE
-    job = str(answer["id"])
-    if call.json:
-        put_json(answer)
-        sys.stdout.flush()
-    watched = RunningJob(client, job, quiet=answer["quiet"], pty=answer["pty"])
-    watched.handle_signals()
-    watched.wait_for_start()
-    if answer["pty"]:
-        return _use_terminal(watched)
-    return watched.follow()
+    # The server may belong to another user, and the id becomes part of names.
+    kept.job, kept.server = str(int(answer["id"])), str(client.addresses[0])
+    kept.save()
+    copying = Copying(Session(call.new_client, kept), lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    signal.signal(signal.SIGUSR1, _leave)
+    copying.start()
+    watched = RunningJob(client, answer)
+    try:
+        code = watched.see_through(call)
+        if not watched.detached:
+            copying.join()
+    except _Left:
+        return REFUSED
+    except KeyboardInterrupt:
+        watched.detached = True
+        raise
+    finally:
+        if watched.detached:
+            note(f"odcctl: fetch the results with: odcctl sync {kept.job}")
+    return (code or REFUSED) if copying.failed else code
+
+
+class _Left(BaseException):
+    """The results cannot be written. No Exception, so that no one handles it on its way."""
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise _Left
 
 
 def _use_terminal(watched: RunningJob) -> int:
@@ -68,6 +126,7 @@ def _use_terminal(watched: RunningJob) -> int:
     try:
         return attach(watched.client, watched.job)
     except Detached:
+        watched.detached = True
         note(f"\nodcctl: detached; attach again with: odcctl attach {watched.job}")
         return DONE
     except Refused:
@@ -77,13 +136,26 @@ def _use_terminal(watched: RunningJob) -> int:
 class RunningJob:
     """The job of this command: prints its output, and passes signals on to it."""
 
-    def __init__(self, client: Client, job: str, *, quiet: bool, pty: bool) -> None:
+    def __init__(self, client: Client, answer: dict[str, Any]) -> None:
+        """answer: to the submit."""
         self.client = client
-        self.job = job
-        self._quiet = quiet
-        self._pty = pty
+        self.job = str(answer["id"])
+        self.detached = False
+        """Whether the user has left its terminal."""
+        self._answer = answer
+        self._quiet: bool = answer["quiet"]
+        self._pty: bool = answer["pty"]
         self._interrupted_at = float("-inf")
         self._cancelled = False
+
+    def see_through(self, call: Call) -> int:
+        """Wait for it, print its output, and return its exit code."""
+        if call.json:
+            put_json(self._answer)
+            sys.stdout.flush()
+        self.handle_signals()
+        self.wait_for_start()
+        return _use_terminal(self) if self._pty else self.follow()
 
     def look(self) -> dict[str, Any]:
         return self.client.request("GET", f"/v1/jobs/{self.job}").json()["jobs"][0]

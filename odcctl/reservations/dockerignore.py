@@ -19,7 +19,7 @@ class Ignore:
             keeps = text.startswith("!")
             pattern = _clean(text[1:].strip() if keeps else text)
             if pattern:
-                self._rules.append((_compile(pattern), keeps))
+                self._rules.append((compile_pattern(pattern), keeps))
 
     @property
     def takes_back(self) -> bool:
@@ -47,7 +47,8 @@ def _clean(pattern: str) -> str:
     return "/".join(parts)
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Of docker's pattern language, for a whole path. Raises ValueError."""
     made, at = "", 0
     while at < len(pattern):
         char = pattern[at]

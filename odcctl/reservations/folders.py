@@ -9,6 +9,7 @@ import shutil
 import stat
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
@@ -21,10 +22,13 @@ class Amount(NamedTuple):
     files: int
     size: int
 
-    def __str__(self) -> str:
+    @property
+    def size_text(self) -> str:
         mib = self.size / 1024**2
-        of_size = f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"
-        return f"{self.files} {'file' if self.files == 1 else 'files'}, {of_size}"
+        return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"
+
+    def __str__(self) -> str:
+        return f"{self.files} {'file' if self.files == 1 else 'files'}, {self.size_text}"
 
 
 def measure(folder: str) -> Amount:
@@ -92,8 +96,8 @@ class Unpacked(NamedTuple):
     """The reason for each file, one per line."""
 
 
-class _Unsafe(Exception):
-    pass
+class Unsafe(Exception):
+    """Extracting it could write outside the folder."""
 
 
 def unpack(source: IO[bytes], folder: str) -> Unpacked:
@@ -107,7 +111,7 @@ def unpack(source: IO[bytes], folder: str) -> Unpacked:
             try:
                 if _take(tar, member, root):
                     count, size = count + 1, size + member.size
-            except _Unsafe as unsafe:
+            except Unsafe as unsafe:
                 refused.append(f"{member.name}: {unsafe}")
             except (ValueError, OverflowError) as error:  # a NUL in a name, an impossible time
                 refused.append(f"{member.name}: {error}")
@@ -117,23 +121,23 @@ def unpack(source: IO[bytes], folder: str) -> Unpacked:
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> bool:
-    parts = _parts(member.name)
+    parts = parts_of(member.name)
     if not parts:
         return False
     if member.isdir():
-        _real_folder(root, parts)
+        real_folder(root, parts)
         return False
     path = os.path.join(root, *parts)
     if member.issym():
         return _take_link(member, parts, root, path)
     if not (member.isreg() or member.islnk()):
-        raise _Unsafe("it is neither a file, a folder nor a link")
-    parent = _real_folder(root, parts[:-1])
+        raise Unsafe("it is neither a file, a folder nor a link")
+    parent = real_folder(root, parts[:-1])
     if _is_older(member, path):
         return False
     number, fresh = tempfile.mkstemp(prefix=".odc-", dir=parent)
     try:
-        with os.fdopen(number, "wb") as out, _content(tar, member, root) as content:
+        with os.fdopen(number, "wb") as out, content_of(tar, member, root) as content:
             shutil.copyfileobj(content, out)
         if os.path.isfile(path) and filecmp.cmp(fresh, path, shallow=False):
             return False
@@ -146,16 +150,16 @@ def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> bool:
     return True
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any]:
+def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any]:
     """The content of a file. A hard link gets a copy of its target, which was extracted earlier."""
     if member.isreg():
         content = tar.extractfile(member)
         assert content is not None
         return content
-    named = _parts(member.linkname)
-    there = os.path.join(_real_folder(root, named[:-1]), *named[-1:])
+    named = parts_of(member.linkname)
+    there = os.path.join(real_folder(root, named[:-1]), *named[-1:])
     if os.path.islink(there) or not os.path.isfile(there):
-        raise _Unsafe("it is a hard link to a file that was not sent")
+        raise Unsafe("it is a hard link to a file that was not sent")
     return open(there, "rb")
 
 
@@ -163,14 +167,9 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
     goal = member.linkname
     if os.path.islink(path) and os.readlink(path) == goal:
         return False
-    up = 0
-    steps = [step for step in goal.split("/") if step not in ("", ".")]
-    while up < len(steps) and steps[up] == "..":
-        up += 1
-    # After a name, ".." could mean another folder, since the name may be a link.
-    if goal.startswith("/") or up > len(parts) - 1 or ".." in steps[up:]:
-        raise _Unsafe("it is a link that may lead out of the folder")
-    parent = _real_folder(root, parts[:-1])
+    if not link_stays(parts, goal):
+        raise Unsafe("it is a link that may lead out of the folder")
+    parent = real_folder(root, parts[:-1])
     if _is_older(member, path):
         return False
     fresh = os.path.join(parent, f".odc-{secrets.token_hex(8)}.link")
@@ -179,13 +178,25 @@ def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) 
     return True
 
 
-def _parts(name: str) -> list[str]:
+def link_stays(parts: Sequence[str], goal: str) -> bool:
+    """Whether a link at this path leads to something in the folder."""
+    up = 0
+    steps = [step for step in goal.split("/") if step not in ("", ".")]
+    while up < len(steps) and steps[up] == "..":
+        up += 1
+    # After a name, ".." could mean another folder, since the name may be a link.
+    return not (goal.startswith("/") or up > len(parts) - 1 or ".." in steps[up:])
+
+
+def parts_of(name: str) -> list[str]:
+    """Of a member's name. Raises Unsafe."""
     if name.startswith("/") or ".." in name.split("/"):
-        raise _Unsafe("it would be outside the folder")
+        raise Unsafe("it would be outside the folder")
     return [part for part in name.split("/") if part not in ("", ".")]
 
 
-def _real_folder(root: str, parts: list[str]) -> str:
+def real_folder(root: str, parts: list[str]) -> str:
+    """A folder below root, made if it is missing. Raises Unsafe if there is a link on the way."""
     path = root
     for part in parts:
         path = os.path.join(path, part)
@@ -195,7 +206,7 @@ def _real_folder(root: str, parts: list[str]) -> str:
             os.mkdir(path)
             continue
         if not stat.S_ISDIR(mode):
-            raise _Unsafe(f"{path} is not a folder here")
+            raise Unsafe(f"{path} is not a folder here")
     return path
 
 
@@ -207,5 +218,5 @@ def _is_older(member: tarfile.TarInfo, path: str) -> bool:
     except FileNotFoundError:
         return False
     if stat.S_ISDIR(there.st_mode):
-        raise _Unsafe("it is a folder here")
+        raise Unsafe("it is a folder here")
     return int(member.mtime) < int(there.st_mtime)

@@ -36,6 +36,7 @@ from odcd.slurm.directives import refuse_directives
 from odcd.slurm.parse import ScriptNeeded, parse_submit
 from odcd.slurm.request import SubmitArgv
 from odcd.slurm.sbatch_options import OPTIONS
+from odcd.slurm.sync_script import Sync
 
 MAX_ALTERNATIVES = 64
 
@@ -171,6 +172,8 @@ class SubmitRoutes:
                 warnings=list(parsed.warnings),
             )
             return Response(msgspec.json.encode(prediction), 200, media_type=JSON)
+        if request.sync is not None:
+            self._check_sync(request.sync)
         done = await self.submit_specs(call, [parsed.spec])
         answer = SubmittedArgv(
             id=done.ids[0],
@@ -183,6 +186,12 @@ class SubmitRoutes:
             folders=self._folders(done.specs[0]),
         )
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
+
+    def _check_sync(self, sync: Sync) -> None:
+        executor = self._api.executor_of()
+        if executor is not None and executor.steps is None:
+            raise BadRequest("run --sync needs job steps, which this executor has not")
+        self._api.fairness.sync(sync.size_bytes)
 
     async def _warnings(self, done: Accepted) -> list[str]:
         """Also about dependencies that can never be met: Slurm accepts such jobs, too."""
@@ -211,7 +220,8 @@ class SubmitRoutes:
             for o in OPTIONS
             if o.supported
         ]
-        return Response(msgspec.json.encode(SubmitOptions(options=options)), media_type=JSON)
+        answer = SubmitOptions(options=options, sync_max_bytes=self._api.fairness.sync_bytes)
+        return Response(msgspec.json.encode(answer), media_type=JSON)
 
     async def submit_specs(self, call: Call, specs: list[JobSpec]) -> Accepted:
         """Raises the error of the first refused job."""

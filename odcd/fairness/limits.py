@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from odcd.clock import Clock, SystemClock
-from odcd.errors import TooManyRequests
+from odcd.errors import TooLarge, TooManyRequests
 from odcd.fairness.answers import Answers
 from odcd.fairness.bodies import Bodies, Receipt
 from odcd.fairness.outputs import Outputs
@@ -69,7 +69,7 @@ class Buckets:
 
 
 class Fairness:
-    """Methods raise TooManyRequests; operators are exempt, except in body()."""
+    """Methods raise TooManyRequests; operators are exempt, except in body() and sync()."""
 
     def __init__(
         self, settings: FairnessSettings | None = None, clock: Clock | None = None,
@@ -114,6 +114,21 @@ class Fairness:
                 "submits", f"user {who.user} submits more than {self._settings.submits} jobs per "
                 "minute", wait_s, "An array counts as one job. ",
             )  # fmt: skip
+
+    @property
+    def sync_bytes(self) -> int | None:
+        """The maximum size of the files that `run --sync` sends."""
+        return self._settings.sync_mib * MIB or None
+
+    def sync(self, size_bytes: int) -> None:
+        """Check the size of the files that a job gets, also for operators. Raises TooLarge."""
+        if self.sync_bytes is not None and size_bytes > self.sync_bytes:
+            raise TooLarge(
+                f"the files have {size_bytes / MIB:.1f} MiB, and run --sync sends at most "
+                f"{self._settings.sync_mib} MiB",
+                "List files that the job does not need in a .odcignore, or keep large data on "
+                f"storage that the job reaches. {BY_OPERATORS.format(name='ODC_USER_SYNC_MIB')}",
+            )
 
     def lookup(self, who: Identity) -> None:
         """Count one GitHub user that was named."""

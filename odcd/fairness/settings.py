@@ -32,6 +32,9 @@ class FairnessSettings:
     """ODC_USER_STORED_MIB. MiB that the submits, updates, holds, releases, requeues and checkpoints
     of one user add to the database per day: jobs, scripts and environments that it does not have
     yet, and old and new values. Default 4096; 0: no limit."""
+    sync_mib: int = 1024
+    """ODC_USER_SYNC_MIB. MiB that one `odcctl run --sync` may send, also of operators. Default
+    1024; 0: no limit."""
 
 
 def read_fairness(environment: Mapping[str, str]) -> FairnessSettings:

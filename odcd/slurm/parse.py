@@ -22,6 +22,7 @@ from odcd.slurm.request import SubmitArgv
 from odcd.slurm.sbatch_options import OPTIONS
 from odcd.slurm.script import COMMAND_SCRIPT, check_script, wrapped_script
 from odcd.slurm.spec import Source, job_spec
+from odcd.slurm.sync_script import check_sync, sync_script
 from odcd.slurm.times import zone_of
 from odcd.slurm.without_effect import has_effect, without_effect
 
@@ -134,6 +135,10 @@ def _effective(source: Iterable[Given], request: SubmitArgv) -> list[Given]:
 
 
 def _check_command(request: SubmitArgv, settings: Settings, components: int) -> None:
+    if request.sync is not None:
+        if request.command != "run":
+            raise BadRequest(f"{request.command} does not accept --sync", "Use odcctl run --sync.")
+        check_sync(request.sync, settings)
     if request.command == "run":
         if components > 1:
             raise NotImplementedYet(
@@ -170,7 +175,8 @@ def _source(request: SubmitArgv, line: CommandLine, settings: Settings) -> Sourc
                 "no command was given", f"Write it last: {request.command} -- CMD ARGS…"
             )
         _no_script_sent(request)
-        return Source(script=COMMAND_SCRIPT, args=operands, name=_base_name(operands[0]))
+        script = sync_script(request.sync) if request.sync else COMMAND_SCRIPT
+        return Source(script=script, args=operands, name=_base_name(operands[0]))
     if settings.wrap is not None:
         if operands:
             raise BadRequest(

@@ -116,4 +116,7 @@ class SubmitOption(Answer):
 
 
 class SubmitOptions(Answer):
+    """sync_max_bytes: of the files that run --sync may send; null: no limit."""
+
     options: list[SubmitOption]
+    sync_max_bytes: int | None
