@@ -20,7 +20,7 @@ from odcd.slurm.cron_fields import FIELDS, SHORT_FORMS, Schedule, parse_schedule
 from odcd.slurm.cron_job import CronRequest, cron_job
 from odcd.slurm.directives import split_words
 from odcd.slurm.mail import MailTo
-from odcd.slurm.settings import Settings
+from odcd.slurm.option_values import Settings
 from odcd.slurm.without_effect import has_effect
 
 MAX_CHARS = 65_536

@@ -19,7 +19,7 @@ import msgspec
 
 from odcd.errors import BadRequest
 from odcd.records.fields import PRINTABLE
-from odcd.slurm.settings import Settings
+from odcd.slurm.option_values import Settings
 
 _SCRIPT = """\
 #!/bin/sh
