@@ -8,7 +8,7 @@ from typing import Any
 
 from odcctl.http.client import Client, quote
 from odcctl.text.jobs import ENDED, job_id, place
-from odcctl.text.render import clean, local_moments, note
+from odcctl.text.render import clean, duration, local_moments, note
 
 MAX_EXPLAINED = 10
 """A command that ends with many failed jobs explains only the first."""
@@ -19,12 +19,24 @@ def end_text(job: Mapping[str, Any]) -> str:
     return local_moments(clean(job.get("end_detail") or ""))
 
 
+def exit_text(job: Mapping[str, Any]) -> str:
+    """How the script of a failed job ended; empty if the job did not fail, or has no exit code."""
+    if job["state"] == "TIMEOUT":
+        return f"it reached its time limit of {duration(job['time_limit_s'])}"
+    if job["state"] != "FAILED" or job.get("exit_code") is None:
+        return ""
+    if job.get("signal"):
+        return f"signal {job['signal']} ended its script"
+    return f"its script exited with code {job['exit_code']}"
+
+
 def find_ends(client: Client, selector: str) -> list[str]:
-    """The executor's reports about the ends of this job or of this array's tasks, each once."""
+    """How this job or this array's tasks ended, each text once: the executor's report, else the
+    exit code."""
     found = client.get(f"/v1/jobs/{quote(selector)}").json()["jobs"]
     tasks: dict[str, list[str]] = {}
     for job in sorted(found, key=lambda job: job.get("array_task_id") or 0):
-        if text := end_text(job):
+        if text := end_text(job) or exit_text(job):
             tasks.setdefault(text, []).append(job_id(job))
     if len(found) == 1:
         return list(tasks)

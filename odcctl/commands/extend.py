@@ -107,7 +107,7 @@ def _would(one: Mapping[str, Any], preview: Mapping[str, Any], hours: float, now
         f"{render.when(preview['expires_at'])} instead of {render.when(one['expires_at'])}"
     )
     if not delays:
-        return f"{text}; no planned start moves"
+        return f"{text}; no planned start changes"
     number = "1 job starts" if len(delays) == 1 else f"{len(delays)} jobs start"
     lines = [text, f"  {number} later:"]
     lines += [f"    {_delay(delay, now_s)}" for delay in delays[:MAX_DELAYS]]

@@ -18,6 +18,7 @@ from odcctl.http.client import Client
 from odcctl.listing import fetch_jobs
 from odcctl.text import gpu_use, jobs, render, resource_use
 from odcctl.text.hostlist import fold
+from odcctl.text.tables import Narrow
 
 HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES",
           "WHY")  # fmt: skip
@@ -26,6 +27,7 @@ FIELDS = (
     "components,state,reason,exit_code,signal,end_detail,started_at,ended_at,node_names"
 )
 EFFICIENCY = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "CPU", "RSS", "GPUS", *gpu_use.HEADER)
+NARROW = Narrow({"NAME": 14}, ("PARTITION", "GPUS", "USER", "NODES", "ENDED"))
 LIMIT = 50
 
 Since = Annotated[
@@ -97,7 +99,8 @@ def history(
 ) -> int:  # fmt: skip
     """Show jobs that have ended, and how they ended.
 
-    The job that ended last comes last. EXIT is the exit code and, after the colon, the signal that
+    The job that ended last comes last. On a narrow terminal, the less important columns are left
+    out. EXIT is the exit code and, after the colon, the signal that
     ended the job; WHY is the executor's report about the end. With --efficiency, CPU is the used
     share of the allocated CPU time, and RSS the memory of the largest process, both not measured on
     Kubernetes. GPU-H is the allocated GPU-hours, BUSY the utilization in the part of them that was
@@ -137,7 +140,7 @@ def history(
         _put_efficiency(call, oldest_first)
         _note_unknown(client, oldest_first)
     else:
-        call.put_table(HEADER, [_row(job, listing.reply.now_s) for job in oldest_first])
+        call.put_table(HEADER, [_row(job, listing.reply.now_s) for job in oldest_first], NARROW)
     return DONE
 
 

@@ -20,7 +20,7 @@ app = new_app()
 ENDED = "has ended"
 
 
-@app.command(cls=Verb, epilog="odcctl requeue 7 --hold")
+@app.command(cls=Verb, epilog="odcctl requeue 7 --hold\nodcctl requeue --force 8_3")
 def requeue(
     ctx: typer.Context,
     ids: JobIds,
@@ -55,7 +55,9 @@ def _requeue_or_submit(client: Client, selector: str, hold: bool) -> list[dict[s
     outcomes: list[dict[str, Any]] = client.post(f"{path}/requeue", body).json()["jobs"]
     if not all(str(one["message"]).endswith(ENDED) for one in outcomes):
         return outcomes
-    one = outcomes[0] | {"array_task_id": None, "job_id": int(selector.partition("_")[0])}
+    number, _, tasks = selector.partition("_")
+    one = outcomes[0] | {"array_task_id": None, "job_id": int(number)}
+    one["array_tasks"] = tasks.strip("[]") or None
     try:
         made = client.post_once(f"{path}/resubmit", body).json()
     except Refused as refused:

@@ -34,9 +34,12 @@ def why(ctx: typer.Context, job: JobId, as_of: AsOf = None) -> int:
     elif call.form == "quiet":
         render.put(f"{reply.json().get('reason') or ''}\n")
     else:
-        lines = explain(reply.json(), reply.now_s)
+        # The id as it was given: a task's own job id is another number.
+        lines = explain(reply.json() | {"job_id": job}, reply.now_s)
         if as_of is None and reply.json()["state"] in ENDED:
             lines += [f"  {text}" for text in find_ends(client, job)]
+            if reply.json().get("reason") == "NonZeroExitCode":
+                lines.append(f"  its output: odcctl logs {job}")
         render.put("\n".join(lines) + "\n")
     return DONE
 

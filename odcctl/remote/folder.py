@@ -44,12 +44,18 @@ def _root() -> str:
 
 
 def make_folder(
-    folder: str, *, default: str = "", names: Iterable[str] = NAMES, python: str | None = None
-) -> list[str]:
+    folder: str, *, default: str = "", names: Iterable[str] = NAMES, python: str | None = None,
+    shared: bool = False,
+) -> list[str]:  # fmt: skip
     """Write the program into the folder, and link the names to it; return their paths. Links that
-    are there already are kept. Raises Foreign before anything changes, and OSError."""
+    are there already are kept. Raises Foreign before anything changes, and OSError.
+
+    shared: all users may enter the folder, whatever the umask is.
+    """
     names = tuple(names)
     os.makedirs(folder, mode=0o755, exist_ok=True)
+    if shared:
+        os.chmod(folder, 0o755)
     paths = [os.path.join(folder, name) for name in names]
     for path in paths:
         if os.path.lexists(path) and not _is_ours(path):

@@ -82,7 +82,7 @@ class LocalEngine:
         socket_path = self._settings.socket
         folder = str(socket_path.parent / "slurm")
         try:
-            make_folder(folder, default=str(socket_path))
+            make_folder(folder, default=str(socket_path), shared=True)
         except (OSError, Foreign) as error:
             log.warning("slurm.no_commands", extra={"folder": folder, "why": str(error)})
             return None

@@ -113,4 +113,20 @@ def _execute(order: dict[str, Any], env: dict[str, str]) -> None:
     try:
         os.execve(script, [script, *order["args"]], env)
     except (OSError, ValueError) as error:
-        raise CannotBegin.by("cannot execute the script", error) from None
+        interpreter = _missing_interpreter(script)
+        part = f"'s interpreter {interpreter}" if interpreter else ""
+        raise CannotBegin.by(f"cannot execute the script{part}", error) from None
+
+
+def _missing_interpreter(script: str) -> str | None:
+    """The program of the script's #! line, if it cannot be executed; the kernel's error does not
+    name it."""
+    try:
+        with open(script, "rb") as file:
+            first = file.read(256).split(b"\n", 1)[0]
+    except (OSError, ValueError):
+        return None
+    words = first.removeprefix(b"#!").split()
+    if not first.startswith(b"#!") or not words or os.access(words[0], os.X_OK):
+        return None
+    return words[0].decode(errors="replace")

@@ -7,6 +7,7 @@ options end at the first word that is not an option, and at `--`.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -121,9 +122,11 @@ def find_long(name: str, where: str = "") -> Option:
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
+        near = difflib.get_close_matches(_cut(name), BY_LONG, n=1, cutoff=0.8)
         raise BadRequest(
             f'{where}unrecognized option "--{_cut(name)}"',
-            "odcctl submit --help lists the options.",
+            (f"Did you mean {BY_LONG[near[0]].flag}? " if near else "")
+            + "odcctl submit --help lists the options.",
         )
     flags = [option.flag for option in candidates]
     more = ", …" if len(flags) > MAX_POSSIBILITIES else ""

@@ -199,6 +199,8 @@ def test_a_job_that_has_ended_is_submitted_again(
     said = _ok(odcctl("requeue", "--force", job))
     new = said.split()[-1]
     assert said == f"job {job} submitted again as job {new}\n"
+    why = f"job {job} is FAILED (NonZeroExitCode)\n  its script exited with code 5\n"
+    assert _ok(odcctl("why", job)) == f"{why}  its output: odcctl logs {job}\n"
     assert odcctl("wait", new).code == 0
     assert (home / f"out-{new}").read_text() == "red one\n"
     [answer] = json.loads(_ok(odcctl("requeue", "--force", "--hold", job, "--json")))["jobs"]
@@ -209,6 +211,16 @@ def test_a_job_that_has_ended_is_submitted_again(
     assert f"job {held} not requeued" in refused.err
     assert "job 4000000 not requeued" in refused.err
     _ok(odcctl("cancel", held))
+
+
+def test_a_task_keeps_the_name_that_was_typed(odcctl: Odcctl, submit: Callable[..., str]) -> None:
+    array = submit("-a", "3-4", "-o", "/dev/null", "--wrap", "exit 7")
+    assert odcctl("wait", array).code == 7
+    assert _ok(odcctl("why", f"{array}_3")).startswith(f"job {array}_3 is FAILED")
+    said = _ok(odcctl("requeue", "--force", f"{array}_3"))
+    new = said.split()[-1]
+    assert said == f"job {array}_3 submitted again as job {new}\n"
+    assert odcctl("wait", new).code == 7
 
 
 def test_run_is_the_command_itself(odcctl: Odcctl, home: Path) -> None:

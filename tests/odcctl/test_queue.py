@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from odcctl.text.tables import Narrow, fit
+from odcctl.commands import history
+from odcctl.text.tables import MIN_LAST, Narrow, fit
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.objects import SWEEP, a_job, a_mixed_queue
 from tests.odcctl.peer import Peer
@@ -94,3 +95,11 @@ def test_the_least_important_columns_are_left_out_first() -> None:
     assert list(small) == ["A", "NAME", "LAST"]
     assert cells[0][1] == "aaaaaaa…"
     assert list(fit(header, rows, 5, narrow)[0]) == ["NAME", "LAST"]
+
+
+def test_the_history_shows_how_a_job_ended_in_80_columns() -> None:
+    row = ("2", "hf-finetune", "alice", "main", "4", "FAILED", "127:0", "0:01", "14:20", "gpu1",
+           "cannot open the output file logs/a-2.out: No such file or directory")  # fmt: skip
+    header, [cells] = fit(history.HEADER, [row], 80, history.NARROW)
+    assert {"JOB", "NAME", "STATE", "EXIT", "WHY"} <= set(header)
+    assert sum(map(len, cells[:-1])) + 2 * len(cells) + MIN_LAST <= 80

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from odcctl.__main__ import main
-from odcctl.remote.folder import PROGRAM, program_text
+from odcctl.remote.folder import PROGRAM, make_folder, program_text
 from odcctl.remote.names import NAMES
 from tests.odcctl.conftest import Odcctl
 
@@ -68,6 +70,22 @@ def test_a_long_path_of_python_is_started_by_the_shell(tmp_path: Path) -> None:
     program.chmod(0o755)
     done = subprocess.run([program, "-h"], capture_output=True, text=True, check=True)
     assert done.stdout == f"-IS {program} -h\n"
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_all_users_reach_the_commands_of_a_daemon_whose_umask_denies_it(
+    tmp_path: Path, exists: bool
+) -> None:
+    folder = tmp_path / "slurm"
+    before = os.umask(0o077)
+    try:
+        if exists:
+            folder.mkdir()
+        make_folder(str(folder), shared=True)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "srun")}
+    assert modes == {"slurm": 0o755, "srun": 0o755}
 
 
 def test_the_program_imports_nothing_that_costs_time() -> None:

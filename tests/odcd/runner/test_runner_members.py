@@ -205,7 +205,14 @@ def test_a_member_that_cannot_start_is_reported_with_the_reason(
     ("script", "detail"),
     [
         ("echo no interpreter line\n", "cannot execute the script: Exec format error"),
-        ("#!/nowhere/python\n", "cannot execute the script: No such file or directory"),
+        (
+            "#!/nowhere/python -u\n",
+            "cannot execute the script's interpreter /nowhere/python: No such file or directory",
+        ),
+        (
+            "#! /etc/passwd\n",
+            "cannot execute the script's interpreter /etc/passwd: Permission denied",
+        ),
     ],
 )
 def test_a_script_that_cannot_be_executed_is_reported_with_the_reason(

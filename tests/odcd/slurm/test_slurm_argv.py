@@ -52,6 +52,20 @@ def test_a_command_line_is_split_as_getopt_long_splits_it(
 
 
 @pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("--gpus-per-noed=2", "Did you mean --gpus-per-node? odcctl submit --help lists"),
+        ("--ntask-per-node=2", "Did you mean --ntasks-per-node? odcctl submit --help lists"),
+        ("--nope", "odcctl submit --help lists"),
+    ],
+)
+def test_a_misspelt_option_is_answered_with_the_nearest_one(word: str, hint: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        parse_argv([word])
+    assert str(refused.value.hint).startswith(hint)
+
+
+@pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["--nope"], 'unrecognized option "--nope"'),
