@@ -18,6 +18,7 @@ from odcd.api.bookings import BookingRoutes
 from odcd.api.builds import BuildRoutes
 from odcd.api.changes import ChangeRoutes
 from odcd.api.cluster import ClusterRoutes
+from odcd.api.disk_imports import DiskImportRoutes
 from odcd.api.disks import DiskRoutes
 from odcd.api.events import EventRoutes
 from odcd.api.http.audited import Audited
@@ -129,6 +130,7 @@ def operations(deps: Api) -> list[Operation]:
         ReservationRoutes,
         AvailabilityRoutes,
         DiskRoutes,
+        DiskImportRoutes,
         BuildRoutes,
         LicenceRoutes,
         PartitionRoutes,

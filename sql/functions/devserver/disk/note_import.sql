@@ -1,0 +1,43 @@
+-- odc.note_import: decide about each disk that the cloud has of gpu-dev, and import those that can be. Importing writes
+-- only intents: the worker adds odc's tags to a snapshot, or saves a volume in a snapshot.
+-- Arguments  p_answer  {"found": [...]}: as odcd.disks.gpu_dev returns them; {"busy": why} retry; {"refused": why} it will
+--                      never succeed
+-- Locks      term for share; the turn; disk_import, disk, disk_snapshot
+-- Raises     OD020 LeadershipLost
+create or replace function odc.note_import(p_term bigint, p_id bigint, p_answer jsonb, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_import disk_import;
+    v_found  jsonb;
+    v_one    jsonb;
+    v_disks  jsonb := '[]';
+begin
+    perform _hold_term(p_term);
+    perform _take_turn(p_now);
+    select * into v_import from disk_import as i where i.id = p_id for update;
+    if v_import.state is distinct from 'wanted' then
+        return;
+    elsif p_answer ? 'busy' then
+        update disk_import set tries = tries + 1, trouble = p_answer ->> 'busy', due_at = p_now + _disk_delay(tries) where id = p_id;
+        return;
+    elsif p_answer ? 'refused' then
+        update disk_import set state = 'refused', trouble = p_answer ->> 'refused', due_at = null where id = p_id;
+        return;
+    end if;
+    for v_found in
+        select f from jsonb_array_elements(p_answer -> 'found') as f
+         where v_import.users is null or f ->> 'gpu_dev_user' = any (v_import.users)
+         order by f ->> 'gpu_dev_user', f ->> 'gpu_dev_disk'
+    loop
+        v_one := _judge_import(v_found, v_import.owners, v_disks);
+        if v_import.applies and v_one ->> 'outcome' = 'import' then
+            v_one := v_one || '{"outcome": "imported"}';
+            perform _import_disk(v_one, v_found, v_import.user_name, p_now);
+        end if;
+        v_disks := v_disks || v_one;
+    end loop;
+    update disk_import set state = 'done', disks = v_disks, trouble = null, due_at = null where id = p_id;
+    perform _wake();
+end;
+$$;
