@@ -4,7 +4,7 @@
 --            p_tags     the names of gpu-dev's tags: {"user", "disk", "kind"}
 --            p_applies  false: only list
 -- Returns    the import as JSON text
--- Locks      the turn; disk_import
+-- Locks      disk_import
 -- Raises     OD013 NotOwner, OD027 UnknownUser: a named owner is
 create or replace function odc.request_import(
     p_actor jsonb, p_owners jsonb, p_users text[], p_tags jsonb, p_applies boolean, p_now timestamptz)
@@ -14,7 +14,6 @@ declare
     v_kept constant interval := '7 days';
     v_id   bigint;
 begin
-    perform _take_turn(p_now);
     perform _check_operator(p_actor, 'import disks');
     perform _disk_owner(p_actor, o.value) from jsonb_each_text(p_owners) as o order by o.key;
     delete from disk_import where asked_at < p_now - v_kept;
