@@ -87,7 +87,9 @@ def _judge(
 def _may_be_newer(volume: Volume, newest: Snapshot) -> bool:
     """Whether the volume may have data that the newest snapshot lacks. gpu-dev makes a snapshot
     before the volume's last use is over, and each volume from the newest snapshot."""
-    return volume.id == newest.volume_id or volume.created_at > newest.started_at
+    made_at = volume.created_at.replace(microsecond=0)
+    # Within a second the order is not known: EC2's times of volumes and snapshots may be rounded.
+    return volume.id == newest.volume_id or made_at >= newest.started_at.replace(microsecond=0)
 
 
 def _why_skip(

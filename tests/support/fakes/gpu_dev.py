@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from tests.support.fakes.aws import ZONES, FakeAws
@@ -11,6 +12,7 @@ class GpuDev:
     def __init__(self, fake: FakeAws) -> None:
         self._fake = fake
         self._ec2 = fake.ec2
+        self._minutes = itertools.count()
 
     def volume(
         self, user: str = "alice", disk: str = "main", *, word: str = "", size_gib: int = 20,
@@ -21,6 +23,7 @@ class GpuDev:
             AvailabilityZone=zone, Size=size_gib, Encrypted=True,
             TagSpecifications=_tags("volume", user, disk, {"ManagedBy": "gpu-dev-cli", **tags}),
         )["VolumeId"]  # fmt: skip
+        self._note_time(made)
         if self._fake.ebs.folder is not None:
             self._fake.ebs.path(made).mkdir()
             if word:
@@ -32,6 +35,7 @@ class GpuDev:
             VolumeId=volume,
             TagSpecifications=_tags("snapshot", user, disk, {"SnapshotType": "shutdown", **tags}),
         )["SnapshotId"]
+        self._note_time(made)
         self._fake.ebs.keep_copy(volume, made)
         return made
 
@@ -41,6 +45,10 @@ class GpuDev:
         made = self.snapshot(volume, user, disk, **tags)
         self._ec2.delete_volume(VolumeId=volume)
         return made
+
+    def _note_time(self, id: str) -> None:
+        """Each is a minute newer than the one before."""
+        self._fake.ebs.times[id] = f"2026-01-01T00:{next(self._minutes):02}:00.000Z"
 
     def tags(self, id: str) -> dict[str, str]:
         found = self._ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [id]}])
