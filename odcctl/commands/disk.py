@@ -1,4 +1,5 @@
-"""odcctl disk: permanent homes of dev servers: list, create, delete, rename, clone, unlock."""
+"""odcctl disk: permanent homes of dev servers: list, create, delete, rename, clone, unlock,
+import."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from odcctl.cli.call import Call
 from odcctl.cli.commands import Actions, Listing, Verb, new_app
 from odcctl.exits import DONE, Failure
 from odcctl.http.client import Params, Reply, quote, target
+from odcctl.reservations import disk_imports
 from odcctl.reservations.disks import NAME, NAME_RULE, NONE, PATH, make_disk, size, state
 from odcctl.text import render
 from odcctl.text.prompts import agree
@@ -28,8 +30,8 @@ app = new_app(
     "the reservation ends. One reservation uses it at a time; others wait. A deleted disk is kept "
     "for 30 days. list-content shows the saved files. Operators manage disks of other users "
     "(--user), "
-    "clone disks, unlock a disk in trouble (it continues from its newest snapshot), and list "
-    "strays: volumes and snapshots with odc's tags that belong to no disk.",
+    "clone disks, unlock a disk in trouble (it continues from its newest snapshot), import disks "
+    "of gpu-dev, and list strays: volumes and snapshots with odc's tags that belong to no disk.",
 )
 
 Name = Annotated[
@@ -211,6 +213,55 @@ def unlock(ctx: typer.Context, name: Name, user: User = None) -> int:
         f"its files are from {render.when(at)}" if at else "it is empty, because it was never saved"
     )
     return call.put_outcome(reply, name, f"disk {name} can be used again: {goes_on}")
+
+
+@app.command(
+    "import",
+    cls=Listing,
+    epilog="odcctl disk import\nodcctl disk import --user ann@example.com=ann --apply",
+)
+def import_disks(
+    ctx: typer.Context,
+    owners: Annotated[
+        list[str] | None,
+        typer.Option("--user", "-u", metavar="GPUDEV=NAME",
+                     help="the owner here of a gpu-dev user's disks; default: the same name"),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="GPUDEV", help="only the disks of this gpu-dev user"),
+    ] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="import them; without it, only list them")
+    ] = False,
+    user_tag: Annotated[
+        str, typer.Option("--user-tag", metavar="TAG", help="gpu-dev's tag with the user")
+    ] = "gpu-dev-user",
+    disk_tag: Annotated[
+        str, typer.Option("--disk-tag", metavar="TAG", help="gpu-dev's tag with the disk's name")
+    ] = "disk_name",
+    kind_tag: Annotated[
+        str, typer.Option("--kind-tag", metavar="TAG", help="the tag of gpu-dev's own snapshots")
+    ] = "SnapshotType",
+) -> int:  # fmt: skip
+    """Import the disks of gpu-dev, which it keeps in the same AWS account (operators)."""
+    call = Call.of(ctx, failing="disks not imported")
+    try:
+        body: dict[str, Any] = {"apply": apply, "owners": disk_imports.read_owners(owners or ())}
+    except ValueError as error:
+        call.wrong(str(error))
+    body["tags"] = {"user": user_tag, "disk": disk_tag, "kind": kind_tag}
+    if only:
+        body["users"] = only
+    reply = disk_imports.run_import(call.client(), body)
+    found = reply.json()
+    rows = [disk_imports.row(disk, reply.now_s) for disk in found["disks"]]
+    names = (disk["name"] or "-" for disk in found["disks"] if disk["outcome"] != "skipped")
+    call.put_list(reply, names, disk_imports.HEADER, rows)
+    if call.form == "table":
+        for line in disk_imports.notes(found):
+            render.note(f"odcctl: {line}")
+    return DONE
 
 
 @app.command(cls=Listing, epilog="odcctl disk strays")

@@ -19,6 +19,7 @@ from odcd.api.builds import BuildRoutes
 from odcd.api.changes import ChangeRoutes
 from odcd.api.cluster import ClusterRoutes
 from odcd.api.cron import CronRoutes
+from odcd.api.disk_imports import DiskImportRoutes
 from odcd.api.disks import DiskRoutes
 from odcd.api.events import EventRoutes
 from odcd.api.http.audited import Audited
@@ -133,6 +134,7 @@ def operations(deps: Api) -> list[Operation]:
         ReservationRoutes,
         AvailabilityRoutes,
         DiskRoutes,
+        DiskImportRoutes,
         BuildRoutes,
         LicenceRoutes,
         PartitionRoutes,

@@ -92,3 +92,10 @@ def _describe(spec: JobSpec, row: dict[str, Any], now: datetime) -> str:
         others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
     waits = "" if limit is None else f"wait for {lacks}, and "
     return f"the job would {waits}start {when} on {', '.join(row['node_names'])}{others}"
+
+
+def text_with_victims(preview: Preview) -> str:
+    """The preview's text, and a line per job that would be preempted."""
+    if not preview.victims:
+        return f"{preview.text}, without preempting any job" if preview.start_at else preview.text
+    return "\n".join([f"{preview.text}:", *(f"  {victim.text}" for victim in preview.victims)])

@@ -26,7 +26,7 @@ from odcd.api.http.context import Api
 from odcd.api.http.problems import problem_of
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.http.streaming import unless_gone
-from odcd.api.previews import Previews, iso
+from odcd.api.previews import Previews, iso, text_with_victims
 from odcd.errors import BadRequest, KeyReused, OdcError, refusal
 from odcd.jobs.filtered import Passed, prepare_filtered
 from odcd.jobs.submission import JobCounter
@@ -164,7 +164,7 @@ class SubmitRoutes:
         if parsed.test_only:
             preview = await self.preview(call, parsed.spec)
             if parsed.preview_preemption:
-                preview = msgspec.structs.replace(preview, text=_preempting(preview))
+                preview = msgspec.structs.replace(preview, text=text_with_victims(preview))
             prediction = TestOnly(
                 test_only=preview,
                 preview_preemption=parsed.preview_preemption,
@@ -286,13 +286,6 @@ class SubmitRoutes:
 def _imagined(argv: list[str], now: datetime) -> JobSpec:
     """The job that a command line would submit, with a placeholder for its command."""
     return parse_submit(SubmitArgv(argv=[*argv, "--wrap=true"], work_dir="/"), now).spec
-
-
-def _preempting(preview: Preview) -> str:
-    """The preview's text, and a line per job that would be preempted."""
-    if not preview.victims:
-        return f"{preview.text}, without preempting any job" if preview.start_at else preview.text
-    return "\n".join([f"{preview.text}:", *(f"  {victim.text}" for victim in preview.victims)])
 
 
 def _refusal(answer: Submitted, index: int | None) -> OdcError:

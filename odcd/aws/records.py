@@ -71,9 +71,18 @@ def tag_list(tags: Mapping[str, str]) -> list[Any]:
 
 
 def tag_filter(key: str, value: str) -> FilterTypeDef:
-    """A filter that matches the value literally: wildcards are escaped."""
-    plain = "".join(f"\\{c}" if c in "\\*?" else c for c in value[:MAX_TAG])
-    return {"Name": f"tag:{key}", "Values": [plain]}
+    """A filter that matches the value literally."""
+    return {"Name": f"tag:{key}", "Values": [_literal(value)]}
+
+
+def key_filter(key: str) -> FilterTypeDef:
+    """A filter that matches resources with this tag, whatever its value."""
+    return {"Name": "tag-key", "Values": [_literal(key)]}
+
+
+def _literal(text: str) -> str:
+    """Without wildcards: they are escaped."""
+    return "".join(f"\\{c}" if c in "\\*?" else c for c in text[:MAX_TAG])
 
 
 def tags_of(entries: Iterable[TagTypeDef | Ec2TagTypeDef]) -> dict[str, str]:
@@ -107,6 +116,8 @@ def volume_of(entry: VolumeTypeDef | VolumeResponseTypeDef) -> Volume | None:
         state=_VOLUME.get(str(state), "error"),
         zone=entry.get("AvailabilityZone", ""),
         size_gib=entry.get("Size", 0),
+        created_at=entry["CreateTime"],  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        kms_key=entry.get("KmsKeyId"),
         tags=tags_of(entry.get("Tags", [])),
     )
 
@@ -122,6 +133,8 @@ def snapshot_of(entry: SnapshotTypeDef | SnapshotResponseTypeDef) -> Snapshot | 
         state=_SNAPSHOT.get(str(state), "error"),
         progress=100 if state == "completed" else int(percent) if percent.isdecimal() else 0,
         volume_id=entry.get("VolumeId", ""),
+        size_gib=entry.get("VolumeSize", 0),
+        kms_key=entry.get("KmsKeyId"),
         started_at=entry["StartTime"],  # pyright: ignore[reportTypedDictNotRequiredAccess]
         tags=tags_of(entry.get("Tags", [])),
     )

@@ -12,7 +12,15 @@ from odcd.aws.errors import asking
 from odcd.aws.link import Limits, Link
 from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
-from odcd.disks.cloud import OPERATION, CloudBusy, CloudRefused, Snapshot
+from odcd.disks.cloud import (
+    ADOPTED,
+    MANAGED_BY,
+    OPERATION,
+    SERVER,
+    CloudBusy,
+    CloudRefused,
+    Snapshot,
+)
 from odcd.disks.settings import DiskSettings
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 MAX_TAGGED = 500
 GONE = "InvalidSnapshot.NotFound"
+GPU_DEV = "gpu-dev"
 
 
 class Snapshots(Link):
@@ -91,6 +100,24 @@ class Snapshots(Link):
             await self._ec2.delete_snapshot(SnapshotId=id)
         self._new.pop(id, None)
 
+    async def adopt_snapshot(
+        self, operation: str, id: str, *, tags: Mapping[str, str]
+    ) -> Snapshot | None:
+        found = (await self.snapshots([id])).get(id)
+        if found is None:
+            return None
+        if found.tags.get(SERVER, self._server_id) != self._server_id:
+            raise CloudRefused("AlreadyAdopted", f"{id} belongs to another odc")
+        own = {
+            **tags,
+            **aws_records.own_tags(self._server_id, operation),
+            aws_records.SNAPSHOT_OF: found.volume_id,
+            ADOPTED: found.tags.get(ADOPTED) or found.tags.get(MANAGED_BY) or GPU_DEV,
+        }
+        async with asking(f"add odc's tags to {id}"):
+            await self._ec2.create_tags(Resources=[id], Tags=aws_records.tag_list(own))
+        return found
+
     async def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
         for at in range(0, len(ids), MAX_TAGGED):
             async with asking("tag the new snapshot"):
@@ -100,6 +127,9 @@ class Snapshots(Link):
 
     async def list_snapshots(self) -> list[Snapshot]:
         return self._authored(await self._list_snapshots(self._ours()))
+
+    async def list_tagged_snapshots(self, key: str) -> list[Snapshot]:
+        return await self._list_snapshots([aws_records.key_filter(key)])
 
     async def _snapshot_by(self, operation: str, volume_id: str) -> Snapshot | None:
         """The snapshot of this operation, else one that is pending."""

@@ -84,6 +84,9 @@ class Volumes(Link):
     async def list_volumes(self) -> list[Volume]:
         return await self._list_volumes(self._ours())
 
+    async def list_tagged_volumes(self, key: str) -> list[Volume]:
+        return await self._list_volumes([aws_records.key_filter(key)])
+
     async def _volume_by(self, operation: str) -> Volume | None:
         named = aws_records.tag_filter(OPERATION, operation)
         found = await self._list_volumes([*self._ours(), named])

@@ -15,6 +15,8 @@ MANAGED_BY, ODC = "ManagedBy", "odc"
 SERVER = "odc-server"
 OPERATION = "odc-operation"
 """The tags that identify odc's own resources; every create call adds them."""
+ADOPTED = "odc-adopted"
+"""The tag of a snapshot that odc has not made, but owns: the program that made it."""
 
 VolumeState = Literal["creating", "available", "in-use", "deleting", "error"]
 SnapshotState = Literal["pending", "completed", "error"]
@@ -50,7 +52,10 @@ class Volume:
     state: VolumeState
     zone: str
     size_gib: int
+    created_at: datetime
     tags: Mapping[str, str]
+    kms_key: str | None = None
+    """None: it is not encrypted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +67,10 @@ class Snapshot:
     state: SnapshotState
     progress: int
     volume_id: str
+    size_gib: int
     started_at: datetime
     tags: Mapping[str, str]
+    kms_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +132,13 @@ class Cloud(Protocol):
         """Succeeds if it is gone already."""
         ...
 
+    async def adopt_snapshot(
+        self, operation: str, id: str, *, tags: Mapping[str, str]
+    ) -> Snapshot | None:
+        """Make a snapshot that gpu-dev made one of this server's, by its tags; the others stay.
+        None: it does not exist. Raises CloudRefused if another server has it."""
+        ...
+
     async def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
         """Add these tags to volumes and snapshots, or change them."""
         ...
@@ -136,6 +150,10 @@ class Cloud(Protocol):
     async def list_snapshots(self) -> list[Snapshot]:
         """All snapshots that this server made itself, without copies that others made with the same
         tags."""
+        ...
+
+    async def list_tagged(self, key: str) -> tuple[list[Volume], list[Snapshot]]:
+        """All volumes and snapshots of the account with this tag, regardless of their origin."""
         ...
 
     async def create_access_point(

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from odcd.clock import Clock
 from odcd.disks.cloud import OPERATION, Cloud, CloudBusy, CloudRefused, Snapshot, Volume
+from odcd.disks.gpu_dev import TagNames, find_disks
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.isolation import Isolation, IsolationWatch
@@ -195,6 +196,16 @@ class DiskWorker:
                         work.operation, volume_id=_id(work.volume_cloud_id), tags=work.tags
                     )
                 )
+            case "snapshot", "save":
+                return await self._save_volume(work)
+            case "snapshot", "adopt":
+                adopted = await self._cloud.adopt_snapshot(
+                    work.operation, _id(work.cloud_id), tags=work.tags
+                )
+                return _answer_from(work.cloud_id, {adopted.id: adopted} if adopted else {})
+            case "import", "list":
+                found = await self._cloud.list_tagged(work.tags["user"])
+                return {"found": find_disks(*found, TagNames(**work.tags))}
             case "snapshot", "label":
                 await self._cloud.tag([_id(work.cloud_id)], work.tags)
             case "snapshot", "delete":
@@ -214,6 +225,18 @@ class DiskWorker:
             case _:
                 raise AssertionError(f"unknown work: {work.kind} {work.verb}")
         return {"done": True}
+
+    async def _save_volume(self, work: DiskWork) -> Answer:
+        """Make a snapshot of a volume of gpu-dev, which no node may be writing to."""
+        volume_id = _id(work.volume_cloud_id)
+        volume = (await self._cloud.volumes([volume_id])).get(volume_id)
+        if volume is None:
+            return {"refused": f"gpu-dev's volume {volume_id} no longer exists"}
+        if volume.state != "available":
+            return {"busy": f"gpu-dev is using volume {volume_id}: it is {volume.state}"}
+        return _of(
+            await self._cloud.create_snapshot(work.operation, volume_id=volume_id, tags=work.tags)
+        )
 
     async def _reconcile(self) -> None:
         """Compare the cloud's lists with the database. A failed listing changes nothing."""

@@ -42,6 +42,9 @@ EVENTS = {
     "disk_renamed": ("a disk was renamed", "the user", "`name`, `new_name`, `user`"),
     "disk_deleted": ("a disk was deleted; its snapshots are kept for 30 days", "the user",
                      "`name`, `user`"),
+    "disk_imported": ("an operator imported a disk of gpu-dev", "the user",
+                      "`name`, `user`, `gpu_dev_user`, `gpu_dev_disk`, `from`: gpu-dev's snapshot "
+                      "or volume"),
     "disk_unlocked": ("an operator made a disk usable again", "the user",
                       "`name`, `user`; its `trouble` and `holder` until then"),
     "disk_ready": ("the disk of a reservation that is being started is ready", "`odcd`",

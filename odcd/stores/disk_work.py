@@ -10,8 +10,10 @@ from typing import Literal
 
 from odcd.database.pool import Database
 
-Kind = Literal["volume", "snapshot", "storage"]
-Verb = Literal["create", "look", "publish", "withdraw", "detach", "label", "delete"]
+Kind = Literal["volume", "snapshot", "storage", "import"]
+Verb = Literal[
+    "create", "look", "publish", "withdraw", "detach", "label", "delete", "adopt", "save", "list",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,12 @@ class DiskWorkStore:
                 "p_answer => $4::jsonb, p_now => $5)",
                 *args,
             )
+        elif work.kind == "import":
+            await self._db.fetchval(
+                "select odc.note_import(p_term => $1, p_id => $2, p_answer => $3::jsonb, "
+                "p_now => $4)",
+                term, work.id, json.dumps(dict(answer)), now,
+            )  # fmt: skip
         else:
             await self._db.fetchval(
                 "select odc.note_storage(p_term => $1, p_uid => $2::integer, p_verb => $3, "

@@ -5,6 +5,8 @@ Methods that name a disk raise NotOwner, UnknownDisk, DiskDeleted.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from odcd.database.pool import Database
@@ -80,6 +82,24 @@ class DiskStore:
             "p_new_user => $4, p_new_name => $5, p_now => $6)",
             actor_of(who), user, name, new_user, new_name, now,
         )  # fmt: skip
+
+    async def request_import(
+        self, who: Identity, owners: Mapping[str, str], users: Sequence[str] | None,
+        tags: Mapping[str, str], now: datetime, *, applies: bool,
+    ) -> str:  # fmt: skip
+        """Ask the leader for gpu-dev's disks. owners: gpu-dev's user to odc's; users: only these
+        of gpu-dev. Raises NotOwner, UnknownUser."""
+        return await self._db.fetchval(
+            "select odc.request_import(p_actor => $1::jsonb, p_owners => $2::jsonb, "
+            "p_users => $3, p_tags => $4::jsonb, p_applies => $5, p_now => $6)",
+            actor_of(who), json.dumps(dict(owners)), users and list(users),
+            json.dumps(dict(tags)), applies, now,
+        )  # fmt: skip
+
+    async def get_import(self, who: Identity, import_id: int) -> str:
+        return await self._db.fetchval(
+            "select odc.show_import(p_actor => $1::jsonb, p_id => $2)", actor_of(who), import_id
+        )
 
     async def unlock(self, who: Identity, user: str | None, name: str, now: datetime) -> str:
         """Raises InUse."""

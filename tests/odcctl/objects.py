@@ -38,7 +38,7 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "comment": None, "booking": None, "licences": None, "array_progress": None,
         "gpu_use": None, "components": None, "resource_use": None,
     }  # fmt: skip
-    return _checked(job | fields, job_answers.Job)
+    return checked(job | fields, job_answers.Job)
 
 
 def a_gpu_use(**fields: Any) -> Object:
@@ -47,7 +47,7 @@ def a_gpu_use(**fields: Any) -> Object:
         "busy_ratio": 0.5, "mem_peak_mib": 71_680, "energy_j": 9_000_000, "owed": 0,
         "gave_up": None, "now": None,
     }  # fmt: skip
-    return _checked(use | fields, job_answers.GpuUse)
+    return checked(use | fields, job_answers.GpuUse)
 
 
 def a_reservation(number: int = 12, status: str = "active", **fields: Any) -> Object:
@@ -75,7 +75,7 @@ def a_reservation(number: int = 12, status: str = "active", **fields: Any) -> Ob
         "idle_s": None,
         "last_oom_at": None, "labels": {}, "comment": None, "phases": [], "history": [],
     }  # fmt: skip
-    return _checked(one | fields, reservation_answers.Reservation)
+    return checked(one | fields, reservation_answers.Reservation)
 
 
 BOX_STATES = {
@@ -93,7 +93,7 @@ def a_disk(name: str = "main", **fields: Any) -> Object:
         "last_snapshot_at": "2026-06-30T18:04:00Z", "last_snapshot_id": "snap-1",
         "volume_id": None, "zone": None, "trouble": None, "deleted_at": None, "purge_at": None,
     }  # fmt: skip
-    return _checked(answer | fields, disk_answers.Disk)
+    return checked(answer | fields, disk_answers.Disk)
 
 
 def some_disks() -> list[Object]:
@@ -156,7 +156,7 @@ def a_type(gpu_type: str = "h100", free: int = 11, **fields: Any) -> Object:
         "queued": 0 if some else 4, "maintenance": None,
         "waits": [*waits, size(16, 2, 7200), size(24, 3, None, "QOS normal allows 16 GPUs")],
     }  # fmt: skip
-    return _checked(answer | fields, reservation_answers.Availability)
+    return checked(answer | fields, reservation_answers.Availability)
 
 
 def a_cpu_type(**fields: Any) -> Object:
@@ -168,7 +168,7 @@ def a_cpu_type(**fields: Any) -> Object:
         "waits": [{"gpus": 0, "nodes": 1, "start_at": "2026-07-01T12:00:00Z", "wait_s": 0,
                    "refused": None, "reason": None}],
     }  # fmt: skip
-    return _checked(answer | fields, reservation_answers.Availability)
+    return checked(answer | fields, reservation_answers.Availability)
 
 
 def availability(*types: Object) -> Object:
@@ -181,7 +181,7 @@ def a_preemption(**fields: Any) -> Object:
         "by": 12, "qos": "urgent", "victim_qos": "scavenger", "mode": "requeue",
         "at": "2026-07-01T11:00:00Z", "ran_s": 10800, "grace_s": 60, "lost_gpu_s": 86400,
     }  # fmt: skip
-    return _checked(answer | fields, job_answers.Preemption)
+    return checked(answer | fields, job_answers.Preemption)
 
 
 def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:
@@ -195,7 +195,7 @@ def a_component(nodes: int, each: int, **fields: Any) -> Object:
         "name": None, "node_count": nodes, "gpus_per_node": each,
         "gpu_type": "h100" if each else None, "cpus_per_node": 2, "mem_per_node_mib": 4096,
     }  # fmt: skip
-    return _checked(one | fields, job_answers.Component)
+    return checked(one | fields, job_answers.Component)
 
 
 def mixed(job_id: int, *components: Object, **fields: Any) -> Object:
@@ -263,7 +263,7 @@ def a_node(name: str, state: str = "IDLE", **fields: Any) -> Object:
         "state_at": "2026-07-01T08:00:00Z", "declared": False, "jobs": [], "free_at": None,
         "booking": None, "next_booking": None,
     }  # fmt: skip
-    return _checked(node | fields, node_answers.Node)
+    return checked(node | fields, node_answers.Node)
 
 
 def a_partition(name: str, **fields: Any) -> Object:
@@ -273,7 +273,7 @@ def a_partition(name: str, **fields: Any) -> Object:
         "max_nodes": None, "def_mem_per_cpu_mib": None, "all_nodes": False, "limits": {},
         "node_names": ["gpu-01", "gpu-02"], "gpus": 16, "gpus_free": 5, "gpu_types": ["h100"],
     }  # fmt: skip
-    return _checked(partition | fields, partition_answers.Partition)
+    return checked(partition | fields, partition_answers.Partition)
 
 
 def a_policy(name: str, **fields: Any) -> Object:
@@ -281,7 +281,7 @@ def a_policy(name: str, **fields: Any) -> Object:
         "name": name, "ordering": name, "max_wait_s": None, "backfill": "order", "plan_depth": 1,
         "partitions": [],
     }  # fmt: skip
-    return _checked(policy | fields, partition_answers.Policy)
+    return checked(policy | fields, partition_answers.Policy)
 
 
 def a_node_group(
@@ -305,7 +305,7 @@ def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
         "fits": {"1": free, "2": 10 * some, "4": 5 * some, "8": 2 * some},
         "domains": [{"domain": "us-east-2a/pg-1", "nodes": 4, "nodes_whole": 2 * some}],
     }  # fmt: skip
-    return _checked(answer, node_answers.TypeFragmentation)
+    return checked(answer, node_answers.TypeFragmentation)
 
 
 def a_booking(name: str = "driver", **fields: Any) -> Object:
@@ -319,7 +319,7 @@ def a_booking(name: str = "driver", **fields: Any) -> Object:
         "users": [], "accounts": [], "jobs": [], "ignore_running": False, "comment": None,
         "reason": None, "created_by": "root", "created_at": "2026-07-01T08:00:00Z",
     }  # fmt: skip
-    return _checked(booking | fields, booking_answers.Booking)
+    return checked(booking | fields, booking_answers.Booking)
 
 
 def a_course() -> Object:
@@ -338,7 +338,7 @@ def a_licence(name: str, total: int, used: int, jobs: list[int]) -> Object:
     licence: Object = {
         "name": name, "total": total, "used": used, "free": max(total - used, 0), "jobs": jobs,
     }  # fmt: skip
-    return _checked(licence, booking_answers.Licence)
+    return checked(licence, booking_answers.Licence)
 
 
 def an_event(event_id: int, kind: str, **fields: Any) -> Object:
@@ -346,7 +346,7 @@ def an_event(event_id: int, kind: str, **fields: Any) -> Object:
         "id": event_id, "at": f"2026-07-01T10:00:{event_id:02}.250Z", "kind": kind, "actor": "odcd",
         "job_id": 7, "array_job_id": None, "array_task_id": None, "node": None, "detail": {},
     }  # fmt: skip
-    return _checked(event | fields, cluster_answers.Event)
+    return checked(event | fields, cluster_answers.Event)
 
 
 def submitted(job_id: int = 7, **fields: Any) -> Object:
@@ -354,14 +354,14 @@ def submitted(job_id: int = 7, **fields: Any) -> Object:
         "id": job_id, "wait": False, "parsable": False, "quiet": False, "json": False, "pty": False,
         "warnings": [], "folders": [],
     }  # fmt: skip
-    return _checked(answer | fields, submit_answers.SubmittedArgv)
+    return checked(answer | fields, submit_answers.SubmittedArgv)
 
 
 def ended(job_id: int = 7, state: str = "COMPLETED", **fields: Any) -> Object:
     job: Object = {
         "id": job_id, "array_task_id": None, "state": state, "exit_code": 0, "signal": None,
     }  # fmt: skip
-    return _checked(job | fields, job_answers.EndedJob)
+    return checked(job | fields, job_answers.EndedJob)
 
 
 def outcome(job_id: int, word: str, **fields: Any) -> Object:
@@ -369,7 +369,7 @@ def outcome(job_id: int, word: str, **fields: Any) -> Object:
         "job_id": job_id, "array_task_id": None, "outcome": word, "code": None, "message": None,
         "hint": None,
     }  # fmt: skip
-    return _checked(answer | fields, job_answers.Outcome)
+    return checked(answer | fields, job_answers.Outcome)
 
 
 def a_cluster() -> Object:
@@ -386,7 +386,7 @@ def a_cluster() -> Object:
                       "took_ms": 4.2},
         "planned": 1, "last_event_id": 812,
     }  # fmt: skip
-    return _checked(cluster, cluster_answers.Cluster)
+    return checked(cluster, cluster_answers.Cluster)
 
 
 def an_account(name: str, **fields: Any) -> Object:
@@ -394,7 +394,7 @@ def an_account(name: str, **fields: Any) -> Object:
         "name": name, "parent": None, "description": None, "organisation": None, "shares": 1,
         "default_qos": None, "qos": None, "coordinators": [], "users": [], "limits": {},
     }  # fmt: skip
-    return _checked(account | fields, account_answers.Account)
+    return checked(account | fields, account_answers.Account)
 
 
 def a_qos(name: str, **fields: Any) -> Object:
@@ -403,7 +403,7 @@ def a_qos(name: str, **fields: Any) -> Object:
         "deny_on_limit": True, "usage_factor": 1.0, "preempts": [], "preempt_mode": "requeue",
         "exempt_s": 0, "grace_s": 0, "idle_warn_s": 0, "idle_release_s": 0, "limits": {},
     }  # fmt: skip
-    return _checked(qos | fields, account_answers.Qos)
+    return checked(qos | fields, account_answers.Qos)
 
 
 def a_user(name: str, **fields: Any) -> Object:
@@ -416,7 +416,7 @@ def a_user(name: str, **fields: Any) -> Object:
              "qos": None, "limits": {}},
         ],
     }  # fmt: skip
-    return _checked(user | fields, account_answers.User)
+    return checked(user | fields, account_answers.User)
 
 
 def a_share(account: str, **fields: Any) -> Object:
@@ -425,7 +425,7 @@ def a_share(account: str, **fields: Any) -> Object:
         "norm_shares": 0.5, "used_s": 7200, "effective_usage": 0.75, "level_fs": 0.666667,
         "fairshare": None,
     }  # fmt: skip
-    return _checked(share | fields, account_answers.Share)
+    return checked(share | fields, account_answers.Share)
 
 
 def priorities() -> Object:
@@ -441,7 +441,7 @@ def priorities() -> Object:
     jobs = [job(7), job(8, partition="fair", policy="mine", ordering="multifactor", nice=-10)]
     value: Object = {**accounting(), "at": "2026-07-01T12:00:00Z", "jobs": jobs, "more": True}
     del value["enforce"], value["cpus_per_gpu"]
-    return _checked(value, account_answers.PriorityList)
+    return checked(value, account_answers.PriorityList)
 
 
 def accounting(**fields: Any) -> Object:
@@ -449,13 +449,13 @@ def accounting(**fields: Any) -> Object:
         "weights": {"age": 1000, "size": 100, "fairshare": 10000, "qos": 10000, "partition": 1000},
         "max_age_s": 604800, "half_life_s": 604800, "enforce": False, "cpus_per_gpu": 24,
     }  # fmt: skip
-    return _checked(settings | fields, account_answers.Accounting)
+    return checked(settings | fields, account_answers.Accounting)
 
 
 def _cause(kind: str, text: str, **fields: Any) -> Object:
     return {"cause": kind, "text": text, **fields}
 
 
-def _checked(value: Object, schema: Any) -> Object:
+def checked(value: Object, schema: Any) -> Object:
     msgspec.convert(value, schema)
     return value

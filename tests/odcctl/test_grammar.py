@@ -21,7 +21,8 @@ from tests.odcctl.peer import Peer, Reply, event_stream, problem
 LISTS = {
     "queue", "history", "nodes", "list", "avail", "idle", "usage", "shares", "priority", "events",
     "plan", "account list", "user list", "qos list", "partition list", "policy list",
-    "booking list", "licence list", "disk list", "disk strays", "notify show", "cron",
+    "booking list", "licence list", "disk list", "disk strays", "disk import", "notify show",
+    "cron",
 }  # fmt: skip
 
 

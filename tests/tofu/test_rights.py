@@ -11,6 +11,9 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
+from odcd.aws.records import SNAPSHOT_OF
+from odcd.disks.cloud import ADOPTED, MANAGED_BY, OPERATION, SERVER
+
 ROOT = Path(__file__).parents[2]
 IDENTITY = (ROOT / "tofu/modules/identity/main.tf").read_text("utf-8")
 SERVICES = {
@@ -95,6 +98,19 @@ def test_odcd_resizes_only_elastic_groups_of_its_cluster() -> None:
     [one] = [part for part in elastic.split("Sid ") if "autoscaling:SetDesiredCapacity" in part]
     assert '"aws:ResourceTag/odc.dev/cluster" = var.name' in one
     assert '"aws:ResourceTag/odc.dev/elastic" = "true"' in one
+
+
+def test_odcd_adopts_only_snapshots_of_gpu_dev_and_only_if_that_is_turned_on() -> None:
+    """`odcctl disk import`: the tags that its code adds are all that the policy allows."""
+    adopt = IDENTITY.split('resource "aws_iam_role_policy" "import"')[1].split("\n}\n")[0]
+    assert "count = var.gpu_dev.import ? 1 : 0" in adopt
+    assert policy("import") - {"aws:TagKeys"} == {"ec2:CreateTags"}
+    assert "volume/*" not in adopt
+    assert 'StringLike   = { "aws:ResourceTag/gpu-dev-user" = "*" }' in adopt
+    assert 'StringEquals = { "aws:RequestTag/ManagedBy" = "odc" }' in adopt
+    [keys] = re.findall(r'"aws:TagKeys" = \[(.*)\]', adopt)
+    own = {MANAGED_BY, SERVER, OPERATION, ADOPTED, SNAPSHOT_OF, "odc-disk"}
+    assert set(re.findall(r'"([^"]+)"', keys)) == own | {"delete-date", "marked-deleted-at"}
 
 
 def test_the_page_about_disks_names_the_same_actions() -> None:

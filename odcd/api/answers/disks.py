@@ -60,6 +60,40 @@ class StrayList(Answer):
     strays: list[Stray]
 
 
+class ImportedDisk(Answer):
+    """A disk of gpu-dev. kind: what its newest data is in, and cloud_id: which one; null: nothing
+    that can be imported. user, name: of the disk here. outcome: import: it can be imported;
+    imported; present: it was imported before; skipped. why: of the last two. note: what is left in
+    gpu-dev. kms_key: null: it is not encrypted."""
+
+    gpu_dev_user: str
+    gpu_dev_disk: str
+    kind: Literal["snapshot", "volume"] | None
+    cloud_id: str | None
+    size_gib: int | None
+    snapshot_count: int
+    last_used_at: str | None
+    kms_key: str | None
+    user: str
+    name: str | None
+    outcome: Literal["import", "imported", "present", "skipped"]
+    why: str | None
+    note: str | None
+
+
+class DiskImport(Answer):
+    """A list of gpu-dev's disks, and their import if apply is true. state: wanted: the leader has
+    not listed the cloud yet, trouble: why; done; refused: the cloud refused it, trouble: why."""
+
+    id: int
+    state: Literal["wanted", "done", "refused"]
+    apply: bool
+    user: str
+    asked_at: str
+    trouble: str | None
+    disks: list[ImportedDisk]
+
+
 class DiskContents(Answer):
     """The files on a disk when its newest snapshot was made. snapshot_id null: no snapshot exists
     yet. contents null: they were not listed."""

@@ -128,6 +128,9 @@ class Scene:
         await save_disk(self.service, name)
         return name
 
+    async def disk_import(self) -> str:
+        return str((await self._made("POST", "/v1/disk-imports", {}))["id"])
+
     async def build(self) -> str:
         alice = Identity(user="alice", uid=ALICE.uid, gid=ALICE.gid, operator=False)
         digest = f"{next(self._numbers):064x}"
@@ -301,6 +304,8 @@ TABLE: dict[str, Rule] = {
     ),
     "POST /v1/disks/{disk}/unlock": operators(None, Scene.disk, query=ALICES),
     "GET /v1/disk-strays": operators(),
+    "POST /v1/disk-imports": operators({}, **ONCE),
+    "GET /v1/disk-imports/{id}": operators(None, Scene.disk_import),
     "GET /v1/availability": everybody(),
     "GET /v1/cluster/use": everybody(),
     "GET /v1/licences": everybody(),

@@ -230,6 +230,15 @@ ALTER TABLE odc.disk ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.disk_import ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.disk_import_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.disk_snapshot ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.disk_snapshot_id_seq
     START WITH 1
@@ -977,15 +986,34 @@ CREATE TABLE odc.disk (
     trouble_at timestamp with time zone,
     deleted_at timestamp with time zone,
     purge_at timestamp with time zone,
+    imported_user text,
+    imported_name text,
     CONSTRAINT disk_check CHECK (((deleted_at IS NULL) = (purge_at IS NULL))),
     CONSTRAINT disk_check1 CHECK (((deleted_at IS NULL) OR (holder IS NULL)))
+);
+
+CREATE TABLE odc.disk_import (
+    id bigint NOT NULL,
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    applies boolean NOT NULL,
+    owners jsonb NOT NULL,
+    users text[],
+    tags jsonb NOT NULL,
+    state text DEFAULT 'wanted'::text NOT NULL,
+    disks jsonb,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    trouble text,
+    CONSTRAINT disk_import_state_check CHECK ((state = ANY (ARRAY['wanted'::text, 'done'::text, 'refused'::text])))
 );
 
 CREATE TABLE odc.disk_snapshot (
     id bigint NOT NULL,
     operation uuid DEFAULT gen_random_uuid() NOT NULL,
     disk_id bigint NOT NULL,
-    volume_id bigint NOT NULL,
+    volume_id bigint,
     kind text NOT NULL,
     size_gib integer NOT NULL,
     cloud_id text,
@@ -999,7 +1027,10 @@ CREATE TABLE odc.disk_snapshot (
     tries integer DEFAULT 0 NOT NULL,
     due_at timestamp with time zone,
     trouble text,
+    source text,
+    adopted boolean DEFAULT false NOT NULL,
     CONSTRAINT disk_snapshot_kind_check CHECK ((kind = ANY (ARRAY['initial'::text, 'shutdown'::text, 'cancellation'::text, 'migration'::text]))),
+    CONSTRAINT disk_snapshot_source CHECK (((volume_id IS NOT NULL) OR (source IS NOT NULL))),
     CONSTRAINT disk_snapshot_state_check CHECK ((state = ANY (ARRAY['wanted'::text, 'pending'::text, 'completed'::text, 'error'::text, 'deleting'::text, 'deleted'::text])))
 );
 
@@ -3143,6 +3174,9 @@ ALTER TABLE ONLY odc.disk
 ALTER TABLE ONLY odc.disk
     ADD CONSTRAINT disk_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.disk_import
+    ADD CONSTRAINT disk_import_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY odc.disk_snapshot
     ADD CONSTRAINT disk_snapshot_cloud_id_key UNIQUE (cloud_id);
 
@@ -3467,6 +3501,10 @@ CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE
 
 CREATE INDEX dependency_target ON odc.dependency USING btree (target_id) WHERE (state = 'waiting'::odc.dependency_state);
 
+CREATE INDEX disk_import_due ON odc.disk_import USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE UNIQUE INDEX disk_imported ON odc.disk USING btree (imported_user, imported_name) WHERE ((imported_user IS NOT NULL) AND (deleted_at IS NULL));
+
 CREATE UNIQUE INDEX disk_name ON odc.disk USING btree (uid, name) WHERE (deleted_at IS NULL);
 
 CREATE INDEX disk_snapshot_disk ON odc.disk_snapshot USING btree (disk_id, id);
@@ -3474,6 +3512,8 @@ CREATE INDEX disk_snapshot_disk ON odc.disk_snapshot USING btree (disk_id, id);
 CREATE INDEX disk_snapshot_due ON odc.disk_snapshot USING btree (due_at) WHERE (due_at IS NOT NULL);
 
 CREATE UNIQUE INDEX disk_snapshot_going ON odc.disk_snapshot USING btree (volume_id) WHERE (state = ANY (ARRAY['wanted'::text, 'pending'::text]));
+
+CREATE UNIQUE INDEX disk_snapshot_saving ON odc.disk_snapshot USING btree (source) WHERE ((state = ANY (ARRAY['wanted'::text, 'pending'::text])) AND (NOT adopted));
 
 CREATE INDEX disk_volume_due ON odc.disk_volume USING btree (due_at) WHERE (due_at IS NOT NULL);
 

@@ -43,6 +43,8 @@ class Ebs:
     stuck: set[str] = field(default_factory=set[str])
     owners: dict[str, str] = field(default_factory=dict[str, str])
     copies: set[str] = field(default_factory=set[str])
+    times: dict[str, str] = field(default_factory=dict[str, str])
+    """When a volume or snapshot was made, if not now: moto's times are whole seconds."""
     _pending: dict[str, float] = field(default_factory=dict[str, float])
     _creating: dict[str, float] = field(default_factory=dict[str, float])
     _failed: set[str] = field(default_factory=set[str])
@@ -152,6 +154,8 @@ class Ebs:
         items = self._seen(root, "volumeSet", "volumeId")
         for item in items:
             id = text(item, "volumeId")
+            if id in self.times:
+                put(item, "createTime", self.times[id])
             if id in self._failed:
                 put(item, "status", "error")
             elif _passes(self._creating, id):
@@ -167,6 +171,8 @@ class Ebs:
             id = text(item, "snapshotId")
             owner = self.owners.get(id, ACCOUNT)
             put(item, "ownerId", owner)
+            if id in self.times:
+                put(item, "startTime", self.times[id])
             if id in self.copies:
                 put(item, "volumeId", COPY_OF)
             if own and owner != ACCOUNT:

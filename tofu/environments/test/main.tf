@@ -28,6 +28,7 @@ module "odc" {
   database           = var.database
   database_password  = var.database_password
   fence              = var.fence
+  gpu_dev            = var.gpu_dev
   registry           = var.registry
   ingress            = var.ingress
   addons             = var.addons

@@ -127,6 +127,40 @@ resource "aws_iam_role_policy" "files" {
   })
 }
 
+# For `odcctl disk import`: odcd makes snapshots of gpu-dev its own by adding its tags.
+resource "aws_iam_role_policy" "import" {
+  count = var.gpu_dev.import ? 1 : 0
+  name  = "import"
+  role  = aws_iam_role.this["odcd"].id
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = concat([{
+      Sid      = "Adopt"
+      Effect   = "Allow"
+      Action   = "ec2:CreateTags"
+      Resource = ["${local.ec2}::snapshot/*", "${local.ec2}:${local.account}:snapshot/*"]
+      Condition = {
+        StringLike   = { "aws:ResourceTag/gpu-dev-user" = "*" }
+        StringEquals = { "aws:RequestTag/ManagedBy" = "odc" }
+        "ForAllValues:StringEquals" = {
+          "aws:TagKeys" = ["ManagedBy", "odc-server", "odc-operation", "odc-snapshot-of", "odc-adopted", "odc-disk", "delete-date", "marked-deleted-at"]
+        }
+      }
+      }], [for keys in [var.gpu_dev.key_arns] : {
+      Sid      = "ReadKeysOfGpuDev"
+      Effect   = "Allow"
+      Action   = ["kms:Decrypt", "kms:DescribeKey", "kms:ReEncryptFrom"]
+      Resource = keys
+      } if length(keys) > 0], [for keys in [var.gpu_dev.key_arns] : {
+      Sid       = "GrantKeysOfGpuDev"
+      Effect    = "Allow"
+      Action    = "kms:CreateGrant"
+      Resource  = keys
+      Condition = { Bool = { "kms:GrantIsForAWSResource" = "true" } }
+    } if length(keys) > 0])
+  })
+}
+
 resource "aws_iam_role_policy" "fence" {
   count = var.fence == "off" ? 0 : 1
   name  = "fence"

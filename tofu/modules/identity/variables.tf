@@ -64,3 +64,12 @@ variable "fence" {
     error_message = "fence must be \"off\", \"stop\" or \"terminate\"."
   }
 }
+
+variable "gpu_dev" {
+  description = "Whether odcd may import the disks of gpu-dev, and the KMS keys that encrypt their snapshots. Turn it off after the import: meanwhile odcd may delete snapshots of gpu-dev."
+  type = object({
+    import   = optional(bool, false)
+    key_arns = optional(list(string), [])
+  })
+  default = {}
+}

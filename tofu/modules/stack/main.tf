@@ -178,6 +178,7 @@ module "identity" {
   history_bucket  = module.storage.history_bucket
   backup_bucket   = module.database.backup_bucket
   fence           = var.fence
+  gpu_dev         = var.gpu_dev
   elastic         = local.elastic
   optional = {
     files   = var.storage.shared_folders

@@ -189,6 +189,15 @@ variable "fence" {
   default     = "terminate"
 }
 
+variable "gpu_dev" {
+  description = "Whether odcd may import the disks of gpu-dev, and the KMS keys that encrypt their snapshots. Turn it off after the import: meanwhile odcd may delete snapshots of gpu-dev."
+  type = object({
+    import   = optional(bool, false)
+    key_arns = optional(list(string), [])
+  })
+  default = {}
+}
+
 variable "registry" {
   description = "Repositories for your images, and the roles of the pipeline that pushes them; see modules/registry."
   type = object({

@@ -4,5 +4,5 @@ returns interval
 language sql stable as $$
     select coalesce(percentile_disc(0.5) within group (order by l.took), interval '5 minutes')
       from (select s.completed_at - s.asked_at as took
-              from odc.disk_snapshot as s where s.completed_at is not null order by s.id desc limit 20) as l
+              from odc.disk_snapshot as s where s.completed_at is not null and not s.adopted order by s.id desc limit 20) as l
 $$;

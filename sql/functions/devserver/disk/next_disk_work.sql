@@ -4,5 +4,6 @@ returns timestamptz
 language sql stable as $$
     select least((select min(due_at) from odc.disk_volume where due_at is not null),
                  (select min(due_at) from odc.disk_snapshot where due_at is not null),
-                 (select min(due_at) from odc.shared_storage where due_at is not null))
+                 (select min(due_at) from odc.shared_storage where due_at is not null),
+                 (select min(due_at) from odc.disk_import where due_at is not null))
 $$;

@@ -25,18 +25,24 @@ begin
         return;
     end if;
 
-    if v_snapshot.state in ('wanted', 'pending') and p_verb in ('create', 'look') then
-        if v_state in ('error', 'missing') then
+    if v_snapshot.state in ('wanted', 'pending') and p_verb in ('create', 'look', 'save', 'adopt') then
+        if v_state in ('error', 'missing') and v_snapshot.adopted then
+            update disk_snapshot set state = 'error', due_at = null, trouble = 'the cloud no longer has it' where id = p_id;
+            update disk set trouble_at = p_now, trouble = format(
+                       'snapshot %s of gpu-dev was deleted before odc could adopt it; delete this disk, and import it again', v_snapshot.cloud_id)
+             where id = v_disk.id;
+        elsif v_state in ('error', 'missing') then
             update disk_snapshot set state = 'error', due_at = null,
                    trouble = case v_state when 'error' then 'the cloud failed to create it' else 'the cloud no longer has it' end where id = p_id;
-            if (select count(*) from disk_snapshot as s where s.volume_id = v_volume.id and s.state = 'error') >= v_max_failed and v_disk.trouble is null then
+            if (select count(*) from disk_snapshot as s where coalesce(s.volume_id = v_volume.id, s.source = v_snapshot.source) and s.disk_id = v_disk.id
+                   and s.state = 'error') >= v_max_failed and v_disk.trouble is null then
                 update disk set trouble_at = p_now, trouble = format(
                            'a snapshot of its volume %s failed %s times; the volume is kept and odc tries again, but an operator should check it',
-                           v_volume.cloud_id, v_max_failed)
+                           coalesce(v_volume.cloud_id, v_snapshot.source), v_max_failed)
                  where id = v_disk.id;
             end if;
-            insert into disk_snapshot (disk_id, volume_id, kind, size_gib, asked_at, contents, used_bytes, due_at)
-            select disk_id, volume_id, kind, size_gib, p_now, contents, used_bytes, p_now + interval '10 seconds' from disk_snapshot where id = p_id;
+            insert into disk_snapshot (disk_id, volume_id, source, kind, size_gib, asked_at, contents, used_bytes, due_at)
+            select disk_id, volume_id, source, kind, size_gib, p_now, contents, used_bytes, p_now + interval '10 seconds' from disk_snapshot where id = p_id;
         else
             update disk_snapshot set cloud_id = coalesce(cloud_id, p_answer ->> 'cloud_id'), state = v_state, tries = 0, trouble = null,
                    progress = (p_answer ->> 'progress')::integer, completed_at = case when v_state = 'completed' then p_now end,
@@ -48,9 +54,10 @@ begin
                 update disk_volume set state = 'deleting', state_at = p_now, due_at = p_now where id = v_volume.id and state = 'snapshotting';
                 update disk set trouble = null, trouble_at = null where id = v_disk.id;
                 insert into event (at, kind, actor, job_id, detail)
-                values (p_now, 'disk_saved', 'odcd', v_volume.job_id, jsonb_build_object(
+                select p_now, 'disk_saved', 'odcd', v_volume.job_id, jsonb_build_object(
                             'name', v_disk.name, 'user', v_disk.user_name, 'snapshot', coalesce(v_snapshot.cloud_id, p_answer ->> 'cloud_id'),
-                            'took_s', round(extract(epoch from p_now - v_snapshot.asked_at))));
+                            'took_s', round(extract(epoch from p_now - v_snapshot.asked_at)))
+                 where not v_snapshot.adopted;
             end if;
         end if;
     elsif p_verb = 'label' then

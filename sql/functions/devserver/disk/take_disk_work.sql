@@ -3,8 +3,9 @@
 -- Arguments  p_limit  maximum number of rows
 -- Returns    kind and id of a row, and the action:
 --            volume    create, look, publish, withdraw, detach (by force), delete
---            snapshot  create, look, label, delete
+--            snapshot  create, look, label, delete; of gpu-dev's: adopt (add odc's tags), save (make one of a volume)
 --            storage   create, publish
+--            import    list: tags are the names of gpu-dev's tags
 --            operation: the call's idempotency token for the cloud; cloud_id: the cloud's own id; volume_cloud_id,
 --            snapshot_cloud_id: the source of a snapshot or of a volume; tags: its labels
 -- Raises     OD020 LeadershipLost
@@ -39,21 +40,27 @@ begin
          where v.due_at <= p_now and v.state <> 'available'
          union all
         select 'snapshot', s.id,
-               case s.state when 'wanted' then 'create' when 'pending' then 'look' when 'deleting' then 'delete' else 'label' end,
-               s.operation::text, s.cloud_id, v.cloud_id, null, v.zone, s.size_gib, d.uid, s.tries,
-               jsonb_strip_nulls(jsonb_build_object(
+               case s.state when 'wanted' then case when s.adopted then 'adopt' when s.volume_id is null then 'save' else 'create' end
+                            when 'pending' then 'look' when 'deleting' then 'delete' else 'label' end,
+               s.operation::text, s.cloud_id, coalesce(v.cloud_id, s.source), null, v.zone, s.size_gib, d.uid, s.tries,
+               -- gpu-dev's own tags stay, so that gpu-dev still finds an adopted snapshot.
+               jsonb_strip_nulls(case when s.adopted then jsonb_build_object('odc-disk', format('%s/%s', d.user_name, d.name)) else jsonb_build_object(
                    'gpu-dev-user', d.user_name, 'disk_name', d.name, 'SnapshotType', s.kind, 'created_at', _iso(s.asked_at),
-                   'disk_size', s.size_gib::text, 'snapshot_content', case when s.contents is not null then format('odc:%s', s.id) end,
+                   'disk_size', s.size_gib::text, 'snapshot_content', case when s.contents is not null then format('odc:%s', s.id) end) end || jsonb_build_object(
                    'marked-deleted-at', _iso(d.deleted_at), 'delete-date', to_char(d.purge_at at time zone 'UTC', 'YYYY-MM-DD'))), s.due_at
           from disk_snapshot as s
           join disk as d on d.id = s.disk_id
-          join disk_volume as v on v.id = s.volume_id
+          left join disk_volume as v on v.id = s.volume_id
          where s.due_at <= p_now
          union all
         select 'storage', t.uid, case when t.cloud_id is null then 'create' else 'publish' end, format('storage-%s', t.uid), t.cloud_id, null, null, null, null::integer,
                t.uid, t.tries, jsonb_build_object('gpu-dev-user', t.user_name), t.due_at
           from shared_storage as t
-         where t.due_at <= p_now) as w (
+         where t.due_at <= p_now
+         union all
+        select 'import', i.id, 'list', i.id::text, null, null, null, null, null, i.uid, i.tries, i.tags, i.due_at
+          from disk_import as i
+         where i.due_at <= p_now) as w (
            kind, id, verb, operation, cloud_id, volume_cloud_id, snapshot_cloud_id, zone, size_gib, uid, tries, tags, due_at)
      order by w.due_at, w.kind desc, w.id
      limit p_limit;
