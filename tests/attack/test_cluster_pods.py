@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
+import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
@@ -88,6 +89,7 @@ def test_a_pod_of_many_megabytes_does_not_stop_the_daemon() -> None:
     assert asyncio.run(work()) == {"n/first", "n/large", "n/next"}
 
 
+@pytest.mark.long
 def test_many_large_pods_are_listed_in_small_pages() -> None:
     """Before: a page of 500 pods was read whole, 150 of which have more than the daemon's pod may
     use (1 GiB)."""

@@ -246,6 +246,7 @@ def strings_of(schema: dict[str, Any]) -> Iterator[Any]:
             yield from ([text] for text in ESCAPES)
 
 
+@pytest.mark.long
 def test_no_field_accepts_terminal_control_characters(database_url: str) -> None:
     """Before: PATCH of a job took a name with escapes, and every queue showed it."""
 

@@ -53,6 +53,7 @@ def the_job(odc: Odc, name: str, count: int = 1) -> int:
     return wait(started, lambda: f"{jobs_of(odc, name)}{odc.log()}")[-1]
 
 
+@pytest.mark.long
 def test_a_recurring_job_runs_again_after_the_last_one_has_ended(odc: Odc) -> None:
     said = put(odc, "WHAT='a  b'\n#SCRON -J again -o out-%j\n0 3 * * * echo \"$WHAT\" $HOME\n")
     assert said.startswith("table of recurring jobs stored: 1 entry, times of Europe/Berlin; next")
@@ -147,6 +148,7 @@ def test_scrontab_installs_lists_and_removes(odc: Odc, slurm: Commands) -> None:
     assert "no recurring jobs" in slurm.run("scrontab", "-l", code=1).stderr
 
 
+@pytest.mark.long
 def test_scancel_cron_disables_the_entry_and_cancel_does_not(odc: Odc, slurm: Commands) -> None:
     put(odc, "\n#SCRON -J sleeper -o /dev/null\n0 3 * * * exec sleep 600\n@daily true\n")
     make_due(odc)

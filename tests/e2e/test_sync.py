@@ -123,6 +123,7 @@ def test_each_node_has_a_copy_and_the_results_of_the_first_come_back(
     assert (folder / "in.txt").read_text() == "0\n"
 
 
+@pytest.mark.long
 def test_a_requeued_job_gets_the_same_files_again(odc: Odc, folder: Path) -> None:
     started = folder.parent / "started"
     script = f"cat in.txt; echo x >>in.txt; echo $ODC_ATTEMPT >{started}; [ $ODC_ATTEMPT = 2 ] || "
@@ -180,6 +181,7 @@ def test_results_of_a_cancelled_job_come_back(odc: Odc, folder: Path) -> None:
     assert odc.job(job)["state"] == "CANCELLED"
 
 
+@pytest.mark.long
 def test_a_copy_that_is_left_on_this_machine_is_used_after_the_jobs_end(
     odc: Odc, folder: Path
 ) -> None:

@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from odcd.jobs.submission import prepare
 from odcd.slurm.cron_job import cron_job, request_of
 from tests.interleave.programs import cancel, leader, passes, program, take_term
@@ -76,6 +78,7 @@ def play(theatre: Theatre, *others: Any) -> None:
     theatre.no_rollback()
 
 
+@pytest.mark.long
 def test_two_leaders_submit_one_job(theatre: Theatre) -> None:
     play(theatre, leader("two", [occurs], [occurs]), passes())
 
@@ -84,6 +87,7 @@ def test_a_new_leader_and_the_old_one_submit_one_job(theatre: Theatre) -> None:
     play(theatre, program("new", [take_term]), leader("two", [occurs]))
 
 
+@pytest.mark.long
 def test_a_table_that_changes_at_the_time_of_an_occurrence(theatre: Theatre) -> None:
     play(
         theatre, program("user", [puts(f"# moved\n{HOURLY}")], [disables]),
@@ -91,6 +95,7 @@ def test_a_table_that_changes_at_the_time_of_an_occurrence(theatre: Theatre) -> 
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_table_that_is_removed_at_the_time_of_an_occurrence(theatre: Theatre) -> None:
     play(theatre, program("user", [removes], [cancel("other")]), passes())
 

@@ -16,6 +16,7 @@ NAMES = st.lists(
 )
 
 
+@pytest.mark.long
 @given(NAMES)
 def test_a_folded_list_names_the_same_nodes(names: list[str]) -> None:
     assert sorted(unfold(fold(names))) == sorted(names)

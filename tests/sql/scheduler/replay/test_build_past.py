@@ -80,6 +80,7 @@ NO_PAST = {
     "outbox": "each row has its own times",
     "cron_table": "its events have its past",
     "cron_entry": "its events have its past",
+    "disk_import": "its events have its past",
 }
 # Entry functions that change nothing with a past.
 TIMELESS = {
@@ -88,7 +89,7 @@ TIMELESS = {
     "revoke_api_key", "set_webhook", "remove_webhook", "take_outbox", "note_sent",
     "note_unsent", "configure_notifications", "tidy_outbox", "use_signature", "log_in",
     "refuse_login", "end_user_keys", "make_page_ticket", "begin_page_session", "holding_keys",
-    "disable_cron",
+    "disable_cron", "request_import",
     "take_stops", "take_signals", "due_signals", "note_signals", "keep_output", "drop_outputs",
     "note_orphans", "create_step", "end_steps",
     "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries", "take_warnings",
