@@ -196,6 +196,7 @@ def flood(reader: Sql) -> None:
         reader.execute("select pg_notify('y', repeat('x', 7000) || $1)", str(n))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(MAJOR < 17, reason="the size of the queue is fixed")
 def test_a_full_queue_of_notifications_stops_no_submit() -> None:
     """Before: a reader that listens in an open transaction, and another one that notifies, filled

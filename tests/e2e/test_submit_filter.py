@@ -34,6 +34,7 @@ def odc() -> Iterator[Odc]:
         yield found
 
 
+@pytest.mark.long
 def test_every_command_that_submits_shows_what_the_filter_says(odc: Odc, tmp_path: Path) -> None:
     odc.up(*NODES)
     # odc's own commands.

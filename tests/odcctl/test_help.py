@@ -146,6 +146,7 @@ def test_everyday_verbs_import_nothing_heavy(
     assert done.stdout.splitlines()[-1:] == ["HEAVY"], done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_bash_completes_verbs_options_states_and_jobs(
     peer: Peer, odcctl: Odcctl, environment: dict[str, str], home: Path
 ) -> None:

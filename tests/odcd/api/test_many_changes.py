@@ -81,7 +81,7 @@ def test_many_jobs_are_cancelled_in_parts(database_url: str) -> None:
         ("hold", {}, "held", 100),
         ("release", {}, "released", 100),
         ("", {"nice": 7}, "updated", 20),
-        ("", {"dependency": "singleton"}, "updated", 5),
+        pytest.param("", {"dependency": "singleton"}, "updated", 5, marks=pytest.mark.long),
     ],
 )
 def test_separately_named_tasks_are_changed_in_parts(

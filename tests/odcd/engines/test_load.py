@@ -22,6 +22,7 @@ print(sorted(set(sys.modules) - before))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("executor", ["local", "kubernetes"])
 def test_making_an_executor_imports_nothing_after_the_load(executor: str) -> None:
     """Before: as root, in a checkout that only root can read, `odcd up` failed with a missing
