@@ -160,7 +160,6 @@ def test_no_value_of_any_field_makes_the_daemon_fail(database_url: str) -> None:
     attack_all(database_url, 10**6)
 
 
-@pytest.mark.long
 def test_values_at_the_edge_are_refused_clearly(database_url: str) -> None:
     """A sample of the long test's requests."""
     attack_all(database_url, 4)
