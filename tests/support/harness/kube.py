@@ -12,6 +12,11 @@ from tests.support.harness.controlplane.api import Api, Refused
 
 ODCD = "system:serviceaccount:gpu-controlplane:odcd"
 
+NO_SPDY = "No WebSocket UPGRADE hdr"
+"""Of the tests' kubelet. kubectl exec tries SPDY if its WebSocket was not answered, on a busy
+machine; the command has not run then."""
+TRIES = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kube:
@@ -36,7 +41,10 @@ class Kube:
         )
 
     def do(self, *args: str | Path, given: object = None) -> str:
-        done = self.run(*args, given=given)
+        for _ in range(TRIES):
+            done = self.run(*args, given=given)
+            if NO_SPDY not in done.stderr:
+                break
         assert done.returncode == 0, f"kubectl {args[0]}: {done.stderr}"
         return done.stdout
 

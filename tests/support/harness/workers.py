@@ -21,10 +21,12 @@ ONE_WORKER = {
     "tests/kubernetes/": "controlplane",
     "tests/grafana/test_live.py": "grafana",
     "tests/attack/test_changed_accounts.py": "accounts of this machine",
+    "tests/tofu/test_apply.py::test_production": "the production environment",
+    "tests/tofu/test_apply.py": "the test environment",
 }
 """Start of a test's id -> its group; the first match counts. Each group starts what its tests share
-once: a control plane, or a Prometheus that scrapes a live odcd for all panels. Accounts have names
-and uids that only one test at a time can use."""
+once: a control plane, a Prometheus that scrapes a live odcd for all panels, an environment of the
+cloud. Accounts have names and uids that only one test at a time can use."""
 
 TRIED_AGAIN = (
     "tests/clients/",
