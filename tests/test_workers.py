@@ -11,4 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.parametrize("start", [*ONE_WORKER, *TRIED_AGAIN])
 def test_a_group_names_tests_that_exist(start: str) -> None:
-    assert list(ROOT.glob(f"{start.rstrip('/')}*"))
+    path, _, name = start.partition("::")
+    found = list(ROOT.glob(f"{path.rstrip('/')}*"))
+    assert found
+    assert not name or f"def {name}" in found[0].read_text("utf-8")
