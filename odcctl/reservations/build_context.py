@@ -15,6 +15,7 @@ from odcctl.exits import Failure, Refused
 from odcctl.http.client import Client
 from odcctl.reservations.dockerignore import Ignore
 from odcctl.text import render
+from odcctl.text.sizes import size_text
 
 MAX_BYTES = 700 * 1024
 MAX_DOCKERFILE_BYTES = 512 * 1024
@@ -57,8 +58,8 @@ def pack(dockerfile: str) -> Context:
             )
         if size > MAX_DOCKERFILE_BYTES:
             raise Failure(
-                f"{dockerfile} has {_size(size)}, but a Dockerfile may have at most "
-                f"{_size(MAX_DOCKERFILE_BYTES)}",
+                f"{dockerfile} has {size_text(size)}, but a Dockerfile may have at most "
+                f"{size_text(MAX_DOCKERFILE_BYTES)}",
                 "Move long parts into files that it copies.",
             )
         folder = path.parent
@@ -76,8 +77,8 @@ def pack(dockerfile: str) -> Context:
         raise Failure(f"{error.filename or dockerfile} cannot be read: {error.strerror}") from None
     if len(packed) > MAX_BYTES:
         raise Failure(
-            f"the folder of {dockerfile} has {_size(len(packed))} when compressed, and a build "
-            f"may have {_size(MAX_BYTES)}; the largest are {_largest(found)}",
+            f"the folder of {dockerfile} has {size_text(len(packed))} when compressed, and a build "
+            f"may have {size_text(MAX_BYTES)}; the largest are {_largest(found)}",
             _HINT,
         )
     return Context(path.name, packed)
@@ -97,7 +98,7 @@ def send(client: Client, context: Context, *, rebuild: bool) -> str:
     }
     render.note(
         f"odcctl: build {build['digest'][:12]}: {context.dockerfile} and its folder, "
-        f"{_size(len(context.packed))}: {state_texts.get(build['state'], build['state'])}"
+        f"{size_text(len(context.packed))}: {state_texts.get(build['state'], build['state'])}"
     )
     return str(build["digest"])
 
@@ -144,8 +145,9 @@ def _check_amount(folder: Path, found: Mapping[str, os.stat_result]) -> None:
     plain = sum(status.st_size for status in found.values() if stat.S_ISREG(status.st_mode))
     if plain > MAX_PLAIN_BYTES:
         raise Failure(
-            f"{folder} has {_size(plain)}, and a build may have {_size(MAX_PLAIN_BYTES)} before "
-            f"and {_size(MAX_BYTES)} after compression; the largest are {_largest(found)}",
+            f"{folder} has {size_text(plain)}, and a build may have {size_text(MAX_PLAIN_BYTES)} "
+            f"before and {size_text(MAX_BYTES)} after compression; the largest are "
+            f"{_largest(found)}",
             _HINT,
         )
 
@@ -194,11 +196,4 @@ def _largest(found: Mapping[str, os.stat_result]) -> str:
             first, slash, _ = path.partition("/")
             sums[first + slash] = sums.get(first + slash, 0) + status.st_size
     largest = sorted(sums.items(), key=lambda one: -one[1])[:_SHOWN_ENTRIES]
-    return ", ".join(f"{name} ({_size(size)})" for name, size in largest)
-
-
-def _size(size: int) -> str:
-    for unit, bytes_of in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= bytes_of:
-            return f"{size / bytes_of:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{size} bytes"
+    return ", ".join(f"{name} ({size_text(size)})" for name, size in largest)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
 from odcctl.exits import Failure
+from odcctl.text.sizes import size_text
 
 MAX_SEND_BYTES = 1024**3
 
@@ -24,8 +25,7 @@ class Amount(NamedTuple):
 
     @property
     def size_text(self) -> str:
-        mib = self.size / 1024**2
-        return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"
+        return size_text(self.size)
 
     def __str__(self) -> str:
         return f"{self.files} {'file' if self.files == 1 else 'files'}, {self.size_text}"

@@ -96,7 +96,7 @@ def test_a_folder_is_sent_a_command_runs_in_it_and_what_is_new_comes_back(
     assert not (there / "pwned").exists()
     assert (work / "outside").readlink() == Path("/etc/hostname")
     assert (work / "sub/in put.txt").stat().st_mtime == 1_700_000_000.5
-    assert "sending work to reservation 12: 2 files, 0.0 MiB" in done.err
+    assert "sending work to reservation 12: 2 files, 7 bytes" in done.err
     assert "fetched new files into work: 2 files" in done.err
     assert "not fetched" not in done.err
     assert cancels(peer) == [{"ids": ["12"]}]
